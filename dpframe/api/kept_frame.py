@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from dpframe.api.packed import kept_blobs
 from dpframe.errors import LedgerError
 from dpframe.ledger.keeping import Keeping
 from dpframe.ledger.kept import Attempt, content_digest
@@ -11,8 +12,7 @@ from dpframe.ledger.kept import Attempt, content_digest
 
 def kept_frame(keeping: Keeping) -> pl.DataFrame:
     """One row per result of which a content was kept, in the order of charges."""
-    every = [*keeping.attempts.by_number.values()]
-    found = [a for a in every if a.content is not None and a.pruned is None]
+    found = [a for a in keeping.every() if a.content is not None and a.pruned is None]
     columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
     return pl.DataFrame(
         {
@@ -42,7 +42,7 @@ def _found(keeping: Keeping, attempt: Attempt) -> str:
     if attempt.pruned is not None:
         return "pruned"
     try:
-        blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
+        blobs = kept_blobs(attempt, keeping)
     except LedgerError:
         return "unreadable"
     if attempt.content is not None:

@@ -73,6 +73,19 @@ def packed(content: Content, identity: Identity, number: int, keeping: Keeping) 
     return blobs
 
 
+def kept_blobs(attempt: Attempt, keeping: Keeping) -> list[bytes] | None:
+    """The files that are kept of a charge, or what lies in their place; None where nothing does."""
+
+    def is_right(blobs: list[bytes]) -> bool:
+        try:
+            unpacked(blobs, attempt, keeping)
+        except NotKept:
+            return False
+        return True
+
+    return keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs), is_right)
+
+
 def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Content:
     """The results of a charge.
 

@@ -30,6 +30,7 @@ from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
+from dpframe.ledger.drawing import Terms
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
@@ -330,6 +331,11 @@ class Payer:
         if isinstance(self.ledger, PartLedger):
             return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
         return prepared
+
+    def terms(self, plan: Plan) -> Terms:
+        """On what terms a stream of that plan draws in this session."""
+        key = ApprovalKey.from_environment() if self.needs_approval else None
+        return Terms(Requirement(key, planned(plan)), self.needs_approval)
 
     def _approved(self, plan: Plan) -> Requirement | None:
         """What the charge has to find an approval by, where one is needed."""

@@ -17,7 +17,7 @@ import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.api.answers import Answers
-from dpframe.api.packed import Content, NotKept, packed, unpacked
+from dpframe.api.packed import Content, NotKept, kept_blobs, packed, unpacked
 from dpframe.api.release import Releases
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import LedgerError, PlanMismatch, UnsupportedOperation
@@ -240,7 +240,7 @@ class Keeper:
         """
         while True:
             lost = None
-            if (found := self._keeping.attempts.newest(self._key)) is not None:
+            if (found := self._keeping.newest(self._key, self._identity)) is not None:
                 self._require_same(found)
                 answer = self._answer(found)
                 if isinstance(answer, Done):
@@ -293,7 +293,7 @@ class Keeper:
         if found.content is None and self._keeping.contents.is_present(found.begun.token):
             raise under_way(found)
         if found.content is None:  # who computed it may have been done just now
-            found = self._keeping.attempts.by_number[found.number]
+            found = self._keeping.attempt(found.number) or found
         try:
             content = content_of(self._keeping, found)
         except NotKept as why:
@@ -310,8 +310,7 @@ class Keeper:
         return Done(content.frames, self._origin(found.number), True, remark, content)
 
     def _digest(self, found: Attempt) -> str:
-        blobs = self._keeping.contents.read(found.number, len(found.begun.identity.outputs))
-        return content_digest(blobs or [])
+        return content_digest(kept_blobs(found, self._keeping) or [])
 
     def _origin(self, number: int) -> str:
         return f"{self._keeping.origin} {number}"
@@ -327,7 +326,7 @@ def content_of(keeping: Keeping, attempt: Attempt) -> Content:
     """
     if attempt.pruned is not None:
         raise NotKept(f"it was pruned {attempt.pruned}")
-    blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
+    blobs = kept_blobs(attempt, keeping)
     if blobs is None and attempt.content is not None:
         raise NotKept("what was kept is missing")
     if blobs is None and keeping.is_open(attempt.number):

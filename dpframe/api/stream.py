@@ -174,6 +174,11 @@ class Stream:
             When the engine fails; nothing was drawn then.
         LedgerError
             When what was drawn cannot be kept or recorded; nothing comes out.
+        BudgetExceeded
+            When it is not drawn, and the stream or its budget was closed.
+        PlanMismatch
+            When it is not drawn, and no approval of the plan counts any more that the stream was
+            opened under, or that the session needs.
         """
         return self._frame(None, self._asked.schedule.number(period), engine)
 
@@ -260,6 +265,8 @@ class Stream:
         """The stream once all that is due was drawn, kept and recorded."""
         asked, book = self._asked, self._payer.ledger.streams
         while (opened := self._now()).drawn <= number:
+            terms = self._payer.terms(asked.prepared.plan)
+            book.require_drawing(opened, terms)
             content = book.contents.read(opened.number, opened.drawn)
             if content is None:  # nobody has drawn it, or nobody has kept it
                 self._require_due(number)
@@ -267,17 +274,20 @@ class Stream:
                 token = asked.prepared.query.relation.token
                 execution = asked.source.opened(token, engine)
                 drawn = draw(asked.prepared, asked.schedule, execution, opened.drawn, number)
-                drawn = replace(drawn, of=self._whose(opened))
+                drawn = replace(drawn, seal=book.seal(opened, drawn.values))
                 content = book.contents.keep(opened.number, opened.drawn, drawn.to_bytes())
             made = Drawn.from_bytes(content)
-            if made is None or made.first != opened.drawn or not self._is_own(made, opened):
+            right = made is not None and made.seal == book.seal(opened, made.values)
+            if made is None or not right or made.first != opened.drawn:
+                place = book.contents.place(opened.number, opened.drawn)
                 raise LedgerError(
-                    f"what is kept of the stream {self.name!r} was changed before it was recorded, "
-                    "or is of another stream",
-                    remedy="look at what lies beside the ledger, and move away what was left of "
-                    "another one; nothing was handed out of it",
+                    f"what lies {place} was not drawn by this ledger for the stream {self.name!r}, "
+                    "or was changed, or an earlier version or another key sealed it before it was "
+                    "recorded",
+                    remedy="move it away, and release again, which draws the period; nothing was "
+                    "handed out of it",
                 )
-            book.add(opened, Batch(made.first, made.last, digest_of(content)))
+            book.add(opened, Batch(made.first, made.last, digest_of(content)), terms)
         return opened
 
     def _require_due(self, number: int) -> None:
@@ -293,14 +303,6 @@ class Stream:
             where=f"stream {self.name!r}, delay={_delay(self._asked.schedule)!r}",
             remedy="ask again then; nothing was drawn or charged",
         )
-
-    def _whose(self, opened: OpenedStream) -> str:
-        """What is kept with rows, so that what another ledger left behind is not taken for it."""
-        origin = self._payer.ledger.identities[:1]
-        return digest_of(repr([*origin, opened.number, opened.definition]).encode())
-
-    def _is_own(self, made: Drawn, opened: OpenedStream) -> bool:
-        return made.of in (None, self._whose(opened))
 
     def _now(self) -> OpenedStream:
         found = self._payer.ledger.streams.find(self.name)

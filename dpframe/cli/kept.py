@@ -80,7 +80,7 @@ def _added(acts: Any, name: str, words: str, more: str) -> Any:
 
 def _found(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
     """What was begun in a budget, or in all, in the order of charges."""
-    chain = store.read()
+    chain = store.read(whole=True)
     names = list(chain.accounts) if name is None else [chain.account(name).name]
     made = [
         (StoredKeeping(store, budget), budget, attempt)

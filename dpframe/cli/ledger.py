@@ -20,6 +20,7 @@ from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.drawing import close_stream
 from dpframe.ledger.metrics import metrics
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.reviewers import renewals
@@ -69,10 +70,14 @@ def _add_owners(acts: Any) -> None:
     closed = _added(
         acts,
         "close",
-        "end a budget, on record",
+        "end a budget, or one of its streams, on record",
         _close,
         named="required",
-        more=" Nothing is charged to it any more; there is no way back.",
+        more=" Nothing is charged to the budget any more, and no stream of it draws; there is no "
+        "way back. What was charged stays charged, and what was drawn is still handed out.",
+    )
+    closed.add_argument(
+        "--stream", metavar="STREAM", help="end this stream alone; the budget stays open"
     )
     granted = _added(acts, "grant", "raise a budget, on record", _grant, named="required")
     for name in _AMOUNTS:
@@ -210,7 +215,18 @@ def _unit(parsed: Parsed) -> str | None:
 
 def _close(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
-    return _told(parsed, budgets.close(store, parsed.name, parsed.by, parsed.reason))
+    if parsed.stream is None:
+        return _told(parsed, budgets.close(store, parsed.name, parsed.by, parsed.reason))
+    stream = close_stream(store, parsed.name, parsed.stream, parsed.by, parsed.reason)
+    drawn = {"stream": stream.name, "drawn": stream.drawn, "periods": stream.periods}
+    if parsed.json:
+        print(json.dumps({"name": parsed.name} | drawn | {"closed": True}, indent=2))
+        return 0
+    say(
+        f"the stream {stream.name!r} of {parsed.name!r} is closed, with {stream.drawn} of "
+        f"{stream.periods} periods drawn; what it cost stays charged"
+    )
+    return 0
 
 
 def _grant(parsed: Parsed) -> int:

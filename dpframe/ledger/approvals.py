@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
+from dpframe.core import clock
 from dpframe.core.parameters import Parameter
 from dpframe.errors import PlanMismatch
 from dpframe.ledger.bound import Bound
@@ -238,21 +239,51 @@ class Requirement:
         `ledgers` are the identities of its ledger, for a ledger that was moved has another one, and
         goes on with its approvals.
         """
-        if approval.revoked is not None:
-            return f"was revoked by {approval.revoked}"
-        if self.key is not None and (state := signed(approval, self.key)) != "signed":
-            return _UNSIGNED.get(state, f"is not signed with the key in {KEY_VARIABLE}")
-        if not approval.is_old and approval.ledger not in ledgers:
-            return "is for another ledger"
+        if (lapsed := self.why_lapsed(approval, ledgers)) is not None:
+            return lapsed
         if approval.bound is None:
             return "names no amount, and was recorded before its budget was opened"
         if approval.bound != bound:
             return f"is for {approval.bound.words()}, and the budget is now {bound.words()}"
         if approval.left is not None and approval.left < 1:
             return f"was for {approval.runs} run{'s' if approval.runs != 1 else ''}"
-        if approval.until is not None and approval.until < datetime.now(UTC).date():
+        return None
+
+    def why_lapsed(self, approval: Approval, ledgers: Collection[str]) -> str | None:
+        """Why an approval does not count for anything, whatever amount and runs it is for; None if
+        it does.
+        """
+        if approval.revoked is not None:
+            return f"was revoked by {approval.revoked}"
+        if self.key is not None and (state := signed(approval, self.key)) != "signed":
+            return _UNSIGNED.get(state, f"is not signed with the key in {KEY_VARIABLE}")
+        if not approval.is_old and approval.ledger not in ledgers:
+            return "is for another ledger"
+        if approval.until is not None and approval.until < clock.now().date():
             return f"ended after {approval.until}"
         return None
+
+    def require_standing(
+        self, approvals: Sequence[Approval], fingerprint: str, ledgers: Collection[str]
+    ) -> None:
+        """Refuse to go on with what was charged, where none of its approvals stands any more.
+
+        Raises
+        ------
+        PlanMismatch
+            With why the newest one does not.
+        """
+        why = ": nobody approved it"
+        for approval in self.same(approvals, fingerprint):
+            lapsed = self.why_lapsed(approval, ledgers)
+            if lapsed is None:
+                return
+            why = f": what {approval.by} approved on {approval.time:%Y-%m-%d} {lapsed}"
+        raise PlanMismatch(
+            f"the plan {fingerprint[:16]} is not approved any more{why}",
+            remedy="have it approved again, `dpframe approve PLAN.json --by WHO`; what was drawn "
+            "before is still handed out",
+        )
 
     def counting(
         self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound

@@ -56,11 +56,15 @@ def _bring_result(attempt: Attempt, source: Store, destination: Store) -> int:
     number, count = attempt.number, len(attempt.begun.identity.outputs)
     if attempt.pruned is not None:
         return 0
-    there = destination.contents.read(number, count)
-    if there is not None and attempt.content in (None, content_digest(there)):
+
+    def is_right(blobs: list[bytes]) -> bool:
+        return attempt.content in (None, content_digest(blobs))
+
+    there = destination.contents.read(number, count, is_right)
+    if there is not None and is_right(there):
         return 0
-    blobs = source.contents.read(number, count)
-    if blobs is None or attempt.content not in (None, content_digest(blobs)):
+    blobs = source.contents.read(number, count, is_right)
+    if blobs is None or not is_right(blobs):
         return 0
     destination.contents.write(number, blobs)
     return 1

@@ -146,13 +146,7 @@ class Chain:
                 self.hashed += 1
 
     def _verified(self, row: tuple[Any, ...]) -> Record:
-        try:
-            right = self.seal.record(list(row[:-1])) == row[-1]
-        except (TypeError, ValueError):  # a value that cannot have been written
-            right = False
-        if not right:
-            raise broken(f"record {row[0]} was changed{self.seal.hint}")
-        return Record(*row)
+        return verified(row, self.seal)
 
     def _read(self, record: Record) -> None:
         try:
@@ -274,9 +268,12 @@ class Chain:
             return
         match record.act:
             case "checkpoint":
-                right = record.why == state_of(self, self.seal)
+                since = self.results.older.since
+                right = any(record.why == state_of(self, self.seal, s) for s in (since, None))
             case "rekeyed":
-                right = self._hashes and record.why == rekeying(self, self.seal)
+                sinces = (record.seq, None)
+                right = any(record.why == rekeying(self, self.seal, s) for s in sinces)
+                right = self._hashes and right
             case "identified" | "moved":
                 named = record.fingerprint or ""
                 first = self.identity is None or record.why is not None
@@ -356,8 +353,10 @@ class Chain:
 
     def _apply_ledger(self, record: Record) -> None:
         match record.act:
-            case "checkpoint" | "rekeyed":
+            case "checkpoint":
                 self.checkpoint = record.seq
+            case "rekeyed":
+                self.checkpoint = self.results.older.since = record.seq
             case "identified":
                 if record.why is not None:  # moved here
                     self.identities.append(str(record.fingerprint))
@@ -377,6 +376,17 @@ class Chain:
         self.approvals.setdefault(found.name, []).append(found)
 
 
+def verified(row: tuple[Any, ...], seal: Seal) -> Record:
+    """The record of a stored row, which must have the hash that it was written with."""
+    try:
+        right = seal.record(list(row[:-1])) == row[-1]
+    except (TypeError, ValueError):  # a value that cannot have been written
+        right = False
+    if not right:
+        raise broken(f"record {row[0]} was changed{seal.hint}")
+    return Record(*row)
+
+
 def _same_composition(record: Record, account: Account) -> bool:
     """Grants name the (epsilon, delta) that is now the whole, charges never; it never shrinks."""
     if record.act == "charged" or account.within is None:
@@ -384,9 +394,11 @@ def _same_composition(record: Record, account: Account) -> bool:
     return record.within is not None and record.within.covers(account.within)
 
 
-def rekeying(chain: Chain, seal: Seal) -> str:
-    """What the record says that gives a ledger another key: with that key, what there was."""
-    state = {"content": chain.content.hexdigest(), "state": state_of(chain, seal)}
+def rekeying(chain: Chain, seal: Seal, since: int | None) -> str:
+    """What the record of a number says that gives a ledger another key: with that key, what there
+    was; None for the form that earlier versions wrote.
+    """
+    state = {"content": chain.content.hexdigest(), "state": state_of(chain, seal, since)}
     return json.dumps(state, separators=(",", ":"))
 
 

@@ -4,9 +4,12 @@ Who opens a long ledger begins at its last checkpoint: the head vouches for the 
 record for the one before it, down to the checkpoint, whose hash covers what it says. A full check
 replays everything, and refuses a checkpoint that says anything else.
 
-Charges are in it as sums. Everything else (openings, grants, approvals and whatever there are few
-of) is named by number with a seal over the whole record, so that it can be read again and verified
-by itself, also once the ledger has another key.
+Charges are in it as sums. Results that are kept, and over, are not in it at all: they may be any
+number, and each is looked up when it is asked for, and verified by its own hash. Everything else
+(openings, grants, approvals, results under way and whatever there are few of) is named by number
+with a seal over the whole record, so that it can be read again and verified by itself, also once
+the ledger has another key. For that reason results that were over before it was given that key are
+named as well. Checkpoints of earlier versions name all results.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any, Protocol
 from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval
 from dpframe.ledger.exact_text import from_hex, hex_text
+from dpframe.ledger.kept import RESULTS, Results
 from dpframe.ledger.record import Record, Seal
 
 EVERY = 1024
@@ -38,6 +42,7 @@ class Summed(Protocol):
     kept: list[Record]
     accounts: dict[str, Account]
     approvals: dict[str, list[Approval]]
+    results: Results
 
     def extend(self, record: Record) -> None:
         """Append a record whose hash is known to be right."""
@@ -48,11 +53,41 @@ def is_due(chain: Summed) -> bool:
     """Whether to write one; less often where it is long, so that they take little room."""
     since = chain.length - chain.checkpoint
     parts = sum(account.scopes.size for account in chain.accounts.values())
-    return since >= EVERY and since >= len(chain.kept) + len(chain.accounts) + parts
+    if since < EVERY:
+        return False
+    named = len(_named(chain, chain.results.older.since))
+    return since >= named + len(chain.accounts) + parts
 
 
-def state_of(chain: Summed, seal: Seal) -> str:
-    """What the records so far add up to, in one form only."""
+def _named(chain: Summed, since: int | None) -> list[Record]:
+    """The records that a checkpoint names: of results those that are under way or were begun before
+    the ledger was given its key; all of them where that is None, as earlier versions named them.
+    """
+
+    def is_named(record: Record) -> bool:
+        if since is None or record.act not in RESULTS:
+            return True
+        if record.act == "begun":
+            is_open = record.seq + 1 in chain.accounts[record.name].open
+            return is_open or record.seq < since
+        return (record.refers or 0) <= since
+
+    return [record for record in chain.kept if is_named(record)]
+
+
+def state_of(chain: Summed, seal: Seal, since: int | None) -> str:
+    """What the records so far add up to, in one form only.
+
+    Parameters
+    ----------
+    chain
+        The records.
+    seal
+        Of the records that are named.
+    since
+        The number of the record that gave the ledger its key, 0 for none; None for the form that
+        earlier versions wrote.
+    """
     spent = {
         account.name: [
             hex_text(account.spent.main),
@@ -63,7 +98,7 @@ def state_of(chain: Summed, seal: Seal) -> str:
         ]
         for account in chain.accounts.values()
     }
-    kept = [[record.seq, seal.kept(record)] for record in chain.kept]
+    kept = [[record.seq, seal.kept(record)] for record in _named(chain, since)]
     used = [
         [approval.number, approval.used]
         for approvals in chain.approvals.values()
@@ -72,6 +107,8 @@ def state_of(chain: Summed, seal: Seal) -> str:
     ]
     state: dict[str, Any] = {"kept": kept, "spent": spent, "used": used}
     scopes = {a.name: found for a in chain.accounts.values() if (found := a.scopes.state())}
+    if since is not None:
+        state["results"] = since
     if scopes:  # left out where nothing has any, as it always was
         state["scopes"] = scopes
     return json.dumps(state, separators=(",", ":"))
@@ -97,6 +134,9 @@ def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) 
         When it makes no sense, or the rows are not those.
     """
     state = _state(checkpoint)
+    if "results" in state:
+        older = chain.results.older
+        older.until, older.since = checkpoint.seq, int(state["results"])
     records = [Record(*row) for row in rows]
     seals = [[record.seq, chain.seal.kept(record)] for record in records]
     if seals != state["kept"]:
@@ -123,6 +163,10 @@ def _state(checkpoint: Record) -> dict[str, Any]:
     found = json.loads(checkpoint.why or "")
     if checkpoint.act == "rekeyed":
         found = json.loads(found["state"])
-    if not isinstance(found, dict) or found.keys() - {"scopes"} != {"kept", "spent", "used"}:
+    if not isinstance(found, dict) or found.keys() - {"scopes", "results"} != {
+        "kept",
+        "spent",
+        "used",
+    }:
         raise ValueError
     return found

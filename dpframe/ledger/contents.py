@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from dpframe.errors import LedgerError
@@ -35,6 +35,15 @@ TIMEOUT = 15.0
 
 GLANCE = 0.1
 """Seconds after which who holds a file does more than look."""
+
+
+IsRight: TypeAlias = Callable[[list[bytes]], bool]
+"""Whether something is the content that is looked for."""
+
+
+def any_content(blobs: list[bytes]) -> bool:
+    """Any is."""
+    return True
 
 
 class Contents(Protocol):
@@ -60,8 +69,9 @@ class Contents(Protocol):
         """
         ...
 
-    def read(self, number: int, count: int) -> list[bytes] | None:
-        """The content of a charge of so many files; None where one of them is missing.
+    def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
+        """The content of a charge of so many files; None where one of them is missing. Where there
+        may be several, the one that is right, or one that is not where none is.
 
         Raises
         ------
@@ -112,7 +122,7 @@ class MemoryContents:
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
         self._contents[number] = list(blobs)
 
-    def read(self, number: int, count: int) -> list[bytes] | None:
+    def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
         found = self._contents.get(number)
         return found if found is not None and len(found) == count else None
 
@@ -172,7 +182,7 @@ class FolderContents:
             self._make()
             release_after(writing, clean)
 
-    def read(self, number: int, count: int) -> list[bytes] | None:
+    def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
         with self._explained("read from"):
             try:
                 return [self._place(number, part).read_bytes() for part in range(1, count + 1)]

@@ -10,7 +10,7 @@ from typing import Protocol
 from dpframe.core.budget import Budget
 from dpframe.ledger.account import Account
 from dpframe.ledger.contents import Contents, MemoryContents
-from dpframe.ledger.kept import Attempts, Begun, Key
+from dpframe.ledger.kept import Attempt, Attempts, Begun, Identity, Key
 from dpframe.ledger.record import Draft, Seal
 from dpframe.ledger.scopes import Scope
 
@@ -49,7 +49,7 @@ class Beginning:
         Overtaken
             When somebody else has begun it meanwhile.
         """
-        attempts.require_newest(self.key, self.after)
+        attempts.require_newest(self.key, self.begun.identity, self.after)
         made = [self.begun.draft(account.name, self.cost, self.after)]
         if self.after is not None and self.after in account.open:
             made = [Draft(account.name, "failed", refers=self.after), *made]
@@ -69,9 +69,16 @@ class Keeping(Protocol):
         """What tells the ledger from others, wherever it is moved."""
         ...
 
-    @property
-    def attempts(self) -> Attempts:
-        """All charges whose results were to be kept, as they are now."""
+    def every(self) -> list[Attempt]:
+        """All charges whose results were to be kept, as they are now, in order."""
+        ...
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        """The last one by a key, as it is now."""
+        ...
+
+    def attempt(self, number: int) -> Attempt | None:
+        """That of a charge, as it is now."""
         ...
 
     def is_open(self, number: int) -> bool:
@@ -105,6 +112,15 @@ class MemoryKeeping:
         time, after = datetime.now(UTC), beginning.after
         self.attempts.begin(number, time, beginning.begun, beginning.cost, after)
         self.open.add(number)
+
+    def every(self) -> list[Attempt]:
+        return [*self.attempts.by_number.values()]
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        return self.attempts.newest(key, identity)
+
+    def attempt(self, number: int) -> Attempt | None:
+        return self.attempts.attempt(number)
 
     def is_open(self, number: int) -> bool:
         return number in self.open

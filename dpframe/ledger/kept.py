@@ -16,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from dpframe.core.budget import Budget
 from dpframe.errors import LedgerError
@@ -240,11 +240,100 @@ def same_key(identity: Identity) -> Key:
     return "same", replace(identity, types=None).digest, identity.types
 
 
+class Archive(Protocol):
+    """Records before a checkpoint that does not name them, in the transaction that is under way.
+    Each is verified by its own hash.
+    """
+
+    def begun(self, name: str, fingerprint: str | None, text: str | None) -> Iterable[Record]:
+        """Those of a budget by which results were begun, the newest first: of a plan, or whose
+        text has a part.
+        """
+        ...
+
+    def begun_by(self, number: int) -> Record | None:
+        """The one by which the result of a charge was begun."""
+        ...
+
+    def after(self, number: int) -> Sequence[Record]:
+        """Those about the result of a charge."""
+        ...
+
+
+@dataclass(slots=True)
+class Older:
+    """Results whose records a checkpoint does not name, since all was over with them then.
+
+    Parameters
+    ----------
+    until
+        The number of the checkpoint; 0 where all results are in memory.
+    since
+        The number of the record by which the ledger was given its key; results before it are in
+        memory, for their records have hashes of another key.
+    archive
+        Where they are looked up, while a transaction is under way.
+    """
+
+    until: int = 0
+    since: int = 0
+    archive: Archive | None = None
+
+    def has(self, number: int | None) -> bool:
+        """Whether the result of a charge may be one of them."""
+        return number is not None and self.since < number <= self.until
+
+    def newest(self, name: str, key: Key, fingerprint: str) -> Attempt | None:
+        """The last one by a key."""
+        if not self.until:
+            return None
+        assert self.archive is not None
+        run = key[1] if key[0] == "run" else None
+        text = None if run is None else f'"run": {json.dumps(run)}'
+        for record in self.archive.begun(name, None if run else fingerprint, text):
+            if key in keys_of(Begun.read(record)):
+                return self.attempt(name, record.seq + 1)
+        return None
+
+    def attempt(self, name: str, number: int) -> Attempt | None:
+        """The one of a charge."""
+        if not self.has(number):
+            return None
+        assert self.archive is not None
+        record = self.archive.begun_by(number)
+        if record is None or record.name != name:
+            return None
+        made = Attempts(name)
+        for one in (record, *self.archive.after(number)):
+            made.take(one)
+        return made.by_number[number]
+
+
+def keys_of(begun: Begun) -> Iterator[Key]:
+    """By what a result may be found."""
+    if begun.run is not None:
+        yield run_key(begun.run, begun.job)
+    if begun.is_named:
+        yield same_key(begun.identity)
+
+
 @dataclass(slots=True)
 class Attempts:
-    """Those of one budget, by the numbers of their charges."""
+    """Those of one budget, by the numbers of their charges: those in memory, and others by look-up.
 
+    Parameters
+    ----------
+    name
+        Of the budget.
+    by_number
+        Those in memory.
+    older
+        The others.
+    """
+
+    name: str = ""
     by_number: dict[int, Attempt] = field(default_factory=dict)
+    older: Older = field(default_factory=Older)
     _newest: dict[Key, int] = field(default_factory=dict)
 
     def begin(
@@ -252,12 +341,10 @@ class Attempts:
     ) -> None:
         """Remember a charge whose result is to be kept, `after` one whose result was lost."""
         self.by_number[number] = Attempt(number, time, begun, cost)
-        if after is not None:
+        if after in self.by_number:
             self.by_number[after] = replace(self.by_number[after], is_replaced=True)
-        if begun.run is not None:
-            self._newest[run_key(begun.run, begun.job)] = number
-        if begun.is_named:
-            self._newest[same_key(begun.identity)] = number
+        for key in keys_of(begun):
+            self._newest[key] = number
 
     def keep(self, number: int, time: datetime, content: str) -> None:
         """Remember that its content is there."""
@@ -265,18 +352,43 @@ class Attempts:
 
     def prune(self, number: int, words: str) -> None:
         """Remember that its content was given up."""
-        self.by_number[number] = replace(self.by_number[number], pruned=words)
+        if number in self.by_number:
+            self.by_number[number] = replace(self.by_number[number], pruned=words)
 
-    def newest(self, key: Key | None) -> Attempt | None:
-        """The last one by a key; a run of a job is also one that has no job, and a result of some
-        types one that has none.
+    def take(self, record: Record) -> None:
+        """Take a record of a result in."""
+        time = datetime.fromisoformat(record.time)
+        if record.act == "begun":
+            begun = Begun.read(record)
+            self.begin(record.seq + 1, time, begun, record.amount, record.refers)
+        elif record.act == "pruned":
+            self.prune(record.refers or 0, f"on {time:%Y-%m-%d} by {record.who}")
+        else:
+            self.keep(record.refers or 0, time, str(record.why))
+
+    def attempt(self, number: int) -> Attempt | None:
+        """The one of a charge."""
+        return self.by_number.get(number) or self.older.attempt(self.name, number)
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        """The last one by a key of a result; a run of a job is also one that has no job, and a
+        result of some types one that has none.
         """
-        number = None if key is None else self._newest.get(key)
-        if number is None and key is not None and len(key) > 2:
-            number = self._newest.get(key[:2])
-        return None if number is None else self.by_number[number]
+        if key is None:
+            return None
+        found = self._newest_by(key, identity)
+        if found is None and len(key) > 2:
+            found = self._newest_by(key[:2], identity)
+        return found
 
-    def require_newest(self, key: Key | None, number: int | None) -> None:
+    def _newest_by(self, key: Key, identity: Identity) -> Attempt | None:
+        number = self._newest.get(key, 0)
+        older = self.older.newest(self.name, key, identity.fingerprint)
+        if older is not None and older.number > number:
+            return older
+        return self.by_number.get(number)
+
+    def require_newest(self, key: Key | None, identity: Identity, number: int | None) -> None:
         """Refuse to begin once more what somebody has begun meanwhile.
 
         Raises
@@ -284,7 +396,7 @@ class Attempts:
         Overtaken
             When the last attempt by that key is another one.
         """
-        found = self.newest(key)
+        found = self.newest(key, identity)
         if key is not None and (None if found is None else found.number) != number:
             raise Overtaken("another process began the same meanwhile", remedy="try again")
 
@@ -295,10 +407,11 @@ class Results:
     def __init__(self) -> None:
         self._budgets: dict[str, Attempts] = {}
         self._last: Record | None = None
+        self.older = Older()
 
     def of(self, name: str) -> Attempts:
         """Those of one budget."""
-        return self._budgets.get(name) or Attempts()
+        return self._budgets.get(name) or Attempts(name, older=self.older)
 
     def check(self, record: Record, measure: str) -> None:
         """Refuse a record of a result that no ledger writes, whoever sealed it.
@@ -312,7 +425,10 @@ class Results:
         if record.act == "begun":
             Begun.read(record)
             right = record.amount.measure == measure
-            right = right and (record.refers is None or record.refers in known)
+            there = record.refers in known or self.older.has(record.refers)
+            right = right and (record.refers is None or there)
+        elif record.act == "pruned" and self.older.has(record.refers):
+            right = bool(record.who)  # a full check knows more
         elif record.act == "pruned":
             found = known[record.refers or 0]
             right = found.content is not None and found.pruned is None and bool(record.who)
@@ -346,15 +462,7 @@ class Results:
         self._last = record if record.act in RESULTS - {"pruned"} else None
         if record.act not in RESULTS:
             return
-        attempts = self._budgets.setdefault(record.name, Attempts())
-        time = datetime.fromisoformat(record.time)
-        if record.act == "begun":
-            begun = Begun.read(record)
-            attempts.begin(record.seq + 1, time, begun, record.amount, record.refers)
-        elif record.act == "pruned":
-            attempts.prune(record.refers or 0, f"on {time:%Y-%m-%d} by {record.who}")
-        else:
-            attempts.keep(record.refers or 0, time, str(record.why))
+        self._budgets.setdefault(record.name, Attempts(record.name, older=self.older)).take(record)
 
 
 def content_digest(blobs: Iterable[bytes]) -> str:

@@ -116,7 +116,9 @@ class MemoryLedger:
 
         def charging() -> int:
             if beginning is not None:
-                self.keeping.attempts.require_newest(beginning.key, beginning.after)
+                self.keeping.attempts.require_newest(
+                    beginning.key, beginning.begun.identity, beginning.after
+                )
             if unit is not None:
                 self.require_unit(unit)
             left = self._budget - self._spent

@@ -70,7 +70,7 @@ def _rekeyed(chain: Chain, key: Seal, who: str) -> Draft:
             "the ledger has no identity yet, because an earlier version wrote it",
             remedy="record something in it first, such as a session or a grant",
         )
-    return Draft("", "rekeyed", who=who, why=rekeying(chain, key))
+    return Draft("", "rekeyed", who=who, why=rekeying(chain, key, chain.length + 1))
 
 
 def move(source: Store, destination: Store, by: str) -> Head:
@@ -107,18 +107,18 @@ def move(source: Store, destination: Store, by: str) -> Head:
     if source.is_keyed != destination.is_keyed:
         raise LedgerError("both places must have the same key", remedy="set it for both")
     source.verify()
-    known = source.read()
+    known = source.read(whole=True)
     arrived = known.moved is not None and destination.promised_to(str(known.identity)) is None
     if arrived and bring_rest(known, source, destination):  # after a move that was interrupted
         return destination.verify()
 
     def moving() -> Chain:
         identity = _promised(source.read(), destination)
-        bring(source.read(), source, destination)
+        bring(source.read(whole=True), source, destination)
         _move(source, destination, identity, who)
         moved = destination.read()
         source.hand_over(Seen(moved.length, moved.tip, moved.identity))
-        return source.read()
+        return source.read(whole=True)
 
     # In the order in which forks wait for them.
     first, second = sorted((source.turn, destination.turn), key=lambda turn: turn.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 Place: TypeAlias = "str | os.PathLike[str] | None"
 
 SERVERS = ("postgresql://", "postgres://")
+
+_PASSWORD = re.compile(r"(?i)\b(password|passwd|pwd)\s*=")
+_VALUE = r"\s*=\s*(?:'(?:[^'\\]|\\.)*'|[^\s'/]*)"
+_KEYWORD = (
+    r"(?i:host|hostaddr|port|dbname|user|passfile|service|options|application_name|ssl\w+|"
+    r"connect_timeout|target_session_attrs)"
+)
+_SETTINGS = re.compile(
+    rf"\s*{_KEYWORD}{_VALUE}\s*|\s*(?:{_KEYWORD}\s*=\s*(?:'[^']*'|\S*)(?:\s+|$)){{2,}}"
+)
+"""One setting of a connection without a slash, for that may be a folder; or several."""
+_MISSPELT = re.compile(r"(?i)(sqlite|postgres(ql)?):")
 
 HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"
 """The environment variable with the path of a head file apart from the ledger, if any."""
@@ -122,6 +135,7 @@ def _text(place: object) -> str:
         text = None
     if not isinstance(text, str):
         raise _unusable(place, "is not a path")
+    _require_no_connection(text)
     return text
 
 
@@ -134,9 +148,26 @@ def _path(text: str) -> Path:
         text = rest[1:]  # after SQLAlchemy: three slashes and a relative path, four and absolute
         if "?" in text:
             raise _unusable(place, "has options, and a ledger takes none")
-    if text in ("", ":memory:") or "\0" in text:
+    elif _MISSPELT.match(text):
+        kind = text.partition(":")[0]  # what follows may be a password
+        raise _unusable(f"{kind}:...", f"is neither a path nor a URL, which begins {kind}://")
+    if not text.strip() or text == ":memory:" or "\0" in text:
         raise _unusable(place, "is not a file, so nothing would outlive the process")
+    if not os.path.basename(os.path.realpath(text)):
+        raise _unusable(place, "is a directory")
     return Path(text)
+
+
+def _require_no_connection(text: str) -> None:
+    """Refuse what libpq or others read as a database, with a password perhaps: it is not shown."""
+    if text.startswith(SERVERS) or not (_PASSWORD.search(text) or _SETTINGS.fullmatch(text)):
+        return
+    raise LedgerError(
+        "the ledger is given as a connection string, which would be the name of a file",
+        where="ledger",
+        remedy='write ledger="postgresql://user@host:5432/database", and put the password into '
+        "~/.pgpass",
+    )
 
 
 def _unusable(place: object, why: str) -> LedgerError:

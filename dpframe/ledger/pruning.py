@@ -73,17 +73,24 @@ def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) 
         )
     made: dict[str, tuple[Attempt, ...]] = {}
 
+    known = store.read(whole=True)
+    due = {
+        budget: _due(known.results.of(budget).by_number.values(), before, last)
+        for budget in _names(known, name)
+    }
+
     def pruning(chain: Chain) -> list[Draft] | None:
         made.clear()
-        for budget in _names(chain, name):
-            if found := _due(chain.results.of(budget).by_number.values(), before, last):
+        for budget, attempts in due.items():
+            now = (chain.results.of(budget).attempt(one.number) for one in attempts)
+            if found := tuple(one for one in now if one is not None and one.pruned is None):
                 made[budget] = found
         drafts = [_draft(budget, one, who) for budget, found in made.items() for one in found]
         return drafts or None
 
     store.contents.prepare_removal()
     store.append(pruning)
-    chain = store.read()
+    chain = store.read(whole=True)
     for budget in _names(chain, name):
         for attempt in chain.results.of(budget).by_number.values():
             if attempt.pruned is not None:  # also by a call that was interrupted

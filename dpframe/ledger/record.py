@@ -41,6 +41,7 @@ Act: TypeAlias = Literal[
     "drawn",
     "typed",
     "redrawn",
+    "ended",
     "identified",
     "checkpoint",
     "rekeyed",
@@ -83,24 +84,24 @@ class Draft:
         ``approved``: a plan may be charged to it; ``revoked``: it may not any more; ``charged``: a
         plan was paid for; ``released``, ``failed``: how that ended; ``closed``: nothing may be
         charged any more; ``begun``, ``kept``, ``pruned``: of results that are kept
-        (`ledger.kept`); ``stream``, ``drawn``, ``typed``, ``redrawn``: of streams
-        (`ledger.streams`). Of the ledger: ``identified``: it was begun, or moved here;
+        (`ledger.kept`); ``stream``, ``drawn``, ``typed``, ``redrawn``, ``ended``: of
+        streams (`ledger.streams`). Of the ledger: ``identified``: it was begun, or moved here;
         ``checkpoint``: what all records add up to; ``rekeyed``: what follows has another key;
         ``moved``: it goes on elsewhere; ``adopted``: its head file was given up.
     refers
         Of ``released``, ``failed``, ``kept`` and ``pruned``: the number of the charge; of ``begun``
         that of the one whose result was lost, if it is paid anew; of ``charged`` that of the
-        approval it ran by, where it needed one; of ``drawn``, ``typed`` and ``redrawn`` that of the
-        stream.
+        approval it ran by, where it needed one, and of ``stream`` the same; of ``drawn``,
+        ``typed``, ``redrawn`` and ``ended`` that of the stream.
     fingerprint, unit
         Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` and ``revoked``
         have the former, ``opened`` the latter where it is fixed from the start.
     amount
         Of ``opened``, ``granted`` and ``charged``.
     who, why
-        Of ``granted``, ``revoked``, ``closed`` and ``redrawn``, and who of ``opened`` and
-        ``pruned``; of ``approved`` who, and the plan with its signature (`ledger.approvals`); of
-        ``charged`` who ran it (`ledger.caller`).
+        Of ``granted``, ``revoked``, ``closed``, ``redrawn`` and ``ended``, and who of ``opened``
+        and ``pruned``; of ``approved`` who, and the plan with its signature (`ledger.approvals`);
+        of ``charged`` who ran it (`ledger.caller`).
     within
         Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
         that, grants included.
@@ -229,6 +230,10 @@ class Seal:
     def release(self, values: list[object]) -> str:
         """The seal of a content that is kept, before a record names it."""
         return self._digest(["release", *values])
+
+    def rows(self, values: list[object]) -> str:
+        """The seal of rows of a stream, before a record names them."""
+        return self._digest(["rows", *values])
 
     def kept(self, record: Record) -> str:
         """The seal of a record that a checkpoint refers to, whatever key it was hashed with."""

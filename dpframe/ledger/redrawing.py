@@ -29,6 +29,7 @@ from dpframe.ledger.budgets import require_open
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.charges import Charge
+from dpframe.ledger.drawing import stream_of
 from dpframe.ledger.in_scope import required
 from dpframe.ledger.record import Draft, short_text
 from dpframe.ledger.store import Store
@@ -101,11 +102,11 @@ def redraw(store: Store, one: Redrawing, by: str, reason: str) -> Account:
 
 
 def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
-    found = chain.streams.find(budget, name)
-    if found is None:
-        known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
+    found = stream_of(chain, budget, name)
+    if found.closed is not None:
         raise LedgerError(
-            f"the budget {budget!r} has no stream {name!r}", remedy=f"its streams are: {known}"
+            f"the stream {name!r} was closed on {found.closed.time[:10]}",
+            remedy="there is nothing to pay: it draws nothing more",
         )
     if found.doubted is None:
         raise LedgerError(

@@ -87,7 +87,7 @@ class Exclusive:
         give_up(self._lock)
 
 
-def give_up(lock: RLock) -> None:  # type: ignore[valid-type]
+def give_up(lock: RLock) -> None:
     """Release a lock if this thread has it, which the lock alone knows for certain."""
     with suppress(RuntimeError):
-        lock.release()  # type: ignore[attr-defined]
+        lock.release()

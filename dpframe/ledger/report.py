@@ -255,7 +255,9 @@ def protected_words(per: Every) -> str:
 def stream_words(stream: OpenedStream) -> str:
     """A stream, and how far it is."""
     doubted = ""
-    if stream.doubted is not None:
+    if stream.closed is not None:
+        doubted = f"; closed on {stream.closed.time[:10]} {_signed_by(stream.closed)}"
+    elif stream.doubted is not None:
         doubted = "; it draws nothing new, for the ledger was accepted without its head file: "
         doubted += "`dpframe ledger redraw`"
     return (
@@ -272,10 +274,15 @@ def streams_record(chain: Chain, name: str) -> list[dict[str, Any]]:
             "charge": stream.number + 1,
             "drawn": stream.drawn,
             "periods": stream.periods,
-            "draws": stream.doubted is None,
+            "draws": stream.doubted is None and not _is_closed(chain, name, stream),
+            "closed": None if stream.closed is None else _closed(stream.closed),
         }
         for stream in chain.streams.of(name)
     ]
+
+
+def _is_closed(chain: Chain, budget: str, stream: OpenedStream) -> bool:
+    return stream.closed is not None or chain.account(budget).closed is not None
 
 
 def _window_fields(account: Account) -> dict[str, Any]:

@@ -35,6 +35,10 @@ class RowContents(Protocol):
         """
         ...
 
+    def place(self, stream: int, first: int) -> str:
+        """Where a content lies, for people."""
+        ...
+
     def read(self, stream: int, first: int) -> bytes | None:
         """What is kept, if anything is.
 
@@ -75,6 +79,9 @@ class MemoryRows:
     def prepare(self) -> None:
         """Nothing to find out."""
 
+    def place(self, stream: int, first: int) -> str:
+        return "in memory"
+
     def read(self, stream: int, first: int) -> bytes | None:
         return self._kept.get((stream, first))
 
@@ -96,6 +103,9 @@ class FolderRows:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(None, "it may not be written")
+
+    def place(self, stream: int, first: int) -> str:
+        return f"in {str(self._place(stream, first))!r}"
 
     def read(self, stream: int, first: int) -> bytes | None:
         with self._explained():

@@ -56,6 +56,14 @@ class Store(Transactions):
                 writing=False,
             )
 
+    def look_up(self, work: Callable[[Chain], R]) -> R:
+        """What some work finds in the chain as it is now, results of long ago included."""
+        with self._explained():
+            self._refresh(False)
+            return self._alone(
+                lambda: self._transact(lambda _, chain: work(chain), writing=False), writing=False
+            )
+
     def append(self, draft: Callable[[Chain], Made]) -> int:
         """Record what `draft` makes of the chain, durably; if it raises, nothing is recorded.
 
@@ -160,7 +168,9 @@ class Store(Transactions):
                 self.begin(identity)
             return [Draft("", "identified", fingerprint=identity)]
         if is_due(chain):
-            return [Draft("", "checkpoint", why=state_of(chain, self._seal))]
+            return [
+                Draft("", "checkpoint", why=state_of(chain, self._seal, chain.results.older.since))
+            ]
         return []
 
     def begin(self, identity: str) -> None:

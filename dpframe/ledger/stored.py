@@ -158,8 +158,6 @@ class StoredLedger:
             account = chain.account(self._name)
             attempts = chain.results.of(self._name)
             before = [] if beginning is None else beginning.at(scope).drafts(attempts, account)
-            if stream is not None:
-                before.append(stream.draft(self._name, chain.streams, fingerprint))
             require_open(account)
             if unit is not None:
                 _require_unit(account, unit)
@@ -169,6 +167,8 @@ class StoredLedger:
             covered = None if approval is None or by is None else approval.covered(by)
             who, why = caller.user, Charge(caller, cost, scope, covered).text()
             used = None if by is None else by.number
+            if stream is not None:
+                before.append(stream.draft(self._name, chain.streams, fingerprint, used))
             made = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
             return [*before, made]
 

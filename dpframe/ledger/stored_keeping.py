@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.contents import Contents
-from dpframe.ledger.kept import Attempts
+from dpframe.ledger.kept import Attempt, Identity, Key
 from dpframe.ledger.record import Draft
 from dpframe.ledger.store import Store
 
@@ -25,9 +25,15 @@ class StoredKeeping:
     def origin(self) -> str:
         return self._store.read().identities[0]
 
-    @property
-    def attempts(self) -> Attempts:
-        return self._store.read().results.of(self._name)
+    def every(self) -> list[Attempt]:
+        found = self._store.read(whole=True).results.of(self._name).by_number
+        return [found[number] for number in sorted(found)]
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        return self._store.look_up(lambda chain: chain.results.of(self._name).newest(key, identity))
+
+    def attempt(self, number: int) -> Attempt | None:
+        return self._store.look_up(lambda chain: chain.results.of(self._name).attempt(number))
 
     def is_open(self, number: int) -> bool:
         return number in self._store.read().account(self._name).open
@@ -50,10 +56,10 @@ def kept(chain: Chain, name: str, number: int, content: str) -> list[Draft] | No
     LedgerError
         When the charge has ended in another way.
     """
-    attempt = chain.results.of(name).by_number[number]
-    if attempt.content == content:
+    attempt = chain.results.of(name).attempt(number)
+    if attempt is not None and attempt.content == content:
         return None
-    if attempt.content is not None or number not in chain.account(name).open:
+    if attempt is None or attempt.content or number not in chain.account(name).open:
         raise LedgerError(
             f"the charge {number} has ended already, without this result",
             remedy="see `dpframe ledger releases`",

@@ -6,6 +6,9 @@ import hashlib
 from typing import Protocol
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.drawing import Terms, require_drawing
+from dpframe.ledger.record import Draft, Seal
 from dpframe.ledger.releasing import Exclusive
 from dpframe.ledger.row_contents import MemoryRows, RowContents
 from dpframe.ledger.store import Store
@@ -13,7 +16,6 @@ from dpframe.ledger.streams import (
     Batch,
     OpenedStream,
     StreamOpening,
-    Streams,
     Types,
     drawn_draft,
     opened_meanwhile,
@@ -40,13 +42,31 @@ class StreamBook(Protocol):
         """A stream by its name, as it is now."""
         ...
 
-    def add(self, stream: OpenedStream, batch: Batch) -> None:
+    def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
+        """Refuse to draw for a stream that was stopped.
+
+        Raises
+        ------
+        BudgetExceeded
+            When it or its budget was closed.
+        PlanMismatch
+            When no approval counts that it needs.
+        """
+        ...
+
+    def seal(self, stream: OpenedStream, values: list[object]) -> str:
+        """The seal of rows of a stream, under the key of the ledger if it has one."""
+        ...
+
+    def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
         """Record rows whose content is kept; nothing happens where they are recorded already.
 
         Raises
         ------
         LedgerError
             When others were recorded in their place, or it cannot be written.
+        BudgetExceeded, PlanMismatch
+            When the stream was stopped meanwhile.
         """
         ...
 
@@ -85,7 +105,13 @@ class MemoryStreams:
         """Remember a stream that is paid for."""
         self._found.setdefault(opening.name, opening.opened(len(self._found)))
 
-    def add(self, stream: OpenedStream, batch: Batch) -> None:
+    def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
+        """Nothing: who could stop it would have to be in this process."""
+
+    def seal(self, stream: OpenedStream, values: list[object]) -> str:
+        return Seal(None).rows([stream.number, *values])
+
+    def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
         def adding() -> None:
             now = self._found[stream.name]
             if batch not in now.batches:
@@ -113,39 +139,40 @@ class StoredStreams:
     def find(self, name: str) -> OpenedStream | None:
         return self._store.read().streams.find(self._budget, name)
 
-    def add(self, stream: OpenedStream, batch: Batch) -> None:
-        def adding(chain: HasStreams) -> object:
+    def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
+        require_drawing(self._store.read(), self._budget, stream, terms)
+
+    def seal(self, stream: OpenedStream, values: list[object]) -> str:
+        return self._store.seal.rows([self._store.hash_of(stream.number), *values])
+
+    def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
+        def adding(chain: Chain) -> Draft | None:
             now = chain.streams.find(self._budget, stream.name)
             if now is None or now.number != stream.number:
                 raise LedgerError(f"the ledger has no stream {stream.name!r} any more")
             if batch in now.batches:
                 return None
+            require_drawing(chain, self._budget, now, terms)
             _after(now, batch)
             return drawn_draft(self._budget, stream, batch)
 
-        self._store.append(adding)  # type: ignore[arg-type]
+        self._store.append(adding)
 
     def bind(self, name: str, types: Types) -> OpenedStream:
-        def binding(chain: HasStreams) -> object:
+        def binding(chain: Chain) -> Draft | None:
             now = chain.streams.find(self._budget, name)
-            if now is None or now.types is not None:
+            if now is None or now.types is not None or now.closed is not None:
                 return None
             return typed_draft(self._budget, now, types)
 
         found = self.find(name)
         if found is not None and found.types is None:
-            self._store.append(binding)  # type: ignore[arg-type]
+            self._store.append(binding)
             found = self.find(name)
         if found is None:
             raise LedgerError(f"the ledger has no stream {name!r} any more")
         found.require_types(types)
         return found
-
-
-class HasStreams(Protocol):
-    """A chain, as far as streams need it."""
-
-    streams: Streams
 
 
 def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:

@@ -4,11 +4,12 @@ Records say so. ``stream`` stands directly before the charge that pays for all p
 what tells the stream from others. ``drawn`` says which rows of noise were drawn next, with the
 digest of their content, which is kept beside the ledger. Rows are recorded in order and each once,
 so no row is drawn twice as long as what was recorded is believed: a content that is lost stays
-lost. ``typed`` says of which types the columns are that an earlier version's stream reads, once it
-is opened again. What was drawn after a copy of the ledger was made, the copy does not know. So once
-somebody accepted it without its head file (``adopted``), no stream that it has draws anything until
-``redrawn`` says so, directly before a charge of its whole cost: all rows may be drawn once more,
-which is no more than a second stream.
+lost. ``ended`` says that an owner closed the stream, which draws nothing more. ``typed`` says of
+which types the columns are that an earlier version's stream reads, once it is opened again. What
+was drawn after a copy of the ledger was made, the copy does not know. So once somebody accepted it
+without its head file (``adopted``), no stream that it has draws anything until ``redrawn`` says so,
+directly before a charge of its whole cost: all rows may be drawn once more, which is no more than a
+second stream.
 
 Nothing here follows from private data: names, digests of plans, and of what was released.
 """
@@ -25,7 +26,7 @@ from dpframe.ledger.record import Draft, Record
 
 __all__ = ["STREAMED", "Batch", "OpenedStream", "StreamKept", "StreamOpening", "Streams"]
 
-STREAMED = frozenset({"stream", "drawn", "typed", "redrawn"})
+STREAMED = frozenset({"stream", "drawn", "typed", "redrawn", "ended"})
 """Kinds of records of streams."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MOST = 1 << 31
@@ -92,6 +93,11 @@ class OpenedStream:
     doubted
         The number of the record by which a ledger was accepted that may be a copy, since when
         nothing is drawn; None where there is none, or it was paid for.
+    approval
+        The number of the approval that it was paid for under; None where there was none, or an
+        earlier version opened it.
+    closed
+        The record by which an owner closed it.
     """
 
     number: int
@@ -102,6 +108,8 @@ class OpenedStream:
     batches: tuple[Batch, ...] = ()
     types: Types | None = None
     doubted: int | None = None
+    approval: int | None = None
+    closed: Record | None = None
 
     def require_types(self, types: Types) -> None:
         """Refuse columns of other types than those that it reads.
@@ -159,8 +167,10 @@ class StreamOpening:
     kept: StreamKept | None = None
     types: Types | None = None
 
-    def draft(self, budget: str, streams: Streams, fingerprint: str) -> Draft:
-        """The record of it.
+    def draft(
+        self, budget: str, streams: Streams, fingerprint: str, approval: int | None = None
+    ) -> Draft:
+        """The record of it, which names the approval that its charge uses.
 
         Raises
         ------
@@ -174,7 +184,7 @@ class StreamOpening:
             said |= {"asked": self.kept.asked, "details": self.kept.details}
         if self.types is not None:
             said["types"] = self.types
-        return Draft(budget, "stream", fingerprint=fingerprint, why=json.dumps(said))
+        return Draft(budget, "stream", approval, fingerprint, why=json.dumps(said))
 
     def asks_the_same(self, opened: OpenedStream) -> bool:
         """Whether a stream was opened with the same query, schedule and spend, whatever a version
@@ -264,6 +274,8 @@ class Streams:
             paid = ("charged", last.name, last.fingerprint)
             if (record.act, record.name, record.fingerprint) != paid:
                 raise ValueError
+            if last.act == "stream" and last.refers not in (None, record.refers):
+                raise ValueError
         if record.act == "stream":
             opening = StreamOpening.read(record)
             known = self.find(record.name, opening.name) is not None
@@ -279,7 +291,7 @@ class Streams:
             made = StreamOpening.read(record)
             place = record.name, made.name
             self._names[record.seq] = place
-            self._found[place] = made.opened(record.seq)
+            self._found[place] = replace(made.opened(record.seq), approval=record.refers)
             self._plans[record.seq] = record.fingerprint
         elif record.act == "adopted":  # it may be a copy, which does not know what was drawn since
             for place, found in self._found.items():
@@ -297,6 +309,12 @@ class Streams:
         if place[0] != record.name:
             raise ValueError
         found = self._found[place]
+        if found.closed is not None:
+            raise ValueError
+        if record.act == "ended":
+            if not record.who:
+                raise ValueError
+            return replace(found, closed=record)
         if record.act == "typed":
             if found.types is not None:
                 raise ValueError

@@ -48,6 +48,18 @@ class Tables(Protocol):
         """The last row of one of these kinds, of those up to a number."""
         ...
 
+    def last_begun(
+        self, name: str, fingerprint: str | None, text: str | None, until: int
+    ) -> tuple[Any, ...] | None:
+        """The last row up to a number by which a result of a budget was begun: of a plan, or whose
+        `why` has a part.
+        """
+        ...
+
+    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
+        """The rows after a charge that say what became of its result, in order."""
+        ...
+
     def hash_of(self, seq: int) -> object:
         """The hash of a record as it is stored, None where there is none of that number."""
         ...

@@ -24,6 +24,7 @@ from dpframe.ledger.checkpoints import EVERY
 from dpframe.ledger.contents import Contents
 from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import Head, Seal
+from dpframe.ledger.recorded import RecordedResults
 from dpframe.ledger.releasing import release_after
 from dpframe.ledger.standing import unwitnessed
 from dpframe.ledger.tables import STEP, Tables, rows_after
@@ -147,6 +148,7 @@ class Transactions(ABC):
             # Whatever interrupts this may leave half of a record in the chain in memory.
             trusted, self._version = self._version, None
             version, chain = self._caught_up(tables, trusted, whole)
+            chain.results.older.archive = RecordedResults(tables, self._seal, chain.results.older)
             try:
                 self._require_seen(tables, chain, adopting)
                 if chain.identity not in (None, self._claimed) and chain.moved is None:
@@ -161,7 +163,12 @@ class Transactions(ABC):
             self._version = version
             return made
 
-        return release_after(transaction, self._rollback)
+        def end() -> None:
+            self._rollback()
+            if self._chain is not None:
+                self._chain.results.older.archive = None
+
+        return release_after(transaction, end)
 
     def _begun(self, writing: bool) -> Tables:
         if self._process != os.getpid():

@@ -59,14 +59,19 @@ class Drawn:
         The number of the first period.
     rows
         For each period, for each vector the noisy integers, group after group.
-    of
-        What tells the stream that they were drawn for from all others; None of what earlier
-        versions have kept.
+    seal
+        Under the key of the ledger, for the stream that they were drawn for; None where an earlier
+        version drew them.
     """
 
     first: int
     rows: tuple[tuple[tuple[int, ...], ...], ...]
-    of: str | None = None
+    seal: str | None = None
+
+    @property
+    def values(self) -> list[object]:
+        """What is sealed of them."""
+        return [self.first, json.dumps(self.rows, separators=(",", ":"))]
 
     @property
     def last(self) -> int:
@@ -75,7 +80,7 @@ class Drawn:
 
     def to_bytes(self) -> bytes:
         """As it is kept."""
-        said = {"of": self.of, "first": self.first, "rows": self.rows}
+        said = {"first": self.first, "rows": self.rows, "seal": self.seal}
         return json.dumps(said, separators=(",", ":")).encode()
 
     @classmethod
@@ -84,8 +89,8 @@ class Drawn:
         try:
             said = json.loads(content)
             rows = tuple(tuple(tuple(map(int, one)) for one in each) for each in said["rows"])
-            of = said.get("of")
-            return cls(int(said["first"]), rows, None if of is None else str(of))
+            seal = said.get("seal")
+            return cls(int(said["first"]), rows, None if seal is None else str(seal))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 

@@ -268,7 +268,7 @@ def test_who_lives_is_told_from_who_died(job: Path, place: Place, run: Run) -> N
     ledger = opened(place)
     process = started(job, "--run-id", "monday", KILLED_WHEN="slow", SLOW="600")
     try:
-        until(lambda: StoredKeeping(store_at(place), "default").attempts.by_number)
+        until(lambda: StoredKeeping(store_at(place), "default").every())
         for arguments in (("--run-id", "monday"), ("--run-id", "monday", "--again"), ("--once",)):
             refused = run("run", "job.py", *arguments, "--json")
             assert refused.code == 7

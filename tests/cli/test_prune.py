@@ -149,12 +149,12 @@ def test_a_prune_that_is_interrupted_goes_on(place: Place, monkeypatch: pytest.M
         patched.setattr(type(contents), "remove", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             prune(store_at(place), None, "Ann", LATER)
-    (number,) = kept(place)[0]._payer.ledger.keeping.attempts.by_number
-    assert contents.read(number, 1) is not None
+    (one,) = kept(place)[0]._payer.ledger.keeping.every()
+    assert contents.read(one.number, 1) is not None
     with pytest.raises(dp.LedgerError, match="pruned"):
         kept(place)[1].collect(epsilon="0.1", reuse="same")
     assert prune(store_at(place), None, "Ann", LATER) == []
-    assert contents.read(number, 1) is None
+    assert contents.read(one.number, 1) is None
 
 
 def test_what_is_pruned_does_not_move(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_new_process_knows_what_one_knows_that_read_everything(
     assert whole.whole
     assert everything(chain) == everything(whole)
     assert [a.used for a in chain.approvals["plain"]] == [3]
-    assert state_of(chain, chain.seal) == state_of(whole, whole.seal)
+    assert state_of(chain, chain.seal, 0) == state_of(whole, whole.seal, 0)
     entries = store_at(place, key).read(whole=True).accounts["plain"].entries
     assert entries == whole.accounts["plain"].entries
     verify(place, key)

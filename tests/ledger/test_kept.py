@@ -7,10 +7,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import psycopg
 import pytest
 
 import dpframe as dp
@@ -19,13 +22,15 @@ from dpframe.ledger.budgets import close
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.contents import FolderContents, locked, removed_if_left
 from dpframe.ledger.keeping import Beginning
-from dpframe.ledger.kept import Begun, Identity, Overtaken, run_key, same_key
+from dpframe.ledger.kept import Attempt, Begun, Identity, Overtaken, run_key, same_key
 from dpframe.ledger.owners import move, rekey
-from dpframe.ledger.record import Draft, Seal, sealed
+from dpframe.ledger.pruning import prune
+from dpframe.ledger.record import Draft, Record, Seal, sealed
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping
 from dpframe.ledger.tables import Tables
 from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, opened, sql, store_at, verify
+from tests.postgres import Server
 
 PRINT = "ab" * 32
 CONTENT = "cd" * 32
@@ -43,7 +48,7 @@ def charged(place: Place, given: Begun, *, after: int | None = None, once: bool 
 
 
 def attempts(place: Place) -> Any:
-    return StoredKeeping(store_at(place), "default").attempts
+    return store_at(place).read(whole=True).results.of("default")
 
 
 def test_a_run_is_begun_once(place: Place) -> None:
@@ -61,7 +66,7 @@ def test_a_run_is_begun_once(place: Place) -> None:
     ledger = opened(place)
     assert ledger.spent == dp.PureDP("0.3")
     assert [e.status for e in ledger.entries] == ["failed", "charged", "charged"]
-    assert attempts(place).newest(run_key("monday")).number == again
+    assert attempts(place).newest(run_key("monday"), IDENTITY).number == again
     verify(place)
 
 
@@ -70,7 +75,7 @@ def test_what_does_not_fit_is_not_begun(place: Place) -> None:
     ledger.charge(dp.PureDP(1), "f", UNIT)
     with pytest.raises(dp.BudgetExceeded):
         charged(place, begun("monday"))
-    assert attempts(place).newest(run_key("monday")) is None
+    assert attempts(place).newest(run_key("monday"), IDENTITY) is None
 
 
 def test_a_result_is_recorded_once(place: Place) -> None:
@@ -229,16 +234,138 @@ def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyP
     assert isinstance(chain, Chain)
     assert not chain.whole
     assert chain.checkpoint > failed
+    assert list(chain.results.of("default").by_number) == [lost]  # the others are looked up
     found = StoredKeeping(store, "default")
-    assert found.attempts.newest(run_key("kept")).content == CONTENT  # type: ignore[union-attr]
-    assert found.attempts.newest(run_key("lost")).content is None  # type: ignore[union-attr]
+    assert_found(found, kept, CONTENT)
+    assert_found(found, lost, None)
+    assert_found(found, failed, None)
+    assert found.newest(run_key("other"), IDENTITY) is None
+    assert found.attempt(kept + 1) is None
     assert found.is_open(lost)
     assert not found.is_open(failed)
-    with pytest.raises(Overtaken):
-        run("failed")
+    for name in ("failed", "kept"):
+        with pytest.raises(Overtaken):
+            run(name)
+    with pytest.raises(dp.LedgerError, match="ended already"):
+        found.finish(failed, CONTENT)
+    found.finish(kept, CONTENT)  # as it is
     found.finish(lost, CONTENT)
     assert not StoredKeeping(store_at(place), "default").is_open(lost)
+    assert [one.number for one in found.every()] == [kept, lost, failed]
     verify(place)
+
+    rekey(store_at(place), Seal("k" * 32), "Ann")  # hashes of before are of no key
+    keyed = opened(place, dp.PureDP(100), key="k" * 32)
+    later = keyed.charge(
+        TENTH, PRINT, UNIT, beginning=Beginning(begun("later"), TENTH, run_key("later"))
+    )
+    keyed.settle(later, "released", CONTENT)
+    for number in range(3 * every):
+        keyed.settle(keyed.charge(TENTH, f"{number}", UNIT), "released")
+    store = store_at(place, "k" * 32)
+    assert sorted(store.read().results.of("default").by_number) == [kept, lost, failed]
+    found = StoredKeeping(store, "default")
+    for number in (kept, lost, later):
+        assert_found(found, number, CONTENT)
+    assert prune(store, None, "Ann", date(2999, 1, 1))[0].attempts[0].number == kept
+    for number in range(3 * every):
+        keyed.settle(keyed.charge(TENTH, f"{number}", UNIT), "released")
+    found = StoredKeeping(store_at(place, "k" * 32), "default")
+    for number in (kept, lost, later):
+        assert "by Ann" in str(assert_found(found, number, CONTENT).pruned)
+    assert prune(store_at(place, "k" * 32), None, "Ann", date(2999, 1, 1)) == []
+    verify(place, "k" * 32)
+
+
+def assert_found(keeping: StoredKeeping, number: int, content: str | None) -> Attempt:
+    attempt = keeping.attempt(number)
+    assert attempt is not None
+    assert attempt.content == content
+    run, identity = attempt.begun.run, attempt.begun.identity
+    assert run is not None
+    for key in (run_key(run), run_key(run, "ab" * 32), same_key(identity)):
+        assert keeping.newest(key, identity) == attempt
+    return attempt
+
+
+def test_the_first_use_reads_no_results(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are kept: a checkpoint names those alone that are under way."""
+    for where in (checkpoints, transactions):
+        monkeypatch.setattr(where, "EVERY", 20)
+    monkeypatch.setattr(transactions, "LISTED", 20)
+    ledger = opened(place, dp.PureDP(1000))
+    sizes = []
+    for number in range(60):
+        name = f"{number}"
+        beginning = Beginning(begun(name, period=name), TENTH, run_key(name))
+        made = ledger.charge(TENTH, PRINT, UNIT, beginning=beginning)
+        ledger.settle(made, "released", CONTENT)
+        if number % 20 == 19:
+            chain = store_at(place).read()
+            sizes.append(len(checkpoints.kept_numbers(checkpoint_of(place))))
+            assert not chain.whole
+    assert sizes[0] == sizes[1] == sizes[2] < 5
+    verify(place)
+
+
+def checkpoint_of(place: Place) -> Record:
+    table = "records" if isinstance(place, Path) else "dpframe_ledger.records"
+    last = f"SELECT * FROM {table} WHERE act = 'checkpoint' ORDER BY seq DESC LIMIT 1"
+    return Record(*sql(place, last)[0])
+
+
+def test_checkpoints_of_earlier_versions_name_all_results(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in (checkpoints, transactions):
+        monkeypatch.setattr(where, "EVERY", 20)
+    monkeypatch.setattr(transactions, "LISTED", 20)
+    ledger = opened(place, dp.PureDP(1000))
+
+    def kept(name: str) -> int:
+        beginning = Beginning(begun(name, period=name), TENTH, run_key(name))
+        made = ledger.charge(TENTH, PRINT, UNIT, beginning=beginning)
+        ledger.settle(made, "released", CONTENT)
+        return made
+
+    with monkeypatch.context() as patch:
+        state_of = checkpoints.state_of
+        patch.setattr("dpframe.ledger.store.state_of", lambda c, s, _: state_of(c, s, None))
+        numbers = [kept(f"{number}") for number in range(15)]
+    chain = store_at(place).read()
+    assert chain.checkpoint
+    assert "results" not in json.loads(str(checkpoint_of(place).why))
+    assert sorted(chain.results.of("default").by_number) == numbers
+    numbers += [kept(f"{number}") for number in range(15, 40)]
+    assert "results" in json.loads(str(checkpoint_of(place).why))
+    found = StoredKeeping(store_at(place), "default")
+    for number in numbers:
+        assert_found(found, number, CONTENT)
+    verify(place)
+
+
+def test_a_result_of_long_ago_that_was_edited_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in (checkpoints, transactions):
+        monkeypatch.setattr(where, "EVERY", 20)
+    monkeypatch.setattr(transactions, "LISTED", 20)
+    place = tmp_path / "b.db"
+    ledger = opened(place, dp.PureDP(1000))
+    numbers = []
+    for number in range(20):
+        name = f"{number}"
+        beginning = Beginning(begun(name, period=name), TENTH, run_key(name))
+        numbers.append(ledger.charge(TENTH, PRINT, UNIT, beginning=beginning))
+        ledger.settle(numbers[-1], "released", CONTENT)
+    edit = "UPDATE records SET why = ? WHERE act = 'kept' AND refers = ?"
+    sql(place, edit, "ef" * 32, numbers[0])
+    found = StoredKeeping(store_at(place), "default")
+    assert_found(found, numbers[1], CONTENT)
+    with pytest.raises(dp.LedgerError, match="was changed"):
+        found.attempt(numbers[0])
+    with pytest.raises(dp.LedgerError, match="does not verify"):
+        verify(place)
 
 
 def test_parts_of_a_frame_are_begun_at_the_cost_of_the_plan(tmp_path: Path) -> None:
@@ -455,3 +582,39 @@ def test_who_has_ended_is_not_there_at_once(place: Place) -> None:
     for _ in range(20):
         assert contents.present(token, lambda: asking.is_present(token))
         assert not asking.is_present(token)
+
+
+@pytest.mark.parametrize("parts", [range(1, 4), (1, 2**31 - 1)])
+def test_rows_that_somebody_inserts_keep_no_result_from_being_stored(
+    server: Server, parts: Sequence[int]
+) -> None:
+    """Whoever may insert, and nothing else, comes before the charge and after it."""
+    url = server.empty()
+
+    def counted(reuse: str, epsilon: str) -> dp.Release:
+        session = dp.Session(epsilon=1, ledger=url, keep_releases=True)
+        frame = session.protect(pl.DataFrame({"x": [1, 2]}), unit=dp.Rows(), name="v")
+        return frame.dp_count().release(epsilon=epsilon, reuse=reuse)  # type: ignore[arg-type]
+
+    counted("never", "0.2")
+
+    def insert() -> None:
+        for number in range(1, 30):
+            for part in parts:
+                with suppress(psycopg.errors.UniqueViolation):
+                    sql(
+                        url,
+                        "INSERT INTO dpframe_ledger.releases VALUES (%s, %s, %s)",
+                        number,
+                        part,
+                        b"junk",
+                    )
+
+    insert()
+    first = counted("same", "0.1")
+    assert not first.remark
+    insert()
+    again = counted("same", "0.1")
+    assert again.reused
+    assert again.frame.equals(first.frame)
+    verify(url)

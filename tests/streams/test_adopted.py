@@ -131,7 +131,9 @@ def test_ledgers_name_their_streams(path: Path, capsys: pytest.CaptureFixture[st
     assert f"{drawn}; it draws nothing new" in capsys.readouterr().out
     assert main(["ledger", "show", "--ledger", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["default"]["streams"]
-    assert found == [{"name": "s", "charge": 4, "drawn": 2, "periods": 8, "draws": False}]
+    assert found == [
+        {"name": "s", "charge": 4, "drawn": 2, "periods": 8, "draws": False, "closed": None}
+    ]
 
 
 def test_it_has_to_fit_the_budget(path: Path) -> None:

@@ -121,7 +121,7 @@ def test_rows_that_another_ledger_left_behind_are_not_taken(tmp_path: Path) -> N
     for left in ("b.db", "b.db.head"):
         (tmp_path / left).unlink()
     shutil.rmtree(tmp_path / "b.db.releases", ignore_errors=True)
-    with pytest.raises(dp.LedgerError, match="is of another stream"):
+    with pytest.raises(dp.LedgerError, match="was not drawn by this ledger"):
         opened(place).release(day(0))
     shutil.rmtree(tmp_path / "b.db.streams")
     assert opened(place).release(day(0)).height == 1
@@ -136,5 +136,5 @@ def test_rows_of_another_stream_of_the_ledger_are_not_taken(tmp_path: Path) -> N
     (kept,) = (tmp_path / "b.db.streams").iterdir()
     number = other._opened.number
     shutil.copy(kept, kept.with_name(f"{number:09d}-000000.json"))
-    with pytest.raises(dp.LedgerError, match="is of another stream"):
+    with pytest.raises(dp.LedgerError, match="was not drawn by this ledger"):
         other.release(day(0))

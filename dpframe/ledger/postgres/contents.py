@@ -16,6 +16,7 @@ from weakref import WeakSet
 import psycopg
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.contents import IsRight, any_content
 from dpframe.ledger.postgres.failures import explained
 from dpframe.ledger.postgres.tables import Connection, PostgresTables
 from dpframe.ledger.releasing import release_after
@@ -72,9 +73,12 @@ class PostgresContents:
 
         self._with_tables(writing, writing=True)
 
-    def read(self, number: int, count: int) -> list[bytes] | None:
-        found = self._with_tables(lambda tables: tables.release(number))
-        return found if len(found) == count else None
+    def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
+        parts = self._with_tables(lambda tables: tables.release(number))
+        every = ([parts.get(first + n) for n in range(count)] for first in sorted(parts))
+        found = [[part for part in one if part is not None] for one in every]
+        whole = [one for one in found if len(one) == count]
+        return next(filter(is_right, whole), whole[0] if whole else None)
 
     def prepare_removal(self) -> None:
         def preparing(tables: PostgresTables) -> None:

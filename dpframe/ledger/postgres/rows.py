@@ -42,6 +42,9 @@ class PostgresRows:
             )
         return there
 
+    def place(self, stream: int, first: int) -> str:
+        return f"in dpframe_ledger.streams of {self._where!r} (stream {stream}, first {first})"
+
     def read(self, stream: int, first: int) -> bytes | None:
         return self._with_tables(lambda tables: tables.row_of_stream(stream, first))
 

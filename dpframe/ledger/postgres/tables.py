@@ -7,6 +7,7 @@ elsewhere.
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,6 +117,9 @@ OF_STREAMS = (
 """What is said beside that where there are streams."""
 
 
+LAST_PART = 2**31 - 1
+"""The largest number of a part."""
+
 _ALL = f"SELECT {', '.join(COLUMNS)} FROM ONLY dpframe_ledger.records".encode()
 _INSERT = f"INSERT INTO dpframe_ledger.records VALUES ({', '.join(['%s'] * len(COLUMNS))})".encode()
 
@@ -164,6 +168,22 @@ class PostgresTables:
         wanted = _ALL + b" WHERE act = ANY(%s) AND seq <= %s ORDER BY seq DESC LIMIT 1"
         found = self._rows(wanted, (list(acts), until))
         return found[0] if found else None
+
+    def last_begun(
+        self, name: str, fingerprint: str | None, text: str | None, until: int
+    ) -> tuple[Any, ...] | None:
+        part, value = (
+            (b"fingerprint = %s", fingerprint)
+            if text is None
+            else (b"pg_catalog.strpos(why, %s) > 0", text)
+        )
+        wanted = _ALL + b" WHERE seq <= %s AND act = 'begun' AND name = %s AND " + part
+        found = self._rows(wanted + b" ORDER BY seq DESC LIMIT 1", (until, name, value))
+        return found[0] if found else None
+
+    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
+        acts = b" AND act IN ('begun', 'kept', 'pruned') ORDER BY seq"
+        return self._rows(_ALL + b" WHERE seq > %s AND refers = %s" + acts, (number, number))
 
     def hash_of(self, seq: int) -> object:
         wanted = b"SELECT hash FROM ONLY dpframe_ledger.records WHERE seq = %s"
@@ -221,18 +241,21 @@ class PostgresTables:
             self._connection.execute(RELEASES)
 
     def put_release(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, which has none."""
-        for part, blob in enumerate(blobs, start=1):
+        """Keep the content of a charge, in parts that follow one another from one that nobody
+        guesses: rows that somebody else has inserted for the charge are in nobody's way.
+        """
+        first = 1 + secrets.randbelow(LAST_PART - len(blobs))
+        for part, blob in enumerate(blobs, start=first):
             self._connection.execute(
                 b"INSERT INTO dpframe_ledger.releases VALUES (%s, %s, %s)", (number, part, blob)
             )
 
-    def release(self, number: int) -> list[bytes]:
-        """The content of a charge; empty where there is none."""
+    def release(self, number: int) -> dict[int, bytes]:
+        """All that was inserted for a charge, by part."""
         if not self.have_releases():
-            return []
-        wanted = b"SELECT content FROM ONLY dpframe_ledger.releases WHERE number = %s ORDER BY part"
-        return [bytes(row[0]) for row in self._rows(wanted, (number,))]
+            return {}
+        wanted = b"SELECT part, content FROM ONLY dpframe_ledger.releases WHERE number = %s"
+        return {part: bytes(content) for part, content in self._rows(wanted, (number,))}
 
     def drop_release(self, number: int) -> bool:
         """Delete the content of a charge; whether there was one."""

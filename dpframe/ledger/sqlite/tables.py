@@ -77,6 +77,27 @@ class SqliteTables:
         found: tuple[Any, ...] | None = self._connection.execute(wanted, given).fetchone()
         return found
 
+    def last_begun(
+        self, name: str, fingerprint: str | None, text: str | None, until: int
+    ) -> tuple[Any, ...] | None:
+        part, value = (
+            ("fingerprint = ?", fingerprint) if text is None else ("instr(why, ?) > 0", text)
+        )
+        wanted = (
+            f"{_ALL} WHERE seq <= ? AND act = 'begun' AND name = ? AND {part} "
+            "ORDER BY seq DESC LIMIT 1"
+        )
+        found: tuple[Any, ...] | None
+        found = self._connection.execute(wanted, (until, name, value)).fetchone()
+        return found
+
+    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
+        wanted = (
+            f"{_ALL} WHERE seq > ? AND refers = ? AND act IN ('begun', 'kept', 'pruned') "
+            "ORDER BY seq"
+        )
+        return self._connection.execute(wanted, (number, number)).fetchall()
+
     def hash_of(self, seq: int) -> object:
         wanted = "SELECT hash FROM records WHERE seq = ?"
         found: tuple[object, ...] | None = self._connection.execute(wanted, (seq,)).fetchone()

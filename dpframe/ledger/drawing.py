@@ -1,0 +1,128 @@
+"""Whether a stream may draw more: not once it or its budget was closed, nor while no approval
+counts that it needs.
+
+A stream is charged once and draws for as long as it has periods. So a charge that would be refused
+is not enough to stop it: whatever stops charges stops draws too, before data are read and once more
+in the transaction that records what was drawn. What was drawn before is handed out at any time, for
+that is post-processing; what was charged stays charged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpframe.core.visible import visible
+from dpframe.errors import BudgetExceeded, LedgerError
+from dpframe.ledger.account import Account
+from dpframe.ledger.approvals import Approval, Requirement
+from dpframe.ledger.budgets import require_open
+from dpframe.ledger.record import Draft, Record, short_text
+from dpframe.ledger.standing import require_here
+from dpframe.ledger.store import Store
+from dpframe.ledger.streams import OpenedStream, Streams
+
+__all__ = ["Terms", "close_stream", "require_drawing", "stream_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a session draws.
+
+    Parameters
+    ----------
+    requirement
+        Which approvals count.
+    needs_approval
+        Whether the session runs approved plans only.
+    """
+
+    requirement: Requirement
+    needs_approval: bool
+
+
+class HasStreams(Protocol):
+    """A chain, as far as streams need it."""
+
+    streams: Streams
+    approvals: dict[str, list[Approval]]
+    identities: list[str]
+    moved: Record | None
+
+    def account(self, name: str) -> Account:
+        """A budget by name."""
+        ...
+
+
+def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms: Terms) -> None:
+    """Refuse to draw for a stream that was stopped.
+
+    A stream that was paid for under an approval draws while one of its plan counts, also in
+    sessions that need none. That the amount of the budget has changed since, or that all runs are
+    used, is no matter: the charge was made.
+
+    Raises
+    ------
+    BudgetExceeded
+        When the stream or its budget was closed.
+    PlanMismatch
+        When no approval counts.
+    LedgerError
+        When the ledger was moved.
+    """
+    require_here(chain.moved)
+    require_open(chain.account(budget))
+    end = stream.closed
+    if end is not None:
+        raise BudgetExceeded(
+            f"the stream {stream.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
+            f": {visible(end.why or '')}",
+            remedy="ask who closed it; what was drawn before is still handed out",
+        )
+    if not terms.needs_approval and stream.approval is None:
+        return
+    plan, approvals = chain.streams.plan_of(stream), chain.approvals.get(budget, [])
+    terms.requirement.require_standing(approvals, plan, chain.identities)
+
+
+def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> OpenedStream:
+    """End a stream of a budget: it draws nothing more. There is no way back.
+
+    Raises
+    ------
+    LedgerError
+        When there is no such budget or stream, or it cannot be recorded.
+    BudgetExceeded
+        When it or its budget was closed before.
+    """
+    who, why = short_text(by, "--by"), short_text(reason, "--reason")
+
+    def closing(chain: HasStreams) -> Draft:
+        require_open(chain.account(budget))
+        found = stream_of(chain, budget, name)
+        if found.closed is not None:
+            raise BudgetExceeded(
+                f"the stream {name!r} was closed on {found.closed.time[:10]} already",
+                remedy="there is nothing to do",
+            )
+        return Draft(budget, "ended", found.number, who=who, why=why)
+
+    store.append(closing)
+    return stream_of(store.read(), budget, name)
+
+
+def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
+    """A stream of a budget by its name.
+
+    Raises
+    ------
+    LedgerError
+        When there is none.
+    """
+    found = chain.streams.find(budget, name)
+    if found is None:
+        known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
+        raise LedgerError(
+            f"the budget {budget!r} has no stream {name!r}", remedy=f"its streams are: {known}"
+        )
+    return found
