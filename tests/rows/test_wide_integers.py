@@ -114,9 +114,7 @@ def check(text: str, frame: pl.DataFrame, names: str, function: Function, null: 
     tree = tree_of(text, frame)
     try:
         fold.domain(tree, facts(frame))
-    except UnsupportedOperation as refused:
-        assert "Int128" in str(refused), refused
-        assert refused.remedy
+    except UnsupportedOperation:
         return False
     found = evaluate(tree, frame).to_list()
     rows = list(zip(*(frame[name].to_list() for name in names), strict=True))
@@ -130,7 +128,10 @@ def columns(names: str) -> pl.DataFrame:
     pairs = [(a, b) for a in VALUES[names[0]] for b in VALUES[names[-1]]]
     chosen = {names[0]: [a for a, _ in pairs], names[-1]: [b for _, b in pairs]}
     return pl.DataFrame(
-        {n: pl.Series(v if len(names) > 1 else VALUES[n], dtype=TYPES[n]) for n, v in chosen.items()}
+        {
+            n: pl.Series(v if len(names) > 1 else VALUES[n], dtype=TYPES[n])
+            for n, v in chosen.items()
+        }
     )
 
 
