@@ -20,7 +20,9 @@ from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.shapes import Listed, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import Value, numeric_value
+from dpframe.core.dtypes import FLOAT64
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.cast import Cast
 from dpframe.rows.fold import domain, words
 
 _SMALLEST, _LARGEST = -30, 100
@@ -111,6 +113,9 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
             where=f"{words(value.tree)}.dp_bounds()",
             remedy="give the range in which the values could lie",
         )
+    if value.is_wide:  # which floats tell apart far enough
+        real = Cast(FLOAT64).of(value.tree)
+        value = numeric_value(real, domain(real, scope.facts.columns), "bounds")
     return BinCells(value, _edges(value))
 
 

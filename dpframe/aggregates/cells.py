@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor
 from typing import Self
 
 import polars as pl
@@ -258,11 +259,29 @@ class PointCells(NumberCells):
         return self.points
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
-        scaled = number.cast(ns.Float64) - float(self.lo)
+        origin = self._origin
+        if origin:
+            number = number.clip(origin, ceil(self._hi)) - origin
+        scaled = number.cast(ns.Float64) - float(self.lo - origin)
         for scale in self._scales:
             scaled = scaled * scale
         inside = (scaled + 0.5).floor().clip(0.0, float(self.points - 1))
         return inside.cast(ns.Int64, strict=False).clip(0, self.points - 1)
+
+    @property
+    def _hi(self) -> Fraction:
+        return self.lo + (self.points - 1) * self.step
+
+    @property
+    def _origin(self) -> int:
+        """What is taken from whole numbers that floats do not tell apart, before they are floats;
+        0 where floats do.
+        """
+        lo, hi = self.lo, self._hi
+        near = max(abs(lo), abs(hi)) <= 2**52
+        if near or not self.value.is_whole or hi - lo > 2**61:
+            return 0
+        return floor(lo)
 
     @property
     def _scales(self) -> tuple[float, ...]:
@@ -273,6 +292,8 @@ class PointCells(NumberCells):
         return (float(scale),)
 
     def tally(self) -> Tally | None:
+        if self._origin:
+            return None
         return PointTally(float(self.lo), self._scales, self.points)
 
     def words(self) -> str:

@@ -184,9 +184,9 @@ def _require_room(edges: Edges, value: Value, where: str) -> None:
                 "an edge is too large for Float64", where=where, remedy="write a smaller edge"
             )
         return
-    dtype = value.domain.dtype
-    wide = dtype.is_decimal or dtype.name in ("UInt64", "Int128")
-    if first < _LEAST or last > _MOST - wide:  # wide ones are clamped to Int64
+    if not value.domain.dtype.is_decimal:
+        value.require_int64(Fraction(first), Fraction(last), where)
+    elif first < _LEAST or last >= _MOST:  # values are clamped to Int64
         raise InvalidBounds(
             "an edge is too large for Int64",
             where=where,

@@ -184,7 +184,9 @@ class Histogram(Aggregate):
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
             edges = numbers_of(bins, found.dtype, where)
-            return BinCells(value, _increasing(edges, where), other)
+            rising = _increasing(edges, where)
+            value.require_int64(rising[0], rising[-1], where)
+            return BinCells(value, rising, other)
         return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
 
     def _of_totals(
@@ -217,6 +219,7 @@ class Histogram(Aggregate):
                 remedy="write for example bins=10",
             )
         lo, hi = bounds_of(value, self.bounds, "histogram", distinct=True)
+        value.require_int64(lo, hi, f"{words(request.tree)}.dp_histogram({bins})")
         return BinCells(value, _equally_far(lo, hi, bins), self.other)
 
 

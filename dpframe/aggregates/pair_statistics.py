@@ -76,7 +76,9 @@ class PairSum(Statistic):
         return self.grid.bias_per_row
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
-        mine, beside = (v.number(lower(v.tree, columns, ns), ns) for v in (self.value, self.other))
+        mine, beside = (
+            v.exact_number(lower(v.tree, columns, ns), ns) for v in (self.value, self.other)
+        )
         return self.place(mine, beside, ns)
 
     def place(self, number: pl.Expr, beside: pl.Expr, ns: Namespace) -> pl.Expr:

@@ -78,6 +78,8 @@ def require_rows_scored(request: Request, scope: QueryScope, per: Per, bounds: G
 
 def total_of(statistic: GridSum | SquareSum, per_unit: bool) -> Statistic:
     """The statistic of rows, or of totals."""
+    if per_unit:
+        statistic.value.require_totals()
     return UnitTotal(statistic) if per_unit else statistic
 
 

@@ -298,7 +298,9 @@ class Quantile(Aggregate):
             return value, PositionCells(value, numbers), None
         lo, hi = bounds_of(value, self.bounds, written, distinct=True)
         value = total_value(value, (lo, hi)) if per_unit else value
-        if value.is_whole:  # values are clamped, and a result must fit Int64
+        if value.is_wide:
+            value.require_int64(lo, hi, f"{words(value.tree)}.dp_{written}(...)")
+        elif value.is_whole:  # values are clamped, and a result must fit Int64
             lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
             if lo >= hi:
                 raise InvalidBounds(
@@ -372,7 +374,7 @@ def _listed(candidates: object, value: Value) -> Sequence[Fraction]:
             remedy="write candidates=[0, 10, 20]",
         )
     numbers = _rising(numbers_of(candidates, value.domain.dtype, where))
-    most = 2**63 - 1 if value.is_whole else 2**100
+    most = 2**63 - 1 - value.is_wide if value.is_whole else 2**100
     if numbers and max(abs(numbers[0]), abs(numbers[-1])) > most:
         raise InvalidBounds(
             f"a candidate is larger than {'Int64 holds' if value.is_whole else '2**100'}",

@@ -204,6 +204,9 @@ class Ratio(Aggregate):
                 where=f'{words(request.tree)}.dp_ratio(per="unit")',
                 remedy="give them, for example denominator_bounds=(0, 100)",
             )
+        if per_unit:
+            above.require_totals()
+            below.require_totals()
         bounds = _around_zero(above, self.bounds, "bounds")
         below_bounds = _around_zero(below, self.denominator_bounds, "denominator_bounds")
         grid, below_grid = _grid(bounds, scope), _grid(below_bounds, scope)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final, Self
+from math import ceil, floor
+from typing import Any, ClassVar, Final, Self
 
 import polars as pl
 
@@ -18,6 +19,7 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.values import Value, show_value, unit_words
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.domain import Columns
+from dpframe.core.dtypes import INT128
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import show
 from dpframe.core.exprs import Change, HasExprs
@@ -28,6 +30,7 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.operation import Namespace
+from dpframe.rows.polars_dtypes import to_polars
 
 
 class Statistic(HasExprs):
@@ -148,10 +151,11 @@ class GridSum(Statistic):
         return self.grid
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
-        return self.place(self.value.number(lower(self.value.tree, columns, ns), ns), ns)
+        number = self.value.exact_number(lower(self.value.tree, columns, ns), ns)
+        return quantise(number, self.grid, self.value.is_whole, ns, wide=self.value.is_wide)
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
-        """The integer of a value."""
+        """The integer of a value, an Int64 or Float64."""
         return quantise(number, self.grid, self.value.is_whole, ns)
 
     def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
@@ -206,10 +210,12 @@ class SquareSum(Statistic):
         return self.inner
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
-        return self.place(self.value.number(lower(self.value.tree, columns, ns), ns), ns)
+        number = self.value.exact_number(lower(self.value.tree, columns, ns), ns)
+        wide = self.value.is_wide
+        return self.of_places(quantise(number, self.inner, self.value.is_whole, ns, wide=wide))
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
-        """The integer of a value."""
+        """The integer of a value, an Int64 or Float64."""
         return self.of_places(quantise(number, self.inner, self.value.is_whole, ns))
 
     def of_places(self, places: pl.Expr) -> pl.Expr:
@@ -302,27 +308,62 @@ def _skipped(value: Value) -> str:
     return "null and NaN add 0" if value.domain.dtype.is_float else "null adds 0"
 
 
-def quantise(number: pl.Expr, grid: Grid, whole: bool, ns: Namespace) -> pl.Expr:
-    """Int64 or Float64 values as integers in [lo, hi]; null for null and NaN, which sums skip.
+def quantise(
+    number: pl.Expr, grid: Grid, whole: bool, ns: Namespace, *, wide: bool = False
+) -> pl.Expr:
+    """Int64 or Float64 values, or with `wide` Int128, as integers in [lo, hi]; null for null and
+    NaN, which sums skip.
 
-    Whole numbers on a grid of step 1 are clamped and centred as integers. Other values are scaled
-    to v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is the
-    floor there, so v + lo is the nearest grid point. Clamping leaves no value outside for the cast
-    to meet but NaN, which becomes null.
+    Whole numbers on a grid of step 1 are clamped and centred as integers. Whole numbers that floats
+    do not tell apart are clamped, and moved near 0, as integers first. Other values are scaled to
+    v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is the floor
+    there, so v + lo is the nearest grid point. Clamping leaves no value outside for the cast to
+    meet but NaN, which becomes null.
     """
     if whole and grid.step == 1 and grid.centre.denominator == 1 and _small(grid):
         clamped = number.clip(int(grid.lo + grid.centre), int(grid.hi + grid.centre))
+        clamped = clamped.cast(ns.Int64) if wide else clamped
         return clamped - int(grid.centre) if grid.centre else clamped
-    scale = float(1 / grid.step)
+    scale, centre = float(1 / grid.step), grid.centre
     shift = Fraction(1, 2) - grid.lo
+    origin = _origin(grid) if whole else 0
+    if origin:
+        number, centre = _moved(number, grid, origin, ns, wide), centre - origin
     number = number.cast(ns.Float64)
-    if abs(grid.centre) < 2**20 * grid.step * (grid.hi - grid.lo + 1):
-        shift -= grid.centre / grid.step  # scaling by a power of two is exact: one rounding less
+    if abs(centre) < 2**20 * grid.step * (grid.hi - grid.lo + 1):
+        shift -= centre / grid.step  # scaling by a power of two is exact: one rounding less
     else:
-        number = number - float(grid.centre)
+        number = number - float(centre)
     placed = (number * scale + float(shift)).clip(0.0, float(grid.hi - grid.lo))
     steps = placed.cast(ns.Int64, strict=False)
     return steps + grid.lo if grid.lo else steps
+
+
+def _origin(grid: Grid) -> int:
+    """What is taken from whole numbers before they are floats, so that these are exact, or far
+    finer than a step: 0 where they are so without it.
+    """
+    lo, hi = (grid.centre + end * grid.step for end in (grid.lo, grid.hi))
+    if max(abs(lo), abs(hi)) <= 2**52 or hi - lo > 2**61:
+        return 0
+    return int(grid.centre) if grid.centre else int(lo)
+
+
+def _moved(number: pl.Expr, grid: Grid, origin: int, ns: Namespace, wide: bool) -> pl.Expr:
+    """Whole numbers clamped to the grid's ends, less the origin, as Int64."""
+    lo, hi = (grid.centre + end * grid.step for end in (grid.lo, grid.hi))
+    least, most = floor(lo), ceil(hi)
+    if not wide:
+        least, most = max(least, -(2**63)), min(most, 2**63 - 1)
+        return number.clip(least, most) - origin
+    ends = [_wide_constant(ns, end) for end in (least, most, origin)]
+    moved: pl.Expr = (number.clip(*ends[:2]) - ends[2]).cast(ns.Int64)
+    return moved
+
+
+def _wide_constant(ns: Namespace, number: int) -> Any:
+    """A constant beside Int128. Older versions of Polars take a plain one beyond Int64 for null."""
+    return ns.lit(number, dtype=to_polars(INT128)) if ns is pl else number
 
 
 def _small(grid: Grid) -> bool:

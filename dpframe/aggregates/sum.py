@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
@@ -18,11 +19,15 @@ from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored, total_
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum, Statistic
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, whole_series
+from dpframe.core.dtypes import duration_type
 from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
 _INT64 = 2**63 - 1
+_MOST_ROWS = 2**32
+"""Of the rows whose sum surely fits; a grid holds the integers of twice as many."""
+_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +77,22 @@ class BoundSum(BoundAggregate):
         if self.value.is_whole and step.denominator == 1:
             if step == 1:
                 return whole_series(self.name, noisy, dtype)
-            whole = [max(-_INT64, min(_INT64, v * int(step))) for v in noisy.tolist()]
-            return whole_series(self.name, whole, dtype)
+            whole = [v * int(step) for v in noisy.tolist()]
+            if fits_int64(self.bounds):
+                return whole_series(self.name, [max(-_INT64, min(_INT64, v)) for v in whole], dtype)
+            if dtype.is_temporal:
+                per = dtype.units_per_second // 1_000
+                held = [max(-_INT64, min(_INT64, v // per)) for v in whole]
+                return whole_series(self.name, held, duration_type("ms"))
+            return pl.Series(self.name, map(Decimal, whole), dtype=pl.Decimal(_DIGITS, 0))
         return as_series(self.name, noisy.astype(np.float64) * float(step), dtype)
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        return () if column is None else (column.sum(),)
+        if column is None:
+            return ()
+        if self.value.is_whole and not fits_int64(self.bounds):
+            column = column.cast(pl.Float64)
+        return (column.sum(),)
 
     def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
         return as_series(self.name, numbers[0], self.value.domain.dtype)
@@ -100,12 +115,18 @@ class Sum(ScoringAggregate):
     Values are rounded to a power-of-two grid of at most 2**-30 of the bounds (integers
     exactly, up to bounds of 2**30), which biases a sum of n rows by at most n/2 grid steps.
 
+    A sum of integers is Int64 where bounds are below 2**31, else Decimal(38, 0), so that no sum of
+    up to 2**32 rows is beyond its type. That of durations is in milliseconds where their own unit
+    might not hold it, and refused where these might not.
+
     Proof
     -----
     The lowered expression itself clamps and rounds each row to an integer number of steps within
     the bounds, and makes null and NaN add 0, so b and w hold of any data. Integers are summed, so
-    order does not matter; a sum beyond Int64 wraps, and noise is added modulo 2**64, so distances
-    stay what they were. The rest is the rule for sums over disjoint sets of rows
+    order does not matter. They are at most 2**30 in size, so sums of up to 2**33 rows fit in
+    Int64, and are put in the units of the result after noise was added, as exact integers. A sum of
+    more rows would wrap, and noise is added modulo 2**64, so distances stay what they were. The
+    rest is the rule for sums over disjoint sets of rows
     (`dpframe.core.sensitivity.additive_sensitivity`).
     """
 
@@ -136,6 +157,7 @@ class Sum(ScoringAggregate):
             )
         per_unit = is_per_unit(request, scope, self.per, self.bounds, dtype)
         bounds = bounds_of(value, self.bounds, "sum")
+        _require_room(value, bounds)
         statistic = grid_sum(value, bounds, scope.resolution)
         use = MeasurementUse(Additive(Table(total_of(statistic, per_unit))), "sum")
         grid = statistic.grid
@@ -146,6 +168,39 @@ class Sum(ScoringAggregate):
         require_rows_scored(request, scope, self.per, self.bounds)
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
         return grid_sum(value, bounds_of(value, self.bounds, "sum"))
+
+
+def fits_int64(bounds: tuple[Fraction, Fraction]) -> bool:
+    """Whether a sum of values within bounds fits in Int64, by the bounds alone."""
+    return max(abs(end) for end in bounds) * _MOST_ROWS < 2**63
+
+
+def _require_room(value: Value, bounds: tuple[Fraction, Fraction]) -> None:
+    """Refuse whole numbers whose sum the type of the result might not hold.
+
+    Raises
+    ------
+    InvalidBounds
+        When bounds are too large for a Decimal of 38 digits, or durations for milliseconds.
+    """
+    if not value.is_whole:
+        return
+    dtype = value.domain.dtype
+    if not dtype.is_temporal:
+        if max(abs(end) for end in bounds) * _MOST_ROWS >= 10**_DIGITS:
+            raise InvalidBounds(
+                "a sum of integers within these bounds may have more than 38 digits",
+                where=words(value.tree),
+                remedy="give smaller bounds, or sum floats, with .cast(pl.Float64)",
+            )
+        return
+    per = Fraction(1_000, dtype.units_per_second)
+    if not fits_int64(bounds) and not fits_int64((bounds[0] * per, bounds[1] * per)):
+        raise InvalidBounds(
+            "a sum of durations of more than 24 days may be longer than a Duration holds",
+            where=words(value.tree),
+            remedy="sum seconds instead, for example .dt.total_seconds().dp_sum((0, 86_400 * 365))",
+        )
 
 
 def grid_sum(

@@ -68,6 +68,7 @@ def total_value(value: Value, ends: tuple[Fraction, Fraction]) -> TotalValue:
     ends
         Between what totals are told apart.
     """
+    value.require_totals()
     lo, hi = ends
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
     dtype = value.domain.dtype

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import INT128, DType
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.exprs import Change
 from dpframe.core.rationals import Rationals, floats, of_floats, rationals, wholes
@@ -26,6 +26,7 @@ from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.fold import words
 from dpframe.rows.literal import physical
+from dpframe.rows.operands import is_wide
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -61,6 +62,11 @@ class Value:
         return d.is_integer or d.is_boolean or d.is_temporal
 
     @property
+    def is_wide(self) -> bool:
+        """Whether it is an integer that may lie beyond Int64."""
+        return is_wide(self.domain)
+
+    @property
     def words(self) -> str:
         """What it is, in a plan."""
         return words(self.tree)
@@ -70,7 +76,11 @@ class Value:
         return replace(self, tree=change(self.tree))
 
     def number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
-        """`column`, which holds the expression, as Int64 or Float64; null where it has no value."""
+        """`column`, which holds the expression, as Int64 or Float64; null where it has no value.
+
+        An integer beyond Int64 counts as the nearest Int64: for comparisons with numbers that lie
+        within Int64 (`require_int64`), which it then lies beyond as before.
+        """
         dtype = self.domain.dtype
         if dtype.is_temporal:
             physical_value: pl.Expr = column.to_physical().cast(ns.Int64)
@@ -80,6 +90,46 @@ class Value:
         if self.is_whole:
             return column.cast(ns.Int64, strict=False)
         return column.cast(ns.Float64, strict=False)
+
+    def exact_number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        """As `number`, but an integer that may lie beyond Int64 as Int128."""
+        if self.is_wide:
+            return column.cast(to_polars(INT128))
+        return self.number(column, ns)
+
+    def require_totals(self) -> None:
+        """Refuse totals of individuals that may lie beyond Int64, in which they are gathered.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the value itself may lie beyond it.
+        """
+        if self.is_wide:
+            raise UnsupportedOperation(
+                f"totals of values of type {self.domain.dtype} may lie beyond 64 bits",
+                where=self.words,
+                remedy="clamp the values first, for example with .clip(0, 2**32), or take totals "
+                "of floats, with .cast(pl.Float64)",
+            )
+
+    def require_int64(self, first: Fraction, last: Fraction, where: str) -> None:
+        """Refuse to compare whole numbers with numbers beyond Int64, or, where they may lie beyond
+        it themselves, with its limits.
+
+        Raises
+        ------
+        InvalidBounds
+            When the least or the largest of the numbers is too large.
+        """
+        least = -(2**63) + (self.domain.dtype.name == "Int128")
+        if self.is_whole and not (least <= first and last <= 2**63 - 1 - self.is_wide):
+            raise InvalidBounds(
+                f"{show(last if last > 2**62 else first)} is too large: values of type "
+                f"{self.domain.dtype} are compared with numbers that lie within 64 bits",
+                where=where,
+                remedy="write smaller numbers, or compare floats, with .cast(pl.Float64)",
+            )
 
 
 def _least(dtype: DType) -> int:

@@ -178,8 +178,11 @@ def _number(tree: Tree, relation: Relation) -> pl.Expr:
     value = lower(tree, columns, pl)
     if not found.dtype.is_ordered:
         return value
-    number = Value(tree, found).number(value, pl)
-    return number if Value(tree, found).is_whole else number.fill_nan(None)
+    of_rows = Value(tree, found)
+    if of_rows.is_wide:
+        return value.cast(pl.Float64)
+    number = of_rows.number(value, pl)
+    return number if of_rows.is_whole else number.fill_nan(None)
 
 
 def _totals(rows: pl.LazyFrame, keys: list[str], columns: list[str]) -> pl.LazyFrame:

@@ -159,9 +159,8 @@ def integer(value: Any) -> Any:
 
 
 def wrap(value: Any, context: Context) -> Any:
-    """Whole numbers wrap where all operands are Int64 or narrower."""
-    types = [t.inner or t for t in context.types]
-    if not isinstance(value, int) or any(t.name in ("UInt64", "Int128") for t in types):
+    """Whole numbers wrap where the result is Int64."""
+    if not isinstance(value, int) or context.result.name != "Int64":
         return value
     return (value + 2**63) % 2**64 - 2**63
 

@@ -27,7 +27,7 @@ HISTOGRAMS: dict[str, Any] = {
     "bins of floats": pl.col("f64").dp_histogram([-1.0, 0.0, 0.1]),  # type: ignore[attr-defined]
     "Float32": pl.col("f32").dp_histogram([-1.0, 0.5, 1e10]),  # type: ignore[attr-defined]
     "many bins": pl.col("f64").dp_histogram(100, bounds=(-3, 3)),  # type: ignore[attr-defined]
-    "unsigned": pl.col("u64").dp_histogram(5, bounds=(0, 2**63)),  # type: ignore[attr-defined]
+    "unsigned": pl.col("u64").dp_histogram(5, bounds=(0, 2**62)),  # type: ignore[attr-defined]
     "dates": pl.col("d").cast(pl.Int32).dp_histogram([0, 1]),  # type: ignore[attr-defined]
 }
 

