@@ -184,7 +184,7 @@ def test_a_description_says_which_bounds_are_missing() -> None:
     people = protected(pl.DataFrame({"x": [1.0], "u": [date(2024, 1, 1)], "s": ["a"]}))
     with pytest.raises(dp.UnboundedSensitivity) as refusal:
         people.describe()
-    said = "write .describe(['x', 'u', 's'], bounds={\"x\": (0, 100), \"u\": (low, high)})"
+    said = "write .describe(['x', 'u', 's'], bounds={\"x\": (low, high), \"u\": (low, high)})"
     assert said in str(refusal.value)
     assert people.describe("s").plan(epsilon=1).releases
     for wrong in (lambda: people.describe("y"), lambda: people.describe("s", bounds={"y": (0, 1)})):
