@@ -171,7 +171,10 @@ REFUSED = [
     (X.sum(), 'write pl.col("x").clip(low, high).sum()'),
     (X.quantile(0.9), 'write pl.col("x").clip(low, high).quantile(0.9)'),
     (X.std(ddof=0), 'write pl.col("x").clip(low, high).std(ddof=0)'),
-    (X.filter(G == "a").mean(), 'write pl.col("x").filter(pl.col("g") == "a").clip(low, high).mean()'),
+    (
+        X.filter(G == "a").mean(),
+        'write pl.col("x").filter(pl.col("g") == "a").clip(low, high).mean()',
+    ),
     ((X * 2).sum(), 'write (pl.col("x") * 2).clip(low, high).sum()'),
     (N.n_unique(), 'write pl.col("n").drop_nulls().n_unique()'),
     (X.drop_nulls().n_unique(), "drop_nans().n_unique()"),
