@@ -41,6 +41,7 @@ from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOp
 from dpframe.frames.delays import Waits
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
+from dpframe.frames.own_columns import own_columns
 from dpframe.frames.relation import Relation
 from dpframe.frames.waiting import require_due
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
@@ -111,7 +112,8 @@ def group(
 ) -> Groups:
     """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
     require_threads()
-    return read_groups(by, named, keys, relation.facts.columns, discover, origin_in(relation))
+    columns, own = relation.facts.columns, own_columns(relation)
+    return read_groups(by, named, keys, columns, discover, origin_in(relation), own)
 
 
 def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:

@@ -394,10 +394,15 @@ def test_aggregates_without_a_private_form_say_what_to_write(asked: pl.Expr, sai
 def test_numbers_of_each_person_are_asked_for_per_unit() -> None:
     rows = pl.DataFrame({"user": [1, 1, 2], "x": [1, 2, 3]})
     people = protected(rows, dp.Identifier("user"))
-    for by in ("user", pl.col("user")):
+    found = dp.Session(epsilon=9, delta=1e-6).protect(rows, unit="user")
+    for frame in (people, found):
+        for by in ("user", pl.col("user"), pl.col("user").cast(pl.String)):
+            with pytest.raises(dp.MissingKeys, match="would be about one individual"):
+                frame.group_by(by)
         with pytest.raises(dp.MissingKeys, match="would be about one individual"):
-            people.group_by(by)
-    found = dp.Session(epsilon=9, delta=1e-6).protect(rows, unit="user").group_by("user").len()
+            frame.with_columns(copy=pl.col("user")).group_by("copy", "x")
+    assert not found.limit_rows(1).group_by(pl.col("user") % 2).len().plan(epsilon=1).cost.is_zero
+    found = found.limit_rows(1).group_by("x").len()
     for name in ("select", "agg", "mean", "dp_median"):
         with pytest.raises(dp.UnsupportedOperation, match='per="unit"'):
             getattr(found, name)
