@@ -38,6 +38,8 @@ Bools: TypeAlias = "NDArray[np.bool_]"
 
 LEVEL: Final = Fraction(95, 100)
 """A number that noise alone stays above no oftener than 1 in 20 says nothing."""
+_SURE: Final = Fraction(999, 1000)
+"""A mean of values that are all clamped is within noise of the bound so often at least."""
 _NEAR: Final = 0.05
 """Noise of more than this share of the bounds says nothing about what is at them."""
 _CLIPS: Final = ("clip", "clip_between")
@@ -79,9 +81,9 @@ def _within_noise(key: MeasurementKey, noisy: Mapping[MeasurementKey, Noisy], la
     return noisy[key].reshape(-1) <= _reach(laws[key])
 
 
-def _reach(law: Mechanism, cells: int = 1) -> int:
+def _reach(law: Mechanism, cells: int = 1, level: Fraction = LEVEL) -> int:
     assert isinstance(law, AdditiveMechanism)
-    return law.quantile(LEVEL, cells)
+    return law.quantile(level, cells)
 
 
 def doubts_of(query: Query, noisy: Mapping[MeasurementKey, Noisy], laws: Laws) -> tuple[Doubt, ...]:
@@ -219,7 +221,8 @@ def _at_bound(
     total = noisy[total_key].reshape(-1).astype(np.float64) * step
     count = noisy[count_key].reshape(-1).astype(np.float64)
     farthest = max(abs(lo - centre), abs(hi - centre))
-    noise = _reach(laws[total_key]) * step + farthest * _reach(laws[count_key])
+    noise = _reach(laws[total_key], level=_SURE) * step
+    noise += farthest * _reach(laws[count_key], level=_SURE)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, reach = centre + total / count, noise / count
         near = mean + reach >= hi if upper else mean - reach <= lo

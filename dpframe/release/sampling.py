@@ -117,6 +117,8 @@ class Sampling:
                 return self._of_sum(aggregate, low, high)
             case BoundMean():
                 return self._of_mean(aggregate, low, high)
+            case BoundVariance():
+                return self._of_variance(aggregate, high)
             case BoundRatio():
                 return self._of_ratio(aggregate, low, high)
         return None
@@ -244,6 +246,16 @@ class Sampling:
             found = np.fmin(found, np.maximum(squared, 0.0) / np.maximum(count, 1.0))
         return found if aggregate.of_totals else found * self._most
 
+    def _of_variance(self, aggregate: BoundVariance, high: Floats) -> Floats:
+        """(fourth moment - v^2) / n, where the fourth moment is at most the squared width of the
+        bounds times the variance v; of a root that over 4 v.
+        """
+        count = self.noisy[aggregate.keys[2]].reshape(-1).astype(np.float64)
+        n, squared = np.maximum(count, 1.0), float(aggregate.width) ** 2
+        most = squared / 4 if aggregate.root else squared * high
+        found = most / n if aggregate.root else most / n + (self.z * squared / n) ** 2
+        return found if aggregate.of_totals else found * self._most
+
     def _spread(self, low: Floats, high: Floats, lo: float, hi: float, count: Floats) -> Floats:
         """The largest (hi - r) (r - lo) / n for means r that noise and sampling allow."""
         n = np.maximum(count, 1.0)
@@ -287,6 +299,8 @@ def unknown_sampling(aggregate: BoundAggregate, query: Query) -> str:
             return "" if aggregate.monotone else "its counts are rebuilt from others"
         case BoundMean():
             return "means that are moved towards each other have none" if aggregate.shrink else ""
+        case BoundVariance():
+            return ""
         case BoundSum():
             lo, hi = aggregate.bounds
             if lo * hi >= 0 or _count_beside(aggregate, query) is not None:
@@ -296,7 +310,7 @@ def unknown_sampling(aggregate: BoundAggregate, query: Query) -> str:
             if min(aggregate.bounds[0], aggregate.below_bounds[0]) >= 0:
                 return ""
             return "the totals of a ratio have to be of numbers that are 0 or more"
-    return "it is known of counts, sums, means and their differences and ratios alone"
+    return "it is known of counts, sums, means, variances and their differences and ratios alone"
 
 
 def _count_beside(aggregate: BoundSum, query: Query) -> MeasurementKey | None:
