@@ -376,7 +376,7 @@ def test_other_names_are_refused_as_polars_does() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (pl.corr("x", "y"), "divided by both .dp_std(bounds) it is a correlation"),
+        (pl.corr("x", "y"), "divided by both .dp_std(bounds, ddof=0) it is a correlation"),
         (pl.cov("x", "y"), "make it of means"),
         (pl.col("x").first(), "use .dp_argmax() for the most frequent value"),
         (pl.col("x").mode().first(), "use .dp_argmax() for the most frequent value"),

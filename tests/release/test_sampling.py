@@ -46,9 +46,7 @@ QUERIES: dict[str, tuple[Callable[[dp.PrivateFrame], dp.PrivateQuery], float]] =
     "count": (lambda f: f.agg(r=dp.count(pl.when(SHARE).then(1))), 400.0),
     "sum": (lambda f: f.agg(r=X.dp_sum((0, 200))), 80_000.0),
     "ratio of totals": (
-        lambda f: f.agg(
-            r=X.dp_ratio(pl.lit(1) + 0 * pl.col("who"), (0, 200), denominator_bounds=(0, 1))
-        ),
+        lambda f: f.agg(r=X.dp_ratio(1 + 0 * X, (0, 200), denominator_bounds=(0, 1))),
         20.0,
     ),
 }
@@ -84,8 +82,8 @@ def ends_of(query: dp.PrivateQuery, *, sampling: bool, epsilon: float = 10**6) -
     return frame.select(pl.nth(1) - pl.nth(0), pl.nth(2) - pl.nth(0)).row(0)
 
 
-def protected(frame: pl.DataFrame, unit: dp.Rows | str = dp.Rows()) -> dp.PrivateFrame:
-    return dp.Session(epsilon=10**9).protect(frame, unit=unit)
+def protected(frame: pl.DataFrame, unit: str | None = None) -> dp.PrivateFrame:
+    return dp.Session(epsilon=10**9).protect(frame, unit=unit or dp.Rows())
 
 
 def test_without_noise_ends_are_those_of_textbooks() -> None:
