@@ -16,9 +16,14 @@
     ├── TooEarly               a period that ended too short a time ago
     └── EngineError            an engine failed; its own text is withheld because it may hold data
     UserWarning
-    ├── WeighedResults         a query runs whose numbers are too small, for want of a limit
-    ├── DroppedRows            a limit that was found drops more rows than noise hides
-    └── NoGroups               no group is large enough to appear
+    └── ResultWarning          numbers of a release that are not what they seem
+        ├── WeighedResults     a query runs whose numbers are too small, for want of a limit
+        ├── DroppedRows        a limit that was found drops more rows than noise hides
+        ├── NoGroups           no group is large enough to appear
+        ├── NoRows             numbers that rest on no rows, as far as noise lets see
+        ├── ValuesAtBounds     numbers at a bound, to which most values are probably clamped
+        ├── ImpossibleKeys     listed keys that no row can have
+        └── EventRows          rows are protected, and people seem to have several
 
 A message has up to three parts: what is wrong, the expression it was found in, and what to write
 instead. No part is ever derived from private data, and addresses in it have lost what gives access
@@ -37,17 +42,22 @@ __all__ = [
     "DPFrameError",
     "DroppedRows",
     "EngineError",
+    "EventRows",
+    "ImpossibleKeys",
     "InvalidBounds",
     "InvalidBudget",
     "LedgerError",
     "MissingKeys",
     "NoGroups",
+    "NoRows",
     "PlanMismatch",
+    "ResultWarning",
     "TooEarly",
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
     "UnsupportedOperation",
+    "ValuesAtBounds",
     "WeighedResults",
 ]
 
@@ -157,19 +167,51 @@ class EngineError(DPFrameError):
     """An engine failed while it ran a plan; its message is withheld, for it may quote data."""
 
 
-class WeighedResults(UserWarning):
+class ResultWarning(UserWarning):
+    """Python's warning that numbers of a release are not what they seem: the root of the classes
+    below. Its text follows from the query and from noisy numbers alone, and stands in
+    `Release.warnings` too.
+    """
+
+
+class WeighedResults(ResultWarning):
     """Python's warning, when a query runs, of numbers in which individuals are weighed although
     nobody wrote so: they are too small where people are in several groups.
     """
 
 
-class DroppedRows(UserWarning):
+class DroppedRows(ResultWarning):
     """Python's warning, when a query has run, that the limit which ``limits="auto"`` found drops
     more than one percent of the rows, and more than noise hides, by a noisy estimate.
     """
 
 
-class NoGroups(UserWarning):
+class NoGroups(ResultWarning):
     """Python's warning, when a query has run, that none of the groups that nobody listed is large
     enough to appear.
+    """
+
+
+class NoRows(ResultWarning):
+    """Python's warning, when a query has run, of numbers that rest on no rows within noise: the
+    noisy count of a mean, variance or ratio is within its 95% bound of 0, or the numbers of all
+    listed groups are.
+    """
+
+
+class ValuesAtBounds(ResultWarning):
+    """Python's warning, when a query has run, that a mean, sum or quantile is at a bound of its
+    values, or within noise of it: most values are probably clamped.
+    """
+
+
+class ImpossibleKeys(ResultWarning):
+    """Python's warning, when a query runs, of listed keys that no row can have, by the type of the
+    column or by what is known of the expression.
+    """
+
+
+class EventRows(ResultWarning):
+    """Python's warning, when a query runs, that rows are protected (`Rows`) although a column is
+    named as an identifier of people is, beside a time: people seem to have several rows.
     """

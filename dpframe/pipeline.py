@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import polars as pl
@@ -30,7 +29,6 @@ from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.weighed import biases_by_default, with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number
 from dpframe.core.tree import Named
 from dpframe.describe import (
     cost_of_forcing,
@@ -43,6 +41,7 @@ from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOp
 from dpframe.frames.delays import Waits
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
+from dpframe.frames.own_columns import own_columns
 from dpframe.frames.relation import Relation
 from dpframe.frames.waiting import require_due
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
@@ -57,7 +56,6 @@ from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
-from dpframe.plan import confidence_of
 from dpframe.planning import (
     Planning,
     Prepared,
@@ -71,12 +69,16 @@ from dpframe.planning import (
 )
 from dpframe.progress import Progress, progress
 from dpframe.release import (
+    Doubt,
+    Intervals,
     Keep,
     assemble,
     check_post,
     chooser_of,
+    doubts_of,
     draw,
     drawn_with_groups,
+    laws_of,
     rehearse,
     with_some_key,
 )
@@ -110,7 +112,8 @@ def group(
 ) -> Groups:
     """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
     require_threads()
-    return read_groups(by, named, keys, relation.facts.columns, discover, origin_in(relation))
+    columns, own = relation.facts.columns, own_columns(relation)
+    return read_groups(by, named, keys, columns, discover, origin_in(relation), own)
 
 
 def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
@@ -256,14 +259,34 @@ def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -
     return replace(made, plan=replace(made.plan, forced=forced))
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What comes out of a plan.
+
+    Parameters
+    ----------
+    frames
+        The result of each query.
+    doubts
+        What its noisy numbers tell against each.
+    """
+
+    frames: list[pl.DataFrame]
+    doubts: tuple[tuple[Doubt, ...], ...]
+
+    def and_then(self, later: Results) -> Results:
+        """These and others after them."""
+        return Results([*self.frames, *later.frames], (*self.doubts, *later.doubts))
+
+
 def run(
     prepared: Prepared,
     execution: Execution,
     ledger: Ledger,
-    interval: Number | None = None,
+    interval: Intervals | None = None,
     approval: Requirement | None = None,
 ) -> pl.DataFrame:
-    """Charge, compute, release; with intervals of the given confidence, if any, and only by an
+    """Charge, compute, release; with the intervals that are asked for, if any, and only by an
     approval where one is needed.
 
     Raises
@@ -278,7 +301,7 @@ def run(
         When the engine fails. The charge stays. Before it in a process that was forked from one
         that had used Polars, where no query would end.
     """
-    return run_several(alone(prepared), [execution], ledger, interval, approval)[0]
+    return run_several(alone(prepared), [execution], ledger, interval, approval).frames[0]
 
 
 def alone(prepared: Prepared) -> PreparedTogether:
@@ -290,10 +313,10 @@ def run_several(
     prepared: PreparedTogether,
     executions: Sequence[Execution],
     ledger: Ledger,
-    interval: Number | None = None,
+    interval: Intervals | None = None,
     approval: Requirement | None = None,
     keep: Keep | None = None,
-) -> list[pl.DataFrame]:
+) -> Results:
     """The same of several queries, which are one charge: results in order, with `keep` kept first.
 
     `executions` are where each of `prepared.parts` runs; those that run at one place are one
@@ -307,17 +330,16 @@ def run_several(
         execution.rehearse(part.query.relation, part.query.groups, part.tables)
     for execution in dict.fromkeys(executions):
         execution.require_same_columns()
-    confidence = None if interval is None else confidence_of(interval, "interval")
-    rehearse(prepared.asked(map(with_some_key, prepared.queries)), confidence)
+    rehearse(prepared.asked(map(with_some_key, prepared.queries)), interval)
     unit = parts[0].query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
         beginning = None if keep is None else keep.beginning
         scope = prepared.scope(ledger.per)
         entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, scope, beginning)
-        result = _released(prepared, executions, confidence, shown)
-    if isinstance(result, list):
-        content = None if keep is None else keep.write(entry, result)
+        result = _released(prepared, executions, interval, shown)
+    if isinstance(result, Results):
+        content = None if keep is None else keep.write(entry, result.frames, result.doubts)
         ledger.settle(entry, "released", content)  # if this fails, nothing comes out
         return result
     with suppress(LedgerError):  # the charge stays open then, and counts as before
@@ -336,19 +358,19 @@ def run_several(
 def _released(
     prepared: PreparedTogether,
     executions: Sequence[Execution],
-    confidence: Fraction | None,
+    interval: Intervals | None,
     shown: Progress,
-) -> list[pl.DataFrame] | EngineError | type[BaseException]:
+) -> Results | EngineError | type[BaseException]:
     """The results, or what kind of failure there was. The failure itself is not handed on: the
     frames of its traceback hold exact tables.
     """
     try:
         if prepared.limits is None:
-            return _results(prepared, executions, confidence, shown)
+            return _results(prepared, executions, interval, shown)
         search = alone(prepared.parts[0])
-        (limits,) = _results(search, executions[:1], confidence, shown)
-        query = prepared.option(limits)
-        return [limits, *_results(query, executions[1:], confidence, shown)]
+        limits = _results(search, executions[:1], interval, shown)
+        query = prepared.option(limits.frames[0])
+        return limits.and_then(_results(query, executions[1:], interval, shown))
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
@@ -358,9 +380,9 @@ def _released(
 def _results(
     prepared: PreparedTogether,
     executions: Sequence[Execution],
-    confidence: Fraction | None,
+    interval: Intervals | None,
     shown: Progress,
-) -> list[pl.DataFrame]:
+) -> Results:
     """Exact tables, noise, and what follows from both."""
     shown.stage("reading the data")
     counted = _counted(prepared.parts, executions)
@@ -374,10 +396,12 @@ def _results(
                 drawn |= draw(one, found.tables, query.scope)
         queries.append(query)
         noisy.append(drawn)
-    return [
-        assemble(query, noisy[place.block], draws, confidence)
-        for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True)
-    ]
+    frames, doubts = list[pl.DataFrame](), list[tuple[Doubt, ...]]()
+    for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True):
+        numbers = noisy[place.block]
+        frames.append(assemble(query, numbers, draws, interval))
+        doubts.append(doubts_of(query, numbers, laws_of(draws)))
+    return Results(frames, tuple(doubts))
 
 
 def _counted(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:

@@ -112,6 +112,13 @@ class BoundAggregate(ABC):
     """Whether the result has one part and rises with it."""
 
     @property
+    def rests_on(self) -> int | None:
+        """Which of its parts counts the rows that it rests on, where the result is null once these
+        may be none as far as noise lets see.
+        """
+        return None
+
+    @property
     def name(self) -> str:
         """The output column that it is first used in."""
         return self.request.name

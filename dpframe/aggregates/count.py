@@ -146,7 +146,7 @@ class Count(ScoringAggregate):
                     "the bounds of a count limit how often one individual counts, and this count "
                     "is of rows",
                     where=f"{request.name}: dp_count(bounds=...)",
-                    remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
+                    remedy='write dp.count(per="unit", bounds=(0, n)), or leave out the bounds',
                 )
             _most(request, self.bounds)  # a row is one individual here, and counts once
         return COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
@@ -165,7 +165,7 @@ def _most(request: Request, bounds: GivenBounds) -> int:
     raise InvalidBounds(
         f"the bounds of a count are 0 and a positive integer, not {as_given(bounds)}",
         where=f'{request.name}: dp_count(per="unit", bounds=...)',
-        remedy='write dp.count(per="unit", bounds=(0, 10))',
+        remedy='write dp.count(per="unit", bounds=(0, n))',
     )
 
 

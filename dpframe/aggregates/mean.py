@@ -105,6 +105,10 @@ class BoundMean(_Centred):
     noise: tuple[float, float] = (0.0, 0.0)
 
     @property
+    def rests_on(self) -> int | None:
+        return None if self.shrink else 1  # which moves means of few rows to the common one
+
+    @property
     def depends_on_noise(self) -> bool:
         return self.shrink
 
@@ -169,7 +173,8 @@ class Mean(Aggregate):
     ---------
     S has values in [-h, h] with h half the width of the bounds: L1 = L2 = Linf = k h under
     add-remove adjacency, for change-one see the sum. N is a count. The quotient, clamped to the
-    bounds and null where the noisy count is below 1, is post-processing.
+    bounds and null where the noisy count is below 1 or within the 95% bound of its noise, is
+    post-processing.
 
     Proof
     -----
@@ -219,6 +224,10 @@ class BoundVariance(_Centred):
     squares: Grid
     ddof: int
     root: bool
+
+    @property
+    def rests_on(self) -> int:
+        return 2
 
     @property
     def note(self) -> str:
@@ -289,7 +298,7 @@ class Variance(Aggregate):
     ---------
     Squares lie in [0, h^2] and are centred in turn, so their part has L1 = L2 = Linf = k h^2/2
     under add-remove adjacency. The variance, clamped to what the bounds allow and null where the
-    noisy count is below 1 or not above ddof, is post-processing.
+    noisy count is below 1, not above ddof or within the 95% bound of its noise, is post-processing.
 
     Proof
     -----

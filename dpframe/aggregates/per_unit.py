@@ -52,10 +52,9 @@ def is_per_unit(
         raise UnboundedSensitivity(
             "the total of an individual has no known bounds",
             where=where,
-            remedy=f"give them, for example {what}dp_{method}({_BEFORE.get(method, '')}(0, 100), "
-            'per="unit")'
+            remedy=f'give them: {what}dp_{method}({_BEFORE.get(method, "")}(low, high), per="unit")'
             if request.kind != "count"
-            else 'give them: dp.count(per="unit", bounds=(0, 10))',
+            else 'give them: dp.count(per="unit", bounds=(0, n))',
         )
     return True
 

@@ -202,7 +202,7 @@ class Ratio(Aggregate):
             raise InvalidBounds(
                 "the total of an individual below the line has no known bounds",
                 where=f'{words(request.tree)}.dp_ratio(per="unit")',
-                remedy="give them, for example denominator_bounds=(0, 100)",
+                remedy="give them: denominator_bounds=(0, high)",
             )
         if per_unit:
             above.require_totals()
@@ -245,7 +245,7 @@ def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction,
             f"the values of {words(value.tree)} have no known bounds, so one individual could "
             "change the ratio by any amount",
             where=f"{words(value.tree)} in dp_ratio",
-            remedy=f"give {name}=(0, 100), say, clip the expression, or declare them with "
+            remedy=f"give {name}=(0, high), clip the expression, or declare them with "
             "session.protect(..., bounds={...})",
         )
     lo, hi = bounds_of(value, given, "ratio")
@@ -256,6 +256,6 @@ def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction,
             f"{name}=({show(lo)}, {show(hi)}) do not reach from 0 to another number, and pairs are "
             "scaled down towards 0",
             where=f"{words(value.tree)} in dp_ratio",
-            remedy=f"write {name}=(0, {show(hi)})" if hi > 0 else f"write {name}=(0, 100)",
+            remedy=f"write {name}=(0, {show(hi)})" if hi > 0 else f"write {name}=(0, high)",
         )
     return lo, hi

@@ -186,8 +186,8 @@ def bounds_of(
                 f"the values of {words(value.tree)} have no known bounds, so one individual could "
                 f"change the {aggregate} by any amount",
                 where=where,
-                remedy=f"give bounds, for example .dp_{aggregate}({_EXAMPLES.get(aggregate, '')}"
-                "(0, 100)), clip the expression, or declare them with "
+                remedy=f"give bounds: .dp_{aggregate}({_EXAMPLES.get(aggregate, '')}"
+                "(low, high)), clip the expression, or declare them with "
                 "session.protect(..., bounds={...})",
             )
         lo, hi = inferred
@@ -217,7 +217,7 @@ def bounds_of(
 
 def pair(bounds: object, dtype: DType, where: str) -> tuple[Fraction, Fraction]:
     """Two bounds that a user wrote, as numbers in physical units."""
-    remedy = "give a pair of finite numbers, for example (0, 100)"
+    remedy = "give a pair of finite numbers, (low, high)"
     ends: list[Any] = list(bounds) if is_listed(bounds) else []
     if len(ends) != 2:
         raise InvalidBounds(
@@ -256,7 +256,7 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         raise InvalidBounds(
             f"{as_given(scalar)} is not a finite number",
             where=where,
-            remedy="give finite numbers, for example (0, 100)",
+            remedy="give finite numbers, (low, high)",
         ) from None
 
 

@@ -68,4 +68,7 @@ def _instead(relation: Relation, expression: Any) -> str:
     except DPFrameError as refusal:
         if refusal.remedy is not None and "dp" in refusal.remedy:
             return refusal.remedy
-    return "use for example pl.col('x').dp_sum((0, 10)), or dp.count()"
+    return (
+        "use for example pl.col(name).dp_sum((low, high)), pl.col(name).clip(low, high).mean(), "
+        "or dp.count()"
+    )

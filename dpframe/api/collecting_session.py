@@ -18,6 +18,7 @@ from dpframe.api.spend import Spend
 from dpframe.choose import Split
 from dpframe.core.exact import Number
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
 
@@ -91,6 +92,7 @@ class CollectingSession(PayingSession):
         split: Split = "least error",
         weights: None = None,
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -107,6 +109,7 @@ class CollectingSession(PayingSession):
         split: Split = "least error",
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -123,6 +126,7 @@ class CollectingSession(PayingSession):
         split: Split = "least error",
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -143,14 +147,17 @@ class CollectingSession(PayingSession):
         >>> session.spent
         PureDP(epsilon=0.5)
         """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
+        spend, asked = (
+            Spend(epsilon, delta, rho, accuracy, split),
+            read_intervals(interval, sampling),
+        )
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            require_tidy([query], interval)
-            return tidy(query, self._release(query, spend, interval, engine, reuse, limits).frame)
+            require_tidy([query], asked)
+            return tidy(query, self._release(query, spend, asked, engine, reuse, limits).frame)
         asked_with_limit(query, limits, spend, self._payer)
-        require_tidy(query if isinstance(query, (list, tuple)) else (), interval)
-        found = self._release_several(query, weights, spend, interval, engine, reuse)
+        require_tidy(query if isinstance(query, (list, tuple)) else (), asked)
+        found = self._release_several(query, weights, spend, asked, engine, reuse)
         return [tidy(*pair) for pair in zip(query, found.frames, strict=True)]
 
     @overload
@@ -165,6 +172,7 @@ class CollectingSession(PayingSession):
         split: Split = "least error",
         weights: None = None,
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -181,6 +189,7 @@ class CollectingSession(PayingSession):
         split: Split = "least error",
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -197,6 +206,7 @@ class CollectingSession(PayingSession):
         split: Split = "least error",
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -209,18 +219,21 @@ class CollectingSession(PayingSession):
         PlanMismatch
             When the session requires approval and nobody approved this plan; nothing is charged.
         """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
+        spend, asked = (
+            Spend(epsilon, delta, rho, accuracy, split),
+            read_intervals(interval, sampling),
+        )
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            return self._release(query, spend, interval, engine, reuse, limits)
+            return self._release(query, spend, asked, engine, reuse, limits)
         asked_with_limit(query, limits, spend, self._payer)
-        return self._release_several(query, weights, spend, interval, engine, reuse)
+        return self._release_several(query, weights, spend, asked, engine, reuse)
 
     def _release(
         self,
         query: PrivateQuery,
         spend: Spend,
-        interval: Number | None,
+        interval: Intervals | None,
         engine: PolarsMode,
         reuse: Reuse,
         limits: Limits,
@@ -239,7 +252,7 @@ class CollectingSession(PayingSession):
         given: Sequence[PrivateQuery],
         weights: Sequence[Number] | None,
         spend: Spend,
-        interval: Number | None,
+        interval: Intervals | None,
         engine: PolarsMode,
         reuse: Reuse,
     ) -> Releases:

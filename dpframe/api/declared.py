@@ -24,7 +24,7 @@ def declared(
 ) -> Mapping[str, Domain]:
     """The domains of the source's columns, with what the data owner declared."""
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
-    for name, ends in _declarations(bounds, "bounds", "(0, 100)"):
+    for name, ends in _declarations(bounds, "bounds", "(low, high)"):
         found = _column(table, name, "bounds")
         where = f"protect(..., bounds={{{name!r}: {as_given(ends)}}})"
         if not found.dtype.is_ordered:

@@ -39,7 +39,7 @@ def description(
         _known(name, names)
     lacking = [n for n in names if _lacks_bounds(facts.columns[n]) and n not in given]
     if lacking:
-        pairs = ", ".join(f'"{n}": {_example(facts.columns[n])}' for n in lacking)
+        pairs = ", ".join(f'"{n}": (low, high)' for n in lacking)
         raise UnboundedSensitivity(
             f"the values of {', '.join(map(repr, lacking))} have no known bounds",
             where="describe(...)",
@@ -78,7 +78,7 @@ def _ranges(bounds: object) -> dict[str, Any]:
         raise InvalidBounds(
             "the bounds of a description are pairs by name of column",
             where="describe(..., bounds=...)",
-            remedy='write for example .describe(["age"], bounds={"age": (0, 100)})',
+            remedy='write for example .describe(["age"], bounds={"age": (low, high)})',
         )
     return dict(given)
 
@@ -98,10 +98,6 @@ def _has_spread(found: Domain) -> bool:
 
 def _lacks_bounds(found: Domain) -> bool:
     return found.dtype.is_ordered and found.bounds is None
-
-
-def _example(found: Domain) -> str:
-    return "(low, high)" if found.dtype.is_temporal else "(0, 100)"
 
 
 def _of(name: str, found: Domain, bounds: Sequence[Any] | None) -> Iterator[DPExpr]:

@@ -9,7 +9,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.arguments import column_name, flat, require_rows
 from dpframe.api.asking import query_of
-from dpframe.api.group_by import PrivateGroupBy, not_by_person
+from dpframe.api.group_by import PrivateGroupBy
 from dpframe.api.joins import private_join, public_join
 from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import FRAME_HINTS, RAW, NoRawAccess
@@ -23,7 +23,7 @@ from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.api.suggest import suggest_for_frame
 from dpframe.core.exact import Number
-from dpframe.errors import MissingKeys, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
 from dpframe.frames.join_public import How
@@ -317,11 +317,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             return PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
         require_rows([*given, *named_by.values()], "group_by")
         discover = rows.payer is None or rows.payer.discovers
-        try:
-            groups = pipeline.group(rows.relation, given, named_by, keys, discover)
-        except MissingKeys as refusal:
-            by_what = [*given, *named_by.values()] if keys is None else []
-            raise not_by_person(refusal, rows.relation, by_what) from None
+        groups = pipeline.group(rows.relation, given, named_by, keys, discover)
         return PrivateGroupBy(rows, groups)
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:

@@ -294,8 +294,7 @@ def _below(denominator: IntoColumn) -> pl.Expr:
         "a ratio is of two row-wise expressions, whose totals it divides, and this is none: "
         f"{as_given(denominator)}",
         where="dp_ratio(denominator=...)",
-        remedy='name a column, for example pl.col("a").dp_ratio("b", (0, 10), '
-        "denominator_bounds=(0, 10))",
+        remedy='name a column: pl.col("a").dp_ratio("b", (0, high), denominator_bounds=(0, high))',
     )
 
 

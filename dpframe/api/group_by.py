@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +13,12 @@ from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import argmax, count
 from dpframe.api.make import make
-from dpframe.api.no_raw_access import GROUP_HINTS, PER_PERSON, NoRawAccess
+from dpframe.api.no_raw_access import GROUP_HINTS, NoRawAccess
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.core.exact import as_given
-from dpframe.core.units import Identifier
-from dpframe.errors import MissingKeys
 from dpframe.frames.groups import Groups
-from dpframe.frames.relation import Relation
 from dpframe.report.notebook import groups_html
 from dpframe.sealed import all_sealed
 
@@ -123,21 +119,6 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
 def is_discovered(grouped: PrivateGroupBy) -> bool:
     """Whether its groups are found privately when a query runs."""
     return grouped._groups.discovered
-
-
-def not_by_person(
-    refusal: MissingKeys, relation: Relation, groups: Iterable[object]
-) -> MissingKeys:
-    """A refusal for want of keys, which of groups by the identifier are not to be listed."""
-    unit = relation.facts.unit
-    names = [each.meta.output_name() if isinstance(each, pl.Expr) else each for each in groups]
-    if not isinstance(unit, Identifier) or unit.column not in names:
-        return refusal
-    return MissingKeys(
-        f"a group for each {unit.column!r} would be about one individual",
-        where=refusal.where,
-        remedy=f"group by what many individuals share; {PER_PERSON}",
-    )
 
 
 def group_names(grouped: PrivateGroupBy) -> list[str]:

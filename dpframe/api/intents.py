@@ -36,7 +36,8 @@ _AGGREGATES = {
     "two totals",
     "corr cov covariance correlation": "a covariance is made of means, in one .agg(): "
     "(dp.col(a) * dp.col(b)).dp_mean(bounds) - dp.col(a).dp_mean(bounds) * "
-    "dp.col(b).dp_mean(bounds); divided by both .dp_std(bounds) it is a correlation",
+    "dp.col(b).dp_mean(bounds); divided by both .dp_std(bounds, ddof=0) it is a correlation, "
+    "with ddof=0 as means have; pl.cov is n / (n - 1) of this covariance",
     "any all": "use .dp_mean(condition), the share of rows for which it holds",
     "null_count nulls": "use .dp_count(pl.when(pl.col(...).is_null()).then(1))",
 }

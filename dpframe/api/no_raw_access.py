@@ -60,6 +60,8 @@ _OTHERWISE = {
         "use .schema and .columns, which are public",
     ),
 }
+_POLARS_OWN = frozenset(("_df", "_ldf", "_s", "_pyexpr"))
+"""What Polars asks of whatever it takes for a frame, a column or an expression of its own."""
 _LARGEST = (
     "to choose the largest groups alone, use .group_by(column).dp_argmax(k=5); or release all, "
     ".group_by(column).len(), and take the largest of the result"
@@ -153,6 +155,13 @@ class NoRawAccess:
 
     def _lacks(self, name: str) -> NoReturn:
         """Refuse what Polars has, or another library, and this has not."""
+        if name in _POLARS_OWN:
+            raise UnsupportedOperation(
+                f"{self._noun} is no frame of Polars, and nothing of Polars takes it",
+                where=self._written,
+                remedy="bring frames together with its own verbs: frame.concat(other) with another "
+                "private frame, frame.join(public, on=...); or before session.protect(...)",
+            )
         if name.startswith("_"):
             raise AttributeError(name)
         hint = INTENTS.get(name)

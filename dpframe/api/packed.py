@@ -22,11 +22,15 @@ from dpframe.frames.public import digest
 from dpframe.ledger.keeping import Keeping
 from dpframe.ledger.kept import Attempt, Identity, content_digest
 from dpframe.plan.document import stated_in
+from dpframe.release import Doubt
+from dpframe.release.keep import Doubts
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
 _BOUND = "kept"
 """What of the metadata binds a content to its charge."""
+_DOUBTS = "doubts"
+"""What of it tells against the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,14 @@ class Content:
         Of the first of them; all have the same.
     released
         When, UTC.
+    doubts
+        What its noisy numbers tell against each.
     """
 
     frames: list[pl.DataFrame]
     plan: Plan
     released: datetime
+    doubts: Doubts
 
 
 class NotKept(Exception):
@@ -65,8 +72,10 @@ def packed(content: Content, identity: Identity, number: int, keeping: Keeping) 
         said = record_of(plan, part if plan.queries else None, content.released)
         values = digest(frame)
         bound = _bound_to(identity, charge, part, len(content.frames))
-        seal = keeping.seal([*bound, values, said["released"]])
+        told = [[doubt.kind, doubt.words] for doubt in content.doubts[part - 1]]
+        seal = keeping.seal(_sealed(bound, values, said["released"], told))
         said |= {"content": values, _BOUND: {"charge": number, "seal": seal}}
+        said |= {_DOUBTS: told} if told else {}
         blobs.append(_written(frame, said))
         if digest(_read(blobs[-1])[0]) != values:
             raise NotKept("Parquet does not keep all of its types")
@@ -97,6 +106,7 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
     if attempt.content is not None and content_digest(blobs) != attempt.content:
         raise NotKept("it was changed since it was kept")
     identity, frames = attempt.begun.identity, list[pl.DataFrame]()
+    doubts = list[tuple[Doubt, ...]]()
     charge = keeping.hash_of(attempt.number)
     document, released = None, ""
     for part, blob in enumerate(blobs, start=1):
@@ -106,9 +116,13 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
             document, released = said["plan"], said["released"]
             values = _bound_to(identity, charge, part, len(blobs))
             right = content == said["content"]
+            told = said.get(_DOUBTS, [])
+            doubts.append(tuple(Doubt(str(kind), str(words)) for kind, words in told))
             if attempt.content is None:  # the ledger may have another key since
-                right = said[_BOUND]["seal"] == keeping.seal([*values, content, released])
-        except (KeyError, TypeError):
+                right = said[_BOUND]["seal"] == keeping.seal(
+                    _sealed(values, content, released, told)
+                )
+        except (KeyError, TypeError, ValueError):
             right = False
         if not right:
             raise NotKept("it is not what was released by this charge")
@@ -121,7 +135,12 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
         raise NotKept("its plan was changed") from None
     if identity.fingerprint not in (plan.fingerprint, stated):  # of an earlier version the latter
         raise NotKept("it has another plan")
-    return Content(frames, plan, time)
+    return Content(frames, plan, time, tuple(doubts))
+
+
+def _sealed(bound: list[object], values: str, released: str, told: list[Any]) -> list[object]:
+    """What a seal is of; what tells against a result is part of it where there is any."""
+    return [*bound, values, released, *([told] if told else [])]
 
 
 def _bound_to(identity: Identity, charge: str, part: int, count: int) -> list[object]:

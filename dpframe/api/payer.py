@@ -8,19 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import NoReturn, TypeVar
 
-import polars as pl
-
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of, plain_outputs
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases
-from dpframe.api.result_warnings import warn_of_results, warn_of_weights
+from dpframe.api.result_warnings import Warnings, warn_of_queries, warn_of_results
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
-from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES, Every, Windows
@@ -40,7 +37,7 @@ from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.parse.periods import read_stream
 from dpframe.plan.parameters import parameters_of
-from dpframe.release import Keep
+from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
 from dpframe.streaming import plan_stream
 
@@ -213,7 +210,7 @@ class Payer:
         query: Query,
         source: Source | Sources,
         spend: Spend,
-        interval: Number | None = None,
+        interval: Intervals | None = None,
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Release:
@@ -228,36 +225,36 @@ class Payer:
         """
         prepared = self.prepare(query, spend)
         whole = pipeline.alone(prepared)
-        warn_of_weights([query])
+        warned = warn_of_queries([query])
 
-        def run(keep: Keep | None) -> list[pl.DataFrame]:
+        def run(keep: Keep | None) -> pipeline.Results:
             execution = source.opened(query.relation.token, engine)
             needed = self._approved(prepared.plan)
             return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
 
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
-        warn_of_results(whole, done.frames)
+        warned = _joined(warned, warn_of_results(whole, done.frames, done.doubts))
         answers = [answers_of(prepared.query, prepared.laws)]
-        return done.released(prepared.plan, answers, [plain_outputs(query)])[0]
+        return done.released(prepared.plan, answers, [plain_outputs(query)], warned)[0]
 
     def release_several(
         self,
         queries: Queries,
         sources: Sequence[Source | Sources],
         spend: Spend,
-        interval: Number | None = None,
+        interval: Intervals | None = None,
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Releases:
         """As `release`, of several queries in one charge; `sources` are their data."""
         prepared = self.prepare_several(queries, spend)
-        warn_of_weights(queries.queries)
+        warned = warn_of_queries(queries.queries)
         tokens = [query.relation.token for query in prepared.queries]
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
 
-        def run(keep: Keep | None) -> list[pl.DataFrame]:
+        def run(keep: Keep | None) -> pipeline.Results:
             executions = opened_together(data, tokens, engine)
             needed = self._approved(prepared.plan)
             return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
@@ -265,16 +262,17 @@ class Payer:
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
         found = prepared.under(done.frames[0])
-        warn_of_results(found, done.frames)
+        warned = _joined(warned, warn_of_results(found, done.frames, done.doubts))
         answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
-        return done.released(prepared.plan, answers, plain).after(prepared.found(done.frames[0]))
+        releases = done.released(prepared.plan, answers, plain, warned)
+        return releases.after(prepared.found(done.frames[0]))
 
     def _done(
         self,
         queries: Sequence[Query],
         plan: Plan,
-        interval: Number | None,
+        interval: Intervals | None,
         repeat: Repeat,
         run: Run,
     ) -> Done:
@@ -404,3 +402,9 @@ def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> pipeline.Pre
         return payer.prepare(query, spend)
     measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
     return pipeline.plan(query, spend.within(query, measure), None, spend.split)
+
+
+def _joined(first: Sequence[tuple[str, ...]], second: Sequence[tuple[str, ...]]) -> Warnings:
+    """What was said of each result before and after it was made."""
+    pairs = zip(first, second, strict=True)
+    return [tuple(dict.fromkeys((*before, *after))) for before, after in pairs]

@@ -25,6 +25,7 @@ from dpframe.choose import Split
 from dpframe.core.exact import Number
 from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.release import Intervals, read_intervals
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.sealed import all_sealed
@@ -144,6 +145,7 @@ class PrivateQuery(AskedQuery):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -165,8 +167,15 @@ class PrivateQuery(AskedQuery):
         interval
             A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
             the exact result for the clamped values lies between them with that confidence, for each
-            number on its own. It is post-processing and costs nothing. Selections have no interval;
-            `Plan.accuracy` says how far the chosen score may be from the best.
+            number on its own. This covers the privacy noise, not sampling error: what lies apart by
+            more than its intervals differs in these data, and perhaps not in the population that
+            they are from. It is post-processing and costs nothing. Selections, such as quantiles
+            and winners, have no interval, and a query with one is refused before it is charged.
+        sampling
+            Whether intervals also cover the sampling of rows, or of individuals where these are
+            protected, from a larger population: for counts, shares, sums, means, and differences
+            and ratios of these. It is computed from what is released, and is rather too wide than
+            too narrow; a count and a variance of the same values beside a mean make it narrower.
         engine
             How Polars runs a Polars frame: one of its engines by name, or a function that is given
             a LazyFrame and returns its DataFrame, for executors elsewhere. What it is given yields
@@ -201,8 +210,9 @@ class PrivateQuery(AskedQuery):
             When nothing is kept that could be reused, or a frame has no name.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        require_tidy([self], interval)
-        found = self._release(spend, limits, interval, engine, reuse, report_dropped)
+        asked = read_intervals(interval, sampling)
+        require_tidy([self], asked)
+        found = self._release(spend, limits, asked, engine, reuse, report_dropped)
         return tidy(self, found.frame)
 
     @named_spend()
@@ -215,6 +225,7 @@ class PrivateQuery(AskedQuery):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
@@ -222,7 +233,8 @@ class PrivateQuery(AskedQuery):
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(spend, limits, interval, engine, reuse, report_dropped)
+        asked = read_intervals(interval, sampling)
+        return self._release(spend, limits, asked, engine, reuse, report_dropped)
 
     def _plan(self, spend: Spend, limits: Limits, report_dropped: bool) -> Plan:
         payer, asked = self._bound(), self._several(spend, limits, report_dropped)
@@ -241,7 +253,7 @@ class PrivateQuery(AskedQuery):
         self,
         spend: Spend,
         limits: Limits,
-        interval: Number | None,
+        interval: Intervals | None,
         engine: PolarsMode,
         reuse: Reuse,
         report_dropped: bool,
@@ -281,7 +293,7 @@ def tidied(query: PrivateQuery, how: Tidied) -> PrivateQuery:
     return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, how)
 
 
-def require_tidy(queries: Sequence[object], interval: Number | None) -> None:
+def require_tidy(queries: Sequence[object], interval: Intervals | None) -> None:
     """Refuse an interval where a result is handed out without one."""
     for query in queries:
         if isinstance(query, PrivateQuery) and query._tidied is not None:

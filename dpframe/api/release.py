@@ -50,6 +50,8 @@ class Release:
         When, where it is kept.
     plain
         The outputs that are noisy counts or sums as they are; see `dpframe.combine`.
+    warnings
+        The sentences of all warnings of it, of the classes of `ResultWarning`.
     """
 
     frame: pl.DataFrame
@@ -62,6 +64,7 @@ class Release:
     origin: str = field(default="", repr=False)
     released: datetime | None = field(default=None, repr=False)
     plain: frozenset[str] = field(default=frozenset(), repr=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False)
 
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
@@ -193,7 +196,7 @@ class Releases(Sequence[Release]):
         What each answers at no further cost; see `Release.between`.
     plain
         The outputs of each that are noisy counts or sums as they are.
-    reused, remark, origin, released
+    reused, remark, origin, released, warnings
         As of each `Release`.
     """
 
@@ -210,14 +213,15 @@ class Releases(Sequence[Release]):
         remark: str = "",
         origin: str = "",
         released: datetime | None = None,
+        warnings: Sequence[tuple[str, ...]],
     ) -> None:
         self.plan, self.reused, self.remark = plan, reused, remark
         apart = bool(plan.queries)
         about = reused, remark, origin, released
         self._releases = tuple(
-            Release(frame, plan, plan.cost, free, number if apart else None, *about, own)
-            for number, (frame, free, own) in enumerate(
-                zip(frames, answers, plain, strict=True), start=1
+            Release(frame, plan, plan.cost, free, number if apart else None, *about, own, said)
+            for number, (frame, free, own, said) in enumerate(
+                zip(frames, answers, plain, warnings, strict=True), start=1
             )
         )
 

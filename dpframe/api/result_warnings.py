@@ -1,31 +1,105 @@
-"""Python's warnings of results that are not what they seem: too small for want of a limit or by the
-one that was found, or without any group.
+"""Python's warnings of results that are not what they seem. Each follows from the query, from its
+plan or from noisy numbers.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
 
 import polars as pl
 
 from dpframe.aggregates.query import Query
-from dpframe.errors import DroppedRows, NoGroups, WeighedResults
+from dpframe.core.units import Rows
+from dpframe.describe.impossible_keys import impossible_keys
+from dpframe.errors import (
+    DroppedRows,
+    EventRows,
+    ImpossibleKeys,
+    NoGroups,
+    NoRows,
+    ResultWarning,
+    ValuesAtBounds,
+    WeighedResults,
+)
+from dpframe.frames.binary import frames_of
 from dpframe.mechanisms import KeyMechanism
 from dpframe.pipeline import PreparedTogether
+from dpframe.plan.looks import looks_identifying
+from dpframe.release import Doubt
+from dpframe.release.keep import Doubts
 
-__all__ = ["warn_of_results", "warn_of_weights"]
+__all__ = ["warn_of_queries", "warn_of_results"]
 
+Warnings: TypeAlias = "list[tuple[str, ...]]"
+"""The sentences of the warnings of each result."""
+
+_KINDS: Mapping[str, type[ResultWarning]] = MappingProxyType(
+    {
+        kind.__name__: kind
+        for kind in (
+            DroppedRows,
+            EventRows,
+            ImpossibleKeys,
+            NoGroups,
+            NoRows,
+            ValuesAtBounds,
+            WeighedResults,
+        )
+    }
+)
+_LOOK_UP = "{}; look up what Polars gives, and list these values"
 _CHANCES = (Fraction(1, 2), Fraction(19, 20))
 _OURS = str(Path(__file__).parents[1])
 
 
-def warn_of_weights(queries: Iterable[Query]) -> None:
-    """Say of queries that run what else only their plans say."""
+def warn_of_queries(queries: Iterable[Query]) -> Warnings:
+    """Say of queries that run what else only their plans say; gives what was said of each."""
+    found = [_of_query(query) for query in queries]
+    _warn(found)
+    return _sentences(found)
+
+
+def _of_query(query: Query) -> list[Doubt]:
+    made = [Doubt("ImpossibleKeys", _LOOK_UP.format(said)) for said in impossible_keys(query)]
+    return [*_of_weights([query]), *made, *_of_events(query)]
+
+
+def _of_events(query: Query) -> Iterator[Doubt]:
+    """Say that people seem to have several of the rows that are protected, by names and types."""
+    for frame in {frame.token: frame for frame in frames_of(query.relation)}.values():
+        unit, columns = frame.source.unit, frame.source.columns
+        if not isinstance(unit, Rows) or unit.contributions > 1:
+            continue
+        people = [name for name in columns if looks_identifying(name)]
+        times = [name for name, found in columns.items() if found.dtype.name == "Datetime"]
+        if people and times:
+            yield Doubt(
+                "EventRows",
+                f"rows of {frame.name} are protected one by one, and {people[0]!r} beside the time "
+                f"{times[0]!r} looks as if people had several: somebody with n rows is protected n "
+                f"times less; protect people, with unit={people[0]!r}, or declare the most rows "
+                "that one has, with dp.Rows(contributions=n)",
+            )
+
+
+def _warn(doubts: Iterable[Sequence[Doubt]]) -> None:
+    """Give each once, as Python's warnings."""
+    for doubt in dict.fromkeys(doubt for found in doubts for doubt in found):
+        warnings.warn(doubt.words, _KINDS.get(doubt.kind, ResultWarning), stacklevel=_depth())
+
+
+def _sentences(doubts: Iterable[Sequence[Doubt]]) -> Warnings:
+    return [tuple(dict.fromkeys(doubt.words for doubt in found)) for found in doubts]
+
+
+def _of_weights(queries: Iterable[Query]) -> Iterator[Doubt]:
     names = [name for query in queries if query.is_weighed for name in _names(query)]
     if not names:
         return
@@ -36,11 +110,14 @@ def warn_of_weights(queries: Iterable[Query]) -> None:
         'where people are in several; write .limit_groups(n, by=...) or limits="auto" to count '
         "them whole, or .limit_norm(1) if this is meant"
     )
-    warnings.warn(message, WeighedResults, stacklevel=_depth())
+    yield Doubt("WeighedResults", message)
 
 
-def warn_of_results(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
-    """Say what only plans and remarks say of results.
+def warn_of_results(
+    prepared: PreparedTogether, frames: Sequence[pl.DataFrame], doubts: Doubts
+) -> Warnings:
+    """Say what only plans and remarks say of results, and what tells against them; gives what was
+    said of each.
 
     Parameters
     ----------
@@ -48,12 +125,20 @@ def warn_of_results(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) 
         What was run.
     frames
         The result of each query; first that of the search for a limit, where there is one.
+    doubts
+        What its noisy numbers tell against each.
     """
-    _warn_of_dropped(prepared, frames[0])
-    _warn_of_no_groups(prepared, frames)
+    dropped = list(_of_dropped(prepared, frames[0]))
+    own = list(doubts) or [() for _ in frames]
+    if prepared.limits is not None:  # of the search itself nothing is worth a warning
+        own = [(), *own[1:]]
+    without = [list(_of_no_groups(prepared, number, frame)) for number, frame in enumerate(frames)]
+    found = [[*dropped, *apart, *none] for apart, none in zip(own, without, strict=True)]
+    _warn(found)
+    return _sentences(found)
 
 
-def _warn_of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> None:
+def _of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> Iterator[Doubt]:
     """Say that a limit that was found drops many rows, by its own noisy histogram: more than one
     percent, and more than noise hides.
     """
@@ -65,24 +150,23 @@ def _warn_of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> Non
         "of the rows that are left: spend more, write a higher limit, or see what is dropped with "
         "report_dropped=True"
     )
-    warnings.warn(message, DroppedRows, stacklevel=_depth())
+    yield Doubt("DroppedRows", message)
 
 
-def _warn_of_no_groups(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
+def _of_no_groups(prepared: PreparedTogether, number: int, frame: pl.DataFrame) -> Iterator[Doubt]:
     """Say how large a group has to be, where nobody listed any and none appears."""
-    for place, frame in zip(prepared.places, frames, strict=True):
-        part = prepared.parts[place.block]
-        groups = part.query.groups
-        laws = [r.law for r in part.plan.releases if isinstance(r.law, KeyMechanism)]
-        if frame.height or groups is None or not groups.discovered or not laws:
-            continue
-        half, sure = (max(law.size_at(chance) for law in laws) for chance in _CHANCES)
-        message = (
-            f"no group of {groups.words()} appears: at this spend one of {half:,} individuals "
-            f"appears with an even chance, and one of {sure:,} nearly always (95%); list the "
-            "groups with keys=[...], make fewer of them, or spend more epsilon or delta"
-        )
-        warnings.warn(message, NoGroups, stacklevel=_depth())
+    part = prepared.parts[prepared.places[number].block]
+    groups = part.query.groups
+    laws = [r.law for r in part.plan.releases if isinstance(r.law, KeyMechanism)]
+    if frame.height or groups is None or not groups.discovered or not laws:
+        return
+    half, sure = (max(law.size_at(chance) for law in laws) for chance in _CHANCES)
+    message = (
+        f"no group of {groups.words()} appears: at this spend one of {half:,} individuals "
+        f"appears with an even chance, and one of {sure:,} nearly always (95%); list the "
+        "groups with keys=[...], make fewer of them, or spend more epsilon or delta"
+    )
+    yield Doubt("NoGroups", message)
 
 
 def _names(query: Query) -> list[str]:

@@ -19,7 +19,7 @@ from dpframe.aggregates.query import Query
 from dpframe.api.answers import Answers
 from dpframe.api.packed import Content, NotKept, kept_blobs, packed, unpacked
 from dpframe.api.release import Releases
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import as_given
 from dpframe.errors import LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.binary import chain_words, frames_of
 from dpframe.ledger.keeping import Beginning, Keeping
@@ -34,11 +34,12 @@ from dpframe.ledger.kept import (
     run_key,
     same_key,
 )
-from dpframe.plan import confidence_of
+from dpframe.pipeline import Results
 from dpframe.plan.definition import definition
 from dpframe.plan.document import job_digest
 from dpframe.plan.types_read import digest_of_types, types_read
-from dpframe.release import Keep
+from dpframe.release import Intervals, Keep
+from dpframe.release.keep import Doubts
 from dpframe.report import Plan
 
 Reuse: TypeAlias = Literal["never", "same"]
@@ -97,6 +98,8 @@ class Done:
         The results.
     origin
         Equal for results of one charge only.
+    doubts
+        What its noisy numbers tell against each result.
     reused
         Whether they were kept, and nothing was charged.
     remark
@@ -107,6 +110,7 @@ class Done:
 
     frames: list[pl.DataFrame]
     origin: str
+    doubts: Doubts
     reused: bool = False
     remark: str = ""
     content: Content | None = None
@@ -127,17 +131,20 @@ class Done:
         plan: Plan,
         answers: Sequence[Mapping[str, Answers]],
         plain: Sequence[frozenset[str]],
+        warnings: Sequence[tuple[str, ...]],
     ) -> Releases:
         """The results as analysts get them, with what they answer; see `Releases`."""
-        return Releases(self.frames, self.plan_of(plan), answers, plain, **self.about)
+        return Releases(
+            self.frames, self.plan_of(plan), answers, plain, warnings=warnings, **self.about
+        )
 
 
-Run: TypeAlias = "Callable[[Keep | None], list[pl.DataFrame]]"
+Run: TypeAlias = "Callable[[Keep | None], Results]"
 """Charges and computes, and keeps what it is told to."""
 
 
 def identity_of(
-    queries: Sequence[Query], plan: Plan, interval: Number | None, repeat: Repeat
+    queries: Sequence[Query], plan: Plan, interval: Intervals | None, repeat: Repeat
 ) -> Identity:
     """What tells the results of queries from others."""
     names = (frame.name for query in queries for frame in frames_of(query.relation))
@@ -145,7 +152,7 @@ def identity_of(
         plan.fingerprint,
         tuple(dict.fromkeys(names)),
         tuple(_columns(query) for query in queries),
-        None if interval is None else str(confidence_of(interval, "interval")),
+        None if interval is None else interval.words,
         tuple(sorted((one.name, one.value) for one in plan.parameters)),
         repeat.period,
         _types(queries, plan),
@@ -199,7 +206,7 @@ class Keeper:
     plan
         Of it.
     interval
-        The confidence of the intervals of its results.
+        The intervals of its results.
     repeat
         What is to be done where the same was asked before.
     """
@@ -209,7 +216,7 @@ class Keeper:
         keeping: Keeping,
         queries: Sequence[Query],
         plan: Plan,
-        interval: Number | None,
+        interval: Intervals | None,
         repeat: Repeat,
     ) -> None:
         self._keeping = keeping
@@ -258,14 +265,14 @@ class Keeper:
         about = run_name, self._is_named, None, self._job
         begun = Begun(self._identity, self._words, token, *about)
         beginning = Beginning(begun, self._plan.cost, self._key, lost)
-        frames = self._keeping.contents.present(token, lambda: run(Keep(beginning, self._write)))
+        made = self._keeping.contents.present(token, lambda: run(Keep(beginning, self._write)))
         origin = self._origin(self._number)
-        return Done(frames, origin, remark=self._remark, content=self._content)
+        return Done(made.frames, origin, made.doubts, remark=self._remark, content=self._content)
 
-    def _write(self, number: int, frames: Sequence[pl.DataFrame]) -> str | None:
+    def _write(self, number: int, frames: Sequence[pl.DataFrame], doubts: Doubts) -> str | None:
         """Keep results; those that cannot be are handed out all the same, for they are paid for."""
         self._number = number
-        content = Content([*frames], self._plan, datetime.now(UTC))
+        content = Content([*frames], self._plan, datetime.now(UTC), doubts)
         try:
             blobs = packed(content, self._identity, number, self._keeping)
             self._keeping.contents.write(number, blobs)
@@ -307,7 +314,9 @@ class Keeper:
         if found.content is None:
             self._keeping.finish(found.number, self._digest(found))
             remark += "; who computed it had ended before it could be handed out"
-        return Done(content.frames, self._origin(found.number), True, remark, content)
+        return Done(
+            content.frames, self._origin(found.number), content.doubts, True, remark, content
+        )
 
     def _digest(self, found: Attempt) -> str:
         return content_digest(kept_blobs(found, self._keeping) or [])
@@ -369,6 +378,6 @@ def _unnamed() -> UnsupportedOperation:
     )
 
 
-def unkept(frames: list[pl.DataFrame]) -> Done:
+def unkept(made: Results) -> Done:
     """Results that are not kept."""
-    return Done(frames, uuid4().hex)
+    return Done(made.frames, uuid4().hex, made.doubts)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dpframe.core.exact import Number
 from dpframe.errors import UnsupportedOperation
 
 COUNT = "count"
@@ -35,7 +34,7 @@ class Tidied:
     by_size: bool = False
     share: str | None = None
 
-    def require_no_interval(self, interval: Number | None) -> None:
+    def require_no_interval(self, interval: object) -> None:
         """Refuse ends of intervals beside shares, of which nothing is known.
 
         Raises

@@ -27,12 +27,12 @@ from dpframe.api.spend import Spend
 from dpframe.audit import Audit, audit
 from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
-from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import Queries
 from dpframe.ledger.decimals import left_fields
 from dpframe.ledger.ranges import Allowed
 from dpframe.redaction import location
+from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -59,7 +59,7 @@ class Job:
     spend
         What it may cost.
     interval
-        The confidence of the intervals that are released with it, if any.
+        The intervals that are released with it, if any.
     output
         Where the result goes, if the job says so.
     allowed
@@ -71,7 +71,7 @@ class Job:
     is_list: bool
     payer: Payer
     spend: Spend
-    interval: Number | None
+    interval: Intervals | None
     output: Path | None
     allowed: Allowed = ()
 
@@ -182,14 +182,14 @@ def read_job(
         raise _bad(path, f"`query` is {_kind(query)}, not a private query")
     if not isinstance(spend, Mapping) or not spend:
         raise _bad(path, f"`spend` is {_kind(spend)}, not a dict with what may be spent")
-    allowed = ("epsilon", "delta", "rho", "accuracy", "split", "interval", "weights", "limits")
+    apart = ("interval", "sampling", "weights", "limits")
+    allowed = ("epsilon", "delta", "rho", "accuracy", "split", *apart)
     unknown = [name for name in spend if name not in allowed]
     if unknown:
         raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
     weights = spend.get("weights")
     if not is_list:
         refuse_weights(weights)
-    apart = ("interval", "weights", "limits")
     costs = Spend(**{n: found for n, found in spend.items() if n not in apart})
     owner, limits = _payer(listed, session, path), spend.get("limits")
     limited = asked_with_limit(query, limits, costs, owner)
@@ -198,7 +198,7 @@ def read_job(
     if output is not None and not isinstance(output, str | os.PathLike):
         raise _bad(path, f"`output` is {_kind(output)}, not a path")
     place = None if output is None else Path(output)
-    interval = spend.get("interval")
+    interval = read_intervals(spend.get("interval"), spend.get("sampling", False))
     return Job(asked, sources, is_list, payer, costs, interval, place, parameters.allowed)
 
 

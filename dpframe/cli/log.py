@@ -26,7 +26,7 @@ def add_log(parser: Any) -> None:
         choices=FORMS,
         default="text",
         help="json: one object a line on the standard error, at start, plan, charge, release, "
-        "written, end or failure",
+        "warning, written, end or failure",
     )
 
 
@@ -63,6 +63,8 @@ def told_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None
     """Write where results are, and what is left of the budget."""
     if not is_logged():
         return
+    for sentence in dict.fromkeys(said for release in releases for said in release.warnings):
+        told("warning", message=sentence)
     if paths is not None:
         told("written", outputs=[str(path) for path in paths])
     told("end", code=0, reused=releases.reused, **job.left())

@@ -28,6 +28,8 @@ from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
 from dpframe.core.tree import Tree, column_names
 from dpframe.core.units import Rows
+from dpframe.describe.impossible_keys import impossible_keys
+from dpframe.describe.new_nulls import new_nulls
 from dpframe.describe.ratios import ratio_warnings
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
@@ -259,7 +261,8 @@ def identifying(query: Query) -> tuple[PlanIdentifying, ...]:
 
 def remarks_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
     """What a reviewer should know."""
-    of_values = (*_of_values(query), *ratio_warnings(query))
+    nulls = new_nulls(query, _trees(query))
+    of_values = (*_of_values(query), *nulls, *impossible_keys(query), *ratio_warnings(query))
     return (*_of_cost(cost), *_of_frames(query), *of_values, *_of_groups(query, releases))
 
 

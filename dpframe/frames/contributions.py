@@ -136,8 +136,8 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
 _AUTO = 'collect it with limits="auto", which finds a limit in the same plan'
 _SUGGEST = "find one before, with query.suggest_limits(epsilon=0.1)"
 _UNIT_TOTALS = {
-    "count": 'dp.count(per="unit", bounds=(0, 10))',
-    "sum": '.dp_sum((0, 100), per="unit")',
+    "count": 'dp.count(per="unit", bounds=(0, n))',
+    "sum": '.dp_sum((low, high), per="unit")',
 }
 """What clamps all that an individual adds to a group, and so needs no limit of rows, by kind."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given
-from dpframe.core.tree import Named
+from dpframe.core.tree import Call, Column, Named, Tree
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import held
@@ -35,14 +35,16 @@ def read_groups(
     columns: Columns,
     discover: bool = False,
     origin: Origin = nothing_computed,
+    own: Collection[str] = (),
 ) -> Groups:
     """A group-by with its keys, checked; with `discover` keys that are not known are to be chosen.
+    `own` are the columns that say whose a row is.
 
     Raises
     ------
     MissingKeys
-        When keys do not cover the grouping columns exactly, are not values of their types, or are
-        neither given nor known from types or declarations.
+        When keys do not cover the grouping columns exactly, are not values of their types, are
+        neither given nor known from types or declarations, or would be persons.
     UnsupportedOperation
         When a grouping expression cannot be grouped by.
     """
@@ -66,6 +68,9 @@ def read_groups(
     where = f"group_by({', '.join(words(n.tree) for n in named)}, keys=...)"
     if keys is None:
         domains = with_few_values(named, domains, origin)
+        for one in named:
+            if _column_of(one.tree) in own and domains[one.name].categories is None:
+                raise _of_people(one)
         if discover and any(found.categories is None for found in domains.values()):
             none = pl.DataFrame(schema={name: _stored(found) for name, found in domains.items()})
             return Groups(tuple(named), none, "chosen privately when the query runs", True)
@@ -94,6 +99,25 @@ def _groupable(named: Named, columns: Columns) -> Domain:
             ".bin_intervals(...), on older Polars .cut(...), or cast them to integers",
         )
     return found
+
+
+def _column_of(tree: Tree) -> str | None:
+    """The column that an expression is, perhaps in another type."""
+    while isinstance(tree, Call) and tree.operation.name == "cast":
+        (tree,) = tree.args
+    return tree.name if isinstance(tree, Column) else None
+
+
+def _of_people(named: Named) -> MissingKeys:
+    """The refusal of a group for each person."""
+    return MissingKeys(
+        f"a group for each {named.name!r} would be about one individual",
+        where=f"group_by({words(named.tree)})",
+        remedy="group by what many individuals share; for a number of each individual write "
+        'per="unit" without this group: '
+        '.dp_mean(column, bounds, per="unit") is the mean of their totals, and '
+        'pl.lit(1).dp_histogram(bins, per="unit") is of how many rows each has',
+    )
 
 
 def _known_keys(

@@ -17,7 +17,7 @@ from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.aggregates.sum import Sum
-from dpframe.core.domain import Columns, Domain
+from dpframe.core.domain import Columns
 from dpframe.core.tree import Column, Literal, Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation
 from dpframe.parse.aggregate_nodes import Node, held
@@ -136,7 +136,7 @@ class _Asked:
         kept = self._kept()
         found = domain(kept.values, self._columns)
         if found.dtype.is_ordered and found.bounds is None:
-            raise self._unbounded(kept, found, aggregate.kind, written)
+            raise self._unbounded(kept, aggregate.kind, written)
         return self._made(aggregate, kept.without_missing())
 
     def _count(self) -> PlainAggregate:
@@ -193,17 +193,16 @@ class _Asked:
     def _made(self, aggregate: Aggregate, kept: Kept) -> PlainAggregate:
         return PlainAggregate(aggregate, Named(self._name, kept.or_null), self._name)
 
-    def _unbounded(self, kept: Kept, found: Domain, kind: str, written: str) -> DPFrameError:
-        low, high = ("low", "high") if found.dtype.is_temporal else ("0", "100")
-        line = self._line(kept, f"clip({low}, {high}).{written}")
+    def _unbounded(self, kept: Kept, kind: str, written: str) -> DPFrameError:
+        line = self._line(kept, f"clip(low, high).{written}")
         declare = ""
         if isinstance(kept.values, Column):
             name = kept.values.name
-            declare = f', or declare session.protect(..., bounds={{"{name}": ({low}, {high})}})'
+            declare = f', or declare session.protect(..., bounds={{"{name}": (low, high)}})'
         return UnboundedSensitivity(
             f"the values have no known bounds, so one individual could change the {kind} by any "
             "amount",
-            remedy=f"write {line}{declare}; {low} and {high} stand for the range that you expect, "
+            remedy=f"write {line}{declare}; low and high stand for the range that you expect, "
             "as what lies outside counts as its ends",
         )
 

@@ -1,5 +1,7 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
+from dpframe.release.asked import Intervals, read_intervals
+from dpframe.release.doubts import Doubt, doubts_of
 from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
 from dpframe.release.keep import Keep
 from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
@@ -9,6 +11,7 @@ from dpframe.release.results import (
     aggregate_column,
     assemble,
     check_post,
+    laws_of,
     output_column,
     rehearse,
     shown_groups,
@@ -16,8 +19,10 @@ from dpframe.release.results import (
 
 __all__ = [
     "CandidateScores",
+    "Doubt",
     "Draw",
     "Drawn",
+    "Intervals",
     "Keep",
     "KeyChoice",
     "RunningResults",
@@ -25,13 +30,16 @@ __all__ = [
     "assemble",
     "check_post",
     "chooser_of",
+    "doubts_of",
     "draw",
     "drawn_with_groups",
     "in_order",
     "law_of",
+    "laws_of",
     "number_of",
     "output_column",
     "part_of",
+    "read_intervals",
     "rehearse",
     "shown_groups",
     "with_some_key",

@@ -27,7 +27,7 @@ from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.level_sums import LevelSumsWithTotal
 from dpframe.aggregates.margins import MarginWithTotal
 from dpframe.aggregates.noise_law import noise_law
-from dpframe.aggregates.query import Output
+from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
 from dpframe.aggregates.shapes import Ends
 from dpframe.core.domain import Domain
@@ -36,8 +36,10 @@ from dpframe.core.exact import nearest
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
+from dpframe.release.asked import Intervals
 from dpframe.release.draw import Draw
 from dpframe.release.formula import Ratio, Sum, ratio_of
+from dpframe.release.sampling import Sampling
 from dpframe.rows.fold import domain
 
 Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"
@@ -49,14 +51,17 @@ _TOGETHER = 3
 
 def interval_of(
     output: Output,
+    query: Query,
     noisy: Mapping[MeasurementKey, Noisy],
     draws: Sequence[Draw],
-    confidence: Fraction,
+    asked: Intervals,
 ) -> Ends | None:
-    """The lower and upper ends of one output, a value per row; None for what is no number.
+    """The lower and upper ends of one output of a query, a value per row; None for what is no
+    number, or has no sampling error that is known where that is asked for.
 
     Ends of arithmetic are null where nothing is known.
     """
+    confidence = asked.confidence
     laws = {k: (law, i) for i, d in enumerate(draws) for k, law in d.noises().items()}
     keys = {p: aggregate.keys for p, aggregate in output.aggregates.items()}
     if not all(
@@ -65,10 +70,24 @@ def interval_of(
         return None  # the error of a selection is one of its score
     if output.post is not None and output.post_tree is not None:
         whole = _whole(output, keys, noisy, laws, confidence)
-        if whole is not None:
+        if whole is not None and not asked.sampling:
             return whole
     level = 1 - (1 - confidence) / len(set(keys.values()))
     found = {p: _aggregate(a, noisy, laws, level) for p, a in output.aggregates.items()}
+    if asked.sampling:
+        kept = {p: pair for p, pair in found.items() if pair is not None}
+        if len(kept) < len(found):
+            return None
+        by_law = {key: law for key, (law, _) in laws.items()}
+        if output.post is not None and output.post_tree is not None:
+            if whole is None:
+                whole = _arithmetic(output.name, output.post_tree, kept)
+            about = Sampling(query, noisy, by_law, confidence)
+            both = None if whole is None else about.of_formula(output, kept, whole)
+            if both is not None:
+                return both
+        sampled = Sampling(query, noisy, by_law, level)
+        found = {p: sampled.ends(a, kept[p]) for p, a in output.aggregates.items()}
     if output.post is None:
         return next(iter(found.values()))
     ends = {placeholder: pair for placeholder, pair in found.items() if pair is not None}

@@ -9,8 +9,11 @@ from typing import TypeAlias
 import polars as pl
 
 from dpframe.ledger.keeping import Beginning
+from dpframe.release.doubts import Doubt
 
-Written: TypeAlias = Callable[[int, Sequence[pl.DataFrame]], str | None]
+Doubts: TypeAlias = "tuple[tuple[Doubt, ...], ...]"
+
+Written: TypeAlias = "Callable[[int, Sequence[pl.DataFrame], Doubts], str | None]"
 
 
 @dataclass(frozen=True, slots=True)

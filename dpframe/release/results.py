@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -12,24 +12,30 @@ import polars as pl
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Measurement, Selection
+from dpframe.aggregates.measurement import Additive, Measurement, Selection
 from dpframe.aggregates.own_sets import AdditiveOfSet
+from dpframe.aggregates.quantile import BoundQuantile
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
+from dpframe.mechanisms import Mechanism
+from dpframe.release.asked import Intervals
+from dpframe.release.doubts import null_within_noise
 from dpframe.release.draw import Draw
 from dpframe.release.intervals import interval_of
 from dpframe.release.order import in_order
+from dpframe.release.sampling import unknown_sampling
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.fold import words
 
 
 def assemble(
     query: Query,
     noisy: Mapping[MeasurementKey, Noisy],
     draws: Sequence[Draw] | None = None,
-    confidence: Fraction | None = None,
+    asked: Intervals | None = None,
 ) -> pl.DataFrame:
     """The released frame.
 
@@ -39,22 +45,23 @@ def assemble(
         What was asked.
     noisy
         The noisy integers of each part, by part and mechanism that was asked for.
-    draws, confidence
-        What was drawn, and the confidence of intervals; None for no intervals.
+    draws, asked
+        What was drawn, and the intervals that are asked for; None for none.
 
     Returns
     -------
     polars.DataFrame
         Group keys in their public order, then the outputs. One histogram, or one argmax with
         several winners, alone makes a table with a row per category or rank; beside other outputs
-        it becomes a column of lists. With a confidence, columns `<name>_low` and `<name>_high`
+        it becomes a column of lists. With intervals, columns `<name>_low` and `<name>_high`
         follow each number.
     """
     noisy = in_order(noisy)
-    columns = [_output(output, noisy) for output in query.outputs]
-    if draws is not None and confidence is not None:
+    laws = laws_of(draws or ())
+    columns = [_output(output, noisy, laws) for output in query.outputs]
+    if draws is not None and asked is not None:
         columns = [
-            replace(column, ends=interval_of(output, noisy, draws, confidence))
+            replace(column, ends=interval_of(output, query, noisy, draws, asked))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
     groups = shown_groups(query.groups)
@@ -112,34 +119,28 @@ def _check_names(query: Query) -> None:
             )
 
 
-def rehearse(asked: Iterable[tuple[Query, Sequence[Draw]]], confidence: Fraction | None) -> None:
+def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals | None) -> None:
     """Assemble the released frames from made-up numbers, for the first keys: what fails would do so
     after the charge.
 
     Parameters
     ----------
-    asked
+    queries
         The queries, and what is drawn for each.
-    confidence
-        Of intervals, if any.
+    asked
+        The intervals that are asked for, if any.
 
     Raises
     ------
     UnsupportedOperation
-        When the results have no place in a frame, or none has an interval.
+        When the results have no place in a frame, or one has no interval that is asked for.
     """
-    found = [(query, _has_intervals(query, draws, confidence)) for query, draws in asked]
-    if confidence is not None and not any(has for _, has in found):
-        raise UnsupportedOperation(
-            "no result of the query has an interval",
-            where=found[0][0].outputs[0].words,
-            remedy="leave interval= out; plan.accuracy(...) says how far the score of a selection "
-            "may be from the best",
-        )
+    for query, draws in queries:
+        _try(query, draws, asked)
 
 
-def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> bool:
-    """Whether the frame that is assembled on trial has any."""
+def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
+    """Assemble the frame of one query on trial."""
     several = query.groups is not None and query.groups.size > 1
     margins = any(isinstance(part, Margin) for a in query.aggregates for part, _ in a.keys)
     sets = margins or isinstance(query.groups, SetGroups)  # related tables are margins, too
@@ -149,15 +150,61 @@ def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | N
     posts = any(output.post is not None for output in query.outputs)
     trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
     try:
-        made = [assemble(query, _trial(query, *trial), draws, confidence) for trial in trials]
+        for trial in trials:
+            assemble(query, _trial(query, *trial), draws, asked)
+        if asked is not None:
+            noisy = in_order(_trial(query, 0, 0))
+            lacking = [
+                output
+                for output in query.outputs
+                if interval_of(output, query, noisy, draws, asked) is None
+            ]
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
             remedy="compute on the released results instead, or simplify the query",
         ) from None
-    if confidence is None:
-        return False
-    return made[0].width > assemble(query, _trial(query, 0, 0)).width
+    if asked is not None and lacking:
+        raise no_interval(lacking[0], query, asked)
+
+
+def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOperation:
+    """The refusal of intervals where an output has none, with what to write instead."""
+    of_noise = replace(asked, sampling=False)
+    apart = "leave interval= out, or ask for it in a query of its own without interval="
+    for aggregate in output.aggregates.values():
+        if isinstance(aggregate, BoundQuantile):
+            column = words(aggregate.value.tree)
+            return UnsupportedOperation(
+                f"{output.name!r} has no interval: a quantile is chosen by ranks, and how far "
+                "ranks are apart in values is not released",
+                where=output.words,
+                remedy=f"release quantiles on either side of it in a list, {column}.dp_quantile("
+                f"[q - d, q, q + d], bounds), or {column}.dp_cdf(edges), whose numbers have "
+                f"intervals; or {apart}",
+            )
+        if not all(isinstance(part, (Additive, Margin, LevelSums)) for part, _ in aggregate.keys):
+            return UnsupportedOperation(
+                f"{output.name!r} has no interval: it is chosen, and what is not chosen is not "
+                "released",
+                where=output.words,
+                remedy="count the candidates, with group_by(column, keys=[...]).agg(dp.count()), "
+                f"whose numbers have intervals; or {apart}",
+            )
+    if asked.sampling:
+        for aggregate in output.aggregates.values():
+            if why := unknown_sampling(aggregate, query):
+                return UnsupportedOperation(
+                    f"{output.name!r} has no sampling error that is known: {why}",
+                    where=output.words,
+                    remedy=f"write interval={float(of_noise.confidence):g} without sampling=True, "
+                    "which covers the noise alone, or ask for it in a query of its own",
+                )
+    return UnsupportedOperation(
+        f"{output.name!r} has no interval: nothing is known of the error of such arithmetic",
+        where=output.words,
+        remedy="release its parts, which have intervals, and compute it from these",
+    )
 
 
 def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]:
@@ -190,10 +237,23 @@ def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
     return (part.entries(query.scope), 1) if several else (1, 1)
 
 
-def _output(output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:
-    return output_column(
-        output, {p: aggregate_column(a, noisy) for p, a in output.aggregates.items()}
-    )
+def laws_of(draws: Iterable[Draw]) -> dict[MeasurementKey, Mechanism]:
+    """The mechanism of each part by itself."""
+    return {key: law for one in draws for key, law in one.noises().items()}
+
+
+def _output(
+    output: Output,
+    noisy: Mapping[MeasurementKey, Noisy],
+    laws: Mapping[MeasurementKey, Mechanism] = MappingProxyType({}),
+) -> Column:
+    columns = {p: aggregate_column(a, noisy) for p, a in output.aggregates.items()}
+    if laws:
+        columns = {
+            p: replace(column, values=null_within_noise(a, column.values, noisy, laws))
+            for (p, column), a in zip(columns.items(), output.aggregates.values(), strict=True)
+        }
+    return output_column(output, columns)
 
 
 def output_column(output: Output, columns: Mapping[str, Column]) -> Column:

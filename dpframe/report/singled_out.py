@@ -17,6 +17,8 @@ _PICKING = frozenset(("inner", "semi", "anti"))
 _TESTS = frozenset(("str_contains", "str_starts_with", "str_ends_with"))
 """What a text is tested for."""
 _COMPARED = _EQUAL | {"lt", "le", "gt", "ge", "is_between"}
+_LOGIC = frozenset(("and", "or", "not", "xor"))
+_OF_NULLS = frozenset(("is_null", "is_not_null"))
 
 
 def identifying_columns(plan: PlanData) -> list[str]:
@@ -34,6 +36,8 @@ def single_people(plan: PlanData) -> Iterator[str]:
     for part in _definitions(plan):
         for call in _calls(part):
             said |= dict.fromkeys(_picked(call, names))
+        for atom in _atoms(part):
+            said |= dict.fromkeys(_computed(atom, names))
         if isinstance(part, dict):
             said |= dict.fromkeys(_of_step(part, names))
     if plan.grouped_by is not None:
@@ -81,7 +85,9 @@ def _of_step(step: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
 
 
 def _identifiers(plan: PlanData) -> set[str]:
-    """What the identifier is called, from the first step to the last."""
+    """What the identifier is called, and what is computed from it alone, from the first step to
+    the last.
+    """
     if not isinstance(plan.unit, Identifier):
         return set()
     names = {plan.unit.column}
@@ -93,7 +99,8 @@ def _identifiers(plan: PlanData) -> set[str]:
             if isinstance(pair, list) and len(pair) == 2 and pair[0] in names:
                 names.add(str(pair[1]))
         for named in _listed(found.get("named")):
-            if isinstance(named, dict) and _column(named.get("tree")) in names:
+            used = set(_columns(named.get("tree"))) if isinstance(named, dict) else set()
+            if isinstance(named, dict) and used and used <= names:
                 names.add(str(named.get("name")))
     return names
 
@@ -167,6 +174,47 @@ def _picked(call: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
             yield f"picks rows by a list of values of {name!r}"
         elif many == 1 and looks_identifying(name):
             yield f"compares {name!r} with one constant"
+
+
+def _atoms(found: Json) -> Iterator[Mapping[str, Json]]:
+    """What the conditions of filters and of when/then are put together from."""
+    for part in objects_in(found):
+        if part.get("step") == "Filter":
+            for predicate in _listed(part.get("predicates")):
+                yield from _parts_of(predicate)
+        elif part.get("type") == "Call" and part.get("op") == "when":
+            yield from _parts_of(next(iter(_listed(part.get("args"))), None))
+
+
+def _parts_of(condition: Json) -> Iterator[Mapping[str, Json]]:
+    if not isinstance(condition, dict) or condition.get("type") != "Call":
+        return
+    if condition.get("op") in _LOGIC:
+        for arg in _listed(condition.get("args")):
+            yield from _parts_of(arg)
+    else:
+        yield condition
+
+
+def _computed(atom: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
+    """Conditions on what is computed from the identifier, such as ``patient % 1000 == 7``; between
+    columns as they are, and on nulls, they pick nobody.
+    """
+    operands, op = _listed(atom.get("args")), atom.get("op")
+    if op in _OF_NULLS or all(_column(operand) is not None for operand in operands):
+        plain = op in _COMPARED or op in _OF_NULLS
+        if plain or op == "is_in":
+            return
+    if next(_picked(atom, identifiers), None) is not None:  # which says more
+        return
+    columns = list(dict.fromkeys(_columns(dict(atom))))
+    for name in columns:
+        if name in identifiers:
+            yield f"picks rows by what it computes from {name!r}"
+    others = [o for o in operands if isinstance(o, dict) and o.get("type") == "Literal"]
+    single = op in _EQUAL and others and len(columns) == 1
+    if single and columns[0] not in identifiers and looks_identifying(columns[0]):
+        yield f"compares what it computes from {columns[0]!r} with one constant"
 
 
 def _pair(found: Json) -> tuple[Json, Json]:

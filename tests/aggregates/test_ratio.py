@@ -112,17 +112,17 @@ def test_both_totals_are_one_draw() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[dp.DPFrameError], str]] = {
-    "no bounds": (lambda: dp.ratio("a", "b"), UnboundedSensitivity, "give bounds=(0, 100)"),
+    "no bounds": (lambda: dp.ratio("a", "b"), UnboundedSensitivity, "give bounds=(0, high)"),
     "not below": (
         lambda: dp.ratio("a", "b", (0, 1)),
         UnboundedSensitivity,
-        "give denominator_bounds=(0, 100)",
+        "give denominator_bounds=(0, high)",
     ),
     "away from 0": (lambda: dp.ratio("a", "b", (2, 5)), InvalidBounds, "write bounds=(0, 5)"),
     "empty": (
         lambda: dp.ratio("a", "b", (0, 1), denominator_bounds=(0, 0)),
         InvalidBounds,
-        "write denominator_bounds=(0, 100)",
+        "write denominator_bounds=(0, high)",
     ),
     "times": (lambda: dp.ratio("t", "b", (0, 1)), UnsupportedOperation, "total_seconds"),
     "text": (lambda: dp.ratio("s", "b", (0, 1)), UnsupportedOperation, "needs numbers"),

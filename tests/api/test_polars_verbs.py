@@ -184,7 +184,7 @@ def test_a_description_says_which_bounds_are_missing() -> None:
     people = protected(pl.DataFrame({"x": [1.0], "u": [date(2024, 1, 1)], "s": ["a"]}))
     with pytest.raises(dp.UnboundedSensitivity) as refusal:
         people.describe()
-    said = "write .describe(['x', 'u', 's'], bounds={\"x\": (0, 100), \"u\": (low, high)})"
+    said = "write .describe(['x', 'u', 's'], bounds={\"x\": (low, high), \"u\": (low, high)})"
     assert said in str(refusal.value)
     assert people.describe("s").plan(epsilon=1).releases
     for wrong in (lambda: people.describe("y"), lambda: people.describe("s", bounds={"y": (0, 1)})):
@@ -376,7 +376,7 @@ def test_other_names_are_refused_as_polars_does() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (pl.corr("x", "y"), "divided by both .dp_std(bounds) it is a correlation"),
+        (pl.corr("x", "y"), "divided by both .dp_std(bounds, ddof=0) it is a correlation"),
         (pl.cov("x", "y"), "make it of means"),
         (pl.col("x").first(), "use .dp_argmax() for the most frequent value"),
         (pl.col("x").mode().first(), "use .dp_argmax() for the most frequent value"),
@@ -394,10 +394,16 @@ def test_aggregates_without_a_private_form_say_what_to_write(asked: pl.Expr, sai
 def test_numbers_of_each_person_are_asked_for_per_unit() -> None:
     rows = pl.DataFrame({"user": [1, 1, 2], "x": [1, 2, 3]})
     people = protected(rows, dp.Identifier("user"))
-    for by in ("user", pl.col("user")):
+    found = dp.Session(epsilon=9, delta=1e-6).protect(rows, unit="user")
+    for frame in (people, found):
+        for by in ("user", pl.col("user"), pl.col("user").cast(pl.String)):
+            with pytest.raises(dp.MissingKeys, match="would be about one individual"):
+                frame.group_by(by)
         with pytest.raises(dp.MissingKeys, match="would be about one individual"):
-            people.group_by(by)
-    found = dp.Session(epsilon=9, delta=1e-6).protect(rows, unit="user").group_by("user").len()
+            frame.with_columns(copy=pl.col("user")).group_by("copy", "x")
+    shared = found.limit_rows(1).group_by(pl.col("user") % 2).len()
+    assert shared.plan(epsilon=1, delta=1e-7).releases
+    found = found.limit_rows(1).group_by("x").len()
     for name in ("select", "agg", "mean", "dp_median"):
         with pytest.raises(dp.UnsupportedOperation, match='per="unit"'):
             getattr(found, name)

@@ -158,7 +158,7 @@ FIRST = (
         "Describe",
         'visits.describe(["age", "days"])',
         150,
-        "write .describe(['age', 'days'], bounds={\"age\": (0, 100), \"days\": (0, 100)})",
+        "write .describe(['age', 'days'], bounds={\"age\": (low, high), \"days\": (low, high)})",
         "visits.describe(['age', 'days'], bounds={\"age\": (0, 100), \"days\": (0, 100)})"
         ".collect(**spend)",
         'visits.select(f(pl.col(c)).alias(f"{c}_{n}") for c in ["age", "days"] for n, f in '
@@ -179,7 +179,7 @@ MORE = (
         "Sum without bounds",
         'trips.select(pl.col("fare").sum()).collect(**spend)',
         8_000,
-        'write pl.col("fare").clip(0, 100).sum()',
+        'write pl.col("fare").clip(low, high).sum()',
         'trips.select(pl.col("fare").clip(0, 100).sum()).collect(**spend)',
     ),
     Task(

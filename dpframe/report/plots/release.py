@@ -102,7 +102,12 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
         f"{bars[0].name} of {plan.source!r}" if len(bars) == 1 else f"Release of {plan.source!r}"
     )
     given = any(f"{made.value}_low" in frame.columns for made in bars)
-    which = "intervals as collected" if given else "95% intervals"
+    which = "95% intervals; they cover the privacy noise, not sampling error"
+    if given:
+        which = (
+            "intervals as collected; they cover the privacy noise, and sampling error only if "
+            "sampling=True was asked for"
+        )
     if any(made.rows["low"].null_count() < made.rows.height for made in bars):
         notes = [f"{plan.cost.words()}; lines and bands are {which}", *notes]
     return finished(panels(charts), title, list(dict.fromkeys(notes)))
