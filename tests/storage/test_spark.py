@@ -67,7 +67,7 @@ def empty_cache(session: Any) -> Iterator[None]:
     session.catalog.clearCache()
 
 
-def _compare(session: Any, folder: Path, trials: int, *, bordered: bool = True) -> tuple[int, int]:
+def _compare(session: Any, folder: Path, trials: int) -> tuple[int, int]:
     """How many numbers of rows were compared with those of Polars, and how many differ."""
     from dpframe.lower.engines.spark_border import border
 
@@ -87,7 +87,7 @@ def _compare(session: Any, folder: Path, trials: int, *, bordered: bool = True) 
             place.mkdir()
             stored = writer.write(place, rows, rng)
             data, _ = reader.read(stored, VIEWS[view])
-            data = border(data) if bordered else data
+            data = border(data)
             plain = VIEWS[view].polars(rows.lazy()).collect()
             for sql, (names, condition) in CONDITIONS.items():
                 if set(names.split()) <= set(stored.columns) and rng.random() < 0.5:
@@ -112,12 +112,6 @@ def test_conditions_see_the_rows_that_are_stored(session: Any, tmp_path: Path) -
     cases, wrong = _compare(session, tmp_path, 6)
     assert cases >= 150
     assert not wrong
-
-
-@pytest.mark.usefixtures("empty_cache")
-def test_without_the_border_they_do_not(session: Any, tmp_path: Path) -> None:
-    _, wrong = _compare(session, tmp_path, 3, bordered=False)
-    assert wrong
 
 
 @pytest.mark.usefixtures("one_hash", "empty_cache")
