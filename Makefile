@@ -73,7 +73,7 @@ test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skippe
 	.venv/bin/python -m pytest -q -rs -m 'spark and not slow' tests/engines tests/storage
 
 test-clusters: .venv/stamp-spark ## all plans on a master with workers, on a local cluster and on a server of Spark Connect: an hour
-	.venv/bin/python -m pytest -q -rs -m 'spark and slow' tests/engines
+	.venv/bin/python -m pytest -q -rs -m 'spark and slow' tests/engines tests/storage
 
 .venv/stamp-packaging: .venv/stamp-created pyproject.toml
 	.venv/bin/python $(PIP_INSTALL) -e '.[package]'

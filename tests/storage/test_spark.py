@@ -67,7 +67,7 @@ def empty_cache(session: Any) -> Iterator[None]:
     session.catalog.clearCache()
 
 
-def _compare(session: Any, folder: Path, trials: int, *, bordered: bool = True) -> tuple[int, int]:
+def _compare(session: Any, folder: Path, trials: int) -> tuple[int, int]:
     """How many numbers of rows were compared with those of Polars, and how many differ."""
     from dpframe.lower.engines.spark_border import border
 
@@ -87,7 +87,7 @@ def _compare(session: Any, folder: Path, trials: int, *, bordered: bool = True) 
             place.mkdir()
             stored = writer.write(place, rows, rng)
             data, _ = reader.read(stored, VIEWS[view])
-            data = border(data) if bordered else data
+            data = border(data)
             plain = VIEWS[view].polars(rows.lazy()).collect()
             for sql, (names, condition) in CONDITIONS.items():
                 if set(names.split()) <= set(stored.columns) and rng.random() < 0.5:
@@ -109,20 +109,14 @@ def _form(writer: str) -> str:
 
 @pytest.mark.usefixtures("empty_cache")
 def test_conditions_see_the_rows_that_are_stored(session: Any, tmp_path: Path) -> None:
-    cases, wrong = _compare(session, tmp_path, 18)
-    assert cases >= 450
+    cases, wrong = _compare(session, tmp_path, 6)
+    assert cases >= 150
     assert not wrong
-
-
-@pytest.mark.usefixtures("empty_cache")
-def test_without_the_border_they_do_not(session: Any, tmp_path: Path) -> None:
-    _, wrong = _compare(session, tmp_path, 3, bordered=False)
-    assert wrong
 
 
 @pytest.mark.usefixtures("one_hash", "empty_cache")
 def test_how_rows_are_stored_decides_nothing(session: Any, tmp_path: Path) -> None:
-    check(readers(session), tmp_path, trials=3, queries_each=3, together=True).verdict(12)
+    check(readers(session), tmp_path, trials=3, queries_each=3, together=True).verdict(8)
 
 
 @pytest.mark.slow
@@ -136,4 +130,4 @@ def test_many_conditions_see_the_rows_that_are_stored(session: Any, tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_hash", "empty_cache")
 def test_how_rows_are_stored_decides_nothing_at_length(session: Any, tmp_path: Path) -> None:
-    check(readers(session), tmp_path, trials=120, queries_each=6, together=True).verdict(1_000)
+    check(readers(session), tmp_path, trials=120, queries_each=6, together=True).verdict(600)

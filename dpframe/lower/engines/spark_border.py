@@ -114,8 +114,9 @@ class _Plans:
 
     def _of(self, plan: Any) -> Any:
         frame = self._frame._jdf
-        parts = frame.getClass().getName().split(".")
-        dataset = reduce(getattr, parts, self._machine)
+        dataset = self._machine
+        for part in frame.getClass().getName().split("."):
+            dataset = getattr(dataset, part)
         made = dataset.ofRows(frame.sparkSession(), plan)
         return type(self._frame)(made, self._frame.sparkSession)
 
