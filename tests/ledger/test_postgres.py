@@ -410,17 +410,21 @@ def test_settings_of_roles_do_not_weaken_a_commit(server: Server, url: str) -> N
     server.sql("ALTER DATABASE ledger SET search_path = public, pg_catalog")
     try:
         ledger = opened(url)
-        with ledger._store._transaction(writing=True):
+        settings = {
+            "synchronous_commit": "on",
+            "search_path": "pg_catalog, pg_temp",
+            "lock_timeout": "15s",
+            "statement_timeout": "1min",
+            "idle_in_transaction_session_timeout": "1min",
+            "transaction_isolation": "read committed",
+        }
+
+        def shown(*_: object) -> dict[str, str]:
             connection = ledger._store._connection
-            for name, value in (
-                ("synchronous_commit", "on"),
-                ("search_path", "pg_catalog, pg_temp"),
-                ("lock_timeout", "15s"),
-                ("statement_timeout", "1min"),
-                ("idle_in_transaction_session_timeout", "1min"),
-                ("transaction_isolation", "read committed"),
-            ):
-                assert connection.execute(f"SHOW {name}").fetchall() == [(value,)]
+            return {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in settings}
+
+        assert ledger._store._transact(shown, writing=True) == settings
+        connection = ledger._store._connection
         assert connection.execute("SHOW synchronous_commit").fetchall() == [("off",)]
     finally:
         server.sql("ALTER DATABASE ledger RESET ALL")
