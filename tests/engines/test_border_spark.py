@@ -33,9 +33,11 @@ def sources(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     for name, frame in FRAMES.items():
         path = folder / f"{name}.parquet"
         frame.write_parquet(path, row_group_size=1000)
-        for day, part in frame.with_columns(day=pl.col("k") % 2).partition_by(
-            "day", as_dict=True, include_key=False
-        ).items():
+        for day, part in (
+            frame.with_columns(day=pl.col("k") % 2)
+            .partition_by("day", as_dict=True, include_key=False)
+            .items()
+        ):
             (folder / f"{name}-days" / f"day={day[0]}").mkdir(parents=True)
             part.write_parquet(folder / f"{name}-days" / f"day={day[0]}" / "1.parquet")
         stored = session.read.parquet(str(path))
@@ -84,6 +86,4 @@ def test_conditions_on_every_store(whose: str, sources: dict[str, Any]) -> None:
     found = _numbers(tried)
     expected = {name: NUMBERS[name.split(",")[0]] for name in sources}
     width = len(CONDITIONS)
-    assert {
-        name: found[i * width : (i + 1) * width] for i, name in enumerate(sources)
-    } == expected
+    assert {name: found[i * width : (i + 1) * width] for i, name in enumerate(sources)} == expected

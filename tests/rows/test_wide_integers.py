@@ -130,7 +130,10 @@ def columns(names: str) -> pl.DataFrame:
     pairs = [(a, b) for a in VALUES[names[0]] for b in VALUES[names[-1]]]
     chosen = {names[0]: [a for a, _ in pairs], names[-1]: [b for _, b in pairs]}
     return pl.DataFrame(
-        {n: pl.Series(v if len(names) > 1 else VALUES[n], dtype=TYPES[n]) for n, v in chosen.items()}
+        {
+            n: pl.Series(v if len(names) > 1 else VALUES[n], dtype=TYPES[n])
+            for n, v in chosen.items()
+        }
     )
 
 

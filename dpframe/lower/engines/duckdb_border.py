@@ -184,9 +184,7 @@ class Border:
             return
         name = _name()
         told = self.run(
-            lambda: relation.query(
-                name, f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}"
-            ).fetchall()
+            lambda: relation.query(name, f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}").fetchall()
         )
         if any(_combines(json.loads(text)) for _, text in told):
             raise UnsupportedOperation(

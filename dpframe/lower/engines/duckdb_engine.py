@@ -181,7 +181,9 @@ class DuckDBEngine(Engine):
                 where="session.protect(relation, ...)",
                 remedy="RESET default_collation and ieee_floating_point_ops",
             )
-        if not any(self._border.fetch(f"SELECT {e}") == [(True,)] for e in (_NO_MACROS, _FUNCTIONS)):
+        if not any(
+            self._border.fetch(f"SELECT {e}") == [(True,)] for e in (_NO_MACROS, _FUNCTIONS)
+        ):
             raise UnsupportedOperation(
                 "the connection has a macro with the name of one of DuckDB's functions, which "
                 "would be called instead",
