@@ -14,7 +14,7 @@ from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import has_rows
 
-Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
+Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase"]
 Per: TypeAlias = Literal["row", "unit"]
 Counting: TypeAlias = Literal[
     "auto", "discrete_laplace", "discrete_gaussian", "randomized_response"

@@ -7,6 +7,7 @@ from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_hull import DiscreteHull
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.discrete_staircase import DiscreteStaircase
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.joint_exponential import JointExponential
@@ -45,7 +46,11 @@ from dpframe.mechanisms.weighed_rounds import WeighedRounds
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 from dpframe.samplers import MAX_ARCHES, Arch
 
-ADDITIVE: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLaplace)
+ADDITIVE: tuple[type[AdditiveMechanism], ...] = (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DiscreteStaircase,
+)
 """Noise, of which the least is chosen; the first where two have as little."""
 REFINED: tuple[type[AdditiveMechanism], ...] = (RoundedLaplace,)
 """Noise that takes the place of other noise in plans of many numbers."""
@@ -107,6 +112,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteHull",
     "DiscreteLaplace",
+    "DiscreteStaircase",
     "Exponential",
     "Exposure",
     "IndependentNoise",

@@ -15,6 +15,7 @@ from dpframe.samplers.responses import randomized_responses
 from dpframe.samplers.row_places import PLACES, row_places
 from dpframe.samplers.selection import flips, permute_and_flip, report_noisy_max
 from dpframe.samplers.source import OS, BitSource, OSBits, uniform_words
+from dpframe.samplers.staircase import staircase
 from dpframe.samplers.uniform import uniform_below, uniforms_below
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "report_noisy_max",
     "report_noisy_max_each",
     "row_places",
+    "staircase",
     "uniform_below",
     "uniform_words",
     "uniforms_below",
