@@ -42,6 +42,15 @@ OUTPUTS: dict[str, tuple[Any, list[int], list[int]]] = {
 """Aggregates of the rows, and their exact tables without and with a row 10.0."""
 
 
+_CONNECTIONS: list[Any] = []
+"""Before version 2 a relation does not keep its connection open."""
+
+
+def _connect() -> Any:
+    _CONNECTIONS.append(duckdb.connect())
+    return _CONNECTIONS[-1]
+
+
 def _by_polars(frame: pl.DataFrame, path: Path) -> None:
     frame.write_parquet(path)
 
@@ -51,17 +60,17 @@ def _by_pyarrow(frame: pl.DataFrame, path: Path) -> None:
 
 
 def _view(path: Path) -> Any:
-    connection = duckdb.connect()
+    connection = _connect()
     connection.execute(f"CREATE VIEW a AS FROM '{path}'")
     connection.execute("CREATE VIEW b AS SELECT *, x > 5 AS large FROM a")
     return connection.table("b")
 
 
 RELATIONS: dict[str, Callable[[Path], Any]] = {
-    "files": lambda path: duckdb.connect().read_parquet(str(path)),
+    "files": lambda path: _connect().read_parquet(str(path)),
     "views over views": _view,
-    "Float32": lambda path: duckdb.connect().sql(f"SELECT x::FLOAT AS x FROM '{path}'"),
-    "once filtered": lambda path: duckdb.connect().sql(f"FROM '{path}' WHERE x >= 1"),
+    "Float32": lambda path: _connect().sql(f"SELECT x::FLOAT AS x FROM '{path}'"),
+    "once filtered": lambda path: _connect().sql(f"FROM '{path}' WHERE x >= 1"),
 }
 
 
@@ -92,7 +101,7 @@ def test_one_more_row_moves_no_other(
 def test_rows_that_the_owner_filtered_are_those_of_the_filter(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     _by_polars(pl.DataFrame({"x": BASE}), path)
-    relation = duckdb.connect().sql(f"FROM '{path}' WHERE x > 5")
+    relation = _connect().sql(f"FROM '{path}' WHERE x > 5")
     frame = dp.Session(epsilon=1).protect(relation, dp.Rows())
     assert _exact(frame.dp_count()) == [[1000]]
 
@@ -228,7 +237,7 @@ def test_a_connection_on_which_it_means_nothing_is_refused(
     monkeypatch.setattr(Border, "_turn_off", lambda self: None)
     monkeypatch.setattr(Border, "_is_on", lambda self: False)
     with pytest.raises(dp.UnsupportedOperation, match="statistics decide about rows all the same"):
-        dp.Session(epsilon=1).protect(duckdb.connect().sql("SELECT 1 AS x"), dp.Rows())
+        dp.Session(epsilon=1).protect(_connect().sql("SELECT 1 AS x"), dp.Rows())
 
 
 @pytest.mark.usefixtures("nothing_accepted")
@@ -267,7 +276,7 @@ def test_only_columns_that_are_asked_for_are_read() -> None:
             return super().narrow(data, columns)
 
     columns = {"x": [1, 2, 3], "y": [4.0, 5.0, 6.0], "a b": ["p", "q", None]}
-    relation = duckdb.connect().from_arrow(pl.DataFrame(columns).to_arrow())
+    relation = _connect().from_arrow(pl.DataFrame(columns).to_arrow())
     frame = dp.Session(epsilon=1).protect(relation, dp.Rows())
     asked, source, _ = parts(frame.filter(c("a b") == "p").dp_sum("x", (0, 4)))
     source.engine = Relation(relation)
@@ -277,7 +286,7 @@ def test_only_columns_that_are_asked_for_are_read() -> None:
 
 
 def test_a_rehearsal_reads_nothing_of_the_relation() -> None:
-    relation = duckdb.connect().sql("SELECT max(CAST(t AS INTEGER)) AS x FROM (VALUES ('a')) v(t)")
+    relation = _connect().sql("SELECT max(CAST(t AS INTEGER)) AS x FROM (VALUES ('a')) v(t)")
     frame = dp.Session(epsilon=1).protect(relation, dp.Rows())
     asked, source, _ = parts(frame.dp_sum("x", (0, 4)))
     tables = measurements_of(asked)[0].part.tables
