@@ -90,7 +90,7 @@ def _unfiltered(dataset: Any) -> tuple[Any, Any]:
     UnsupportedOperation
         Where it is not told whether there is one.
     """
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     stated = getattr(dataset, "_scan_options", None)
     if stated == {}:
@@ -110,7 +110,7 @@ def _unfiltered(dataset: Any) -> tuple[Any, Any]:
 def _without_runs(table: Any) -> Any:
     """A pyarrow table with rows for runs of equal values, which Polars does not read."""
     import pyarrow as pa
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
+    import pyarrow.compute as pc
 
     for i, field in enumerate(table.schema):
         if pa.types.is_run_end_encoded(field.type):

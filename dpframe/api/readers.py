@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from glob import glob
+from glob import escape, glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
-from dpframe.lower.text import TEXT_KINDS
+from dpframe.errors import DPFrameError, EngineError, UnknownColumn, UnsupportedOperation
+from dpframe.lower.text import TEXT_KINDS, declared_types, value
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 
@@ -30,14 +30,27 @@ _SHORTENED = " (set POLARS_VERBOSE=1 to see full path)"
 _NONE_MATCHES = re.compile(r'expanded paths were empty \(path .*?inner: "((?:[^"\\]|\\.)*)"')
 
 
-def from_files(path: str | Path, storage_options: object = None) -> pl.LazyFrame:
-    """A file, all files that a pattern such as ``visits/*.parquet`` matches, or a Delta table.
+def from_files(
+    path: str | Path, storage_options: object = None, schema: object = None
+) -> pl.LazyFrame:
+    """A file, all files that a pattern such as ``visits/*.parquet`` matches, the Parquet files in a
+    folder, or a Delta table.
 
     Options of an object store are in the frame that is made, and nowhere else.
+
+    Parameters
+    ----------
+    schema
+        The types of columns whose values are in the names of folders.
     """
     options = _checked(storage_options)
     if (Path(path) / "_delta_log").is_dir() or _is_remote_folder(str(path)):
+        _require_no_schema(schema, "a Delta table")
         return _of_store(lambda: from_delta(str(path), options), path)
+    folder = Path(os.path.expanduser(str(path)))
+    if folder.is_dir() or (schema is not None and Path(path).suffix == ".parquet"):
+        return _of_folders(str(path), folder.is_dir(), schema, options)
+    _require_no_schema(schema, f"a {Path(path).suffix} file")
     scan = _SCANS.get(Path(path).suffix)
     if scan is None:
         raise UnsupportedOperation(
@@ -48,10 +61,85 @@ def from_files(path: str | Path, storage_options: object = None) -> pl.LazyFrame
     place = os.path.expanduser(str(path))
     if "://" not in place and not glob(place, recursive=True):
         raise no_file(path, _PATH)
-    how: dict[str, Any] = {"use_statistics": False} if scan is pl.scan_parquet else {}
+    how: dict[str, Any] = {}
+    if scan is pl.scan_parquet:
+        how = {"use_statistics": False, "hive_partitioning": False}
     if options is None:
         return scan(path, **how)
     return _of_store(lambda: scan(path, storage_options=options, **how), path)
+
+
+def _require_no_schema(schema: object, what: str) -> None:
+    if schema is not None:
+        raise UnsupportedOperation(
+            f"a schema is declared for text files and for columns in the names of folders, not for "
+            f"{what}",
+            where="session.protect(frame, ..., schema=...)",
+            remedy="leave schema= out: the frame has one",
+        )
+
+
+def _of_folders(
+    path: str, is_folder: bool, schema: object, options: dict[str, str] | None
+) -> pl.LazyFrame:
+    """Parquet files in folders such as ``year=2026``, whose names have values of columns.
+
+    A type that is guessed from names would be another one when one row has a folder of its own, so
+    these columns are text unless their type is stated; a name that is none of it is null.
+    """
+    pattern = os.path.join(escape(path), "**", "*.parquet") if is_folder else path
+    place = os.path.expanduser(pattern)
+    names = _columns_in_names(place, path)
+    stated = _stated_types(schema, names)
+    text = dict.fromkeys(names or stated, pl.String())
+
+    def scan() -> pl.LazyFrame:
+        how: dict[str, Any] = {"hive_partitioning": bool(text), "hive_schema": text or None}
+        frame = pl.scan_parquet(place, use_statistics=False, storage_options=options, **how)
+        parsed = [value(pl.col(name), dtype).alias(name) for name, dtype in stated.items()]
+        return frame.with_columns(parsed) if parsed else frame
+
+    return scan() if options is None else _of_store(scan, path)
+
+
+def _columns_in_names(place: str, path: str) -> list[str]:
+    """The columns that folders below the first wildcard of a pattern name; none for an address."""
+    if "://" in place:
+        return []
+    files = glob(place, recursive=True)
+    if not files:
+        raise no_file(path, _PATH)
+    start = len(re.split(r"[*?[]", place, maxsplit=1)[0].rpartition("/")[0])
+    listed = {
+        tuple(part.partition("=")[0] for part in file[start:].split("/")[:-1] if "=" in part)
+        for file in files
+    }
+    if len(listed) > 1:
+        raise UnsupportedOperation(
+            "the folders of the Parquet files name different columns",
+            where=_PATH,
+            remedy="protect a pattern of files whose folders name the same columns in one order",
+        )
+    (names,) = listed
+    return list(names)
+
+
+def _stated_types(schema: object, names: list[str]) -> dict[str, pl.DataType]:
+    """The types that a schema states for columns in the names of folders; where these are not known
+    it names all of them.
+    """
+    if schema is None:
+        return {}
+    stated = dict(declared_types(schema))
+    for name in stated:
+        if names and name not in names:
+            raise UnknownColumn(
+                f"no folder of the Parquet files names a column {name!r}, and the files state the "
+                "types of the columns that they hold",
+                where="session.protect(path, ..., schema={column: dtype})",
+                remedy=f"use {', '.join(names)}",
+            )
+    return stated
 
 
 def _checked(options: object) -> dict[str, str] | None:

@@ -160,7 +160,8 @@ class Session(StreamingSession):
         ----------
         frame
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
-            pattern such as ``"visits/*.parquet"``; a Delta table or its folder; a pyarrow Table,
+            pattern such as ``"visits/*.parquet"``; a folder of Parquet files; a Delta table or its
+            folder; a pyarrow Table,
             batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
             run. What was done to it before is the data owner's; everything after is checked. Each
             line of a CSV or NDJSON file is a row, read as text and parsed by `schema`. The batches
@@ -182,7 +183,10 @@ class Session(StreamingSession):
         schema
             Of the path of a text file the columns to read and their types, {column: dtype}. A value
             that is none of its type is null, and so is each value of a line that is no record.
-            Without a schema all columns that the header line of a CSV file names are text.
+            Without a schema all columns that the header line of a CSV file names are text. Of the
+            path of Parquet files the types of columns whose values are in the names of folders,
+            such as ``year=2026``: text where a schema does not name them. A pattern of Parquet
+            files has such columns only where a schema is declared.
         typical
             What a value of a numeric column is like, {column: value}, from what is public. Plans
             show it, and say which bounds and limits make noise that is too large for it; neither

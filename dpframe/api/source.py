@@ -293,7 +293,7 @@ def protected_source(
         _require_store(frame, engine)
     if isinstance(frame, (str, Path)) and text_kind(frame) is not None:
         return _text_source(frame, engine, schema)
-    if schema is not None:
+    if schema is not None and (not isinstance(frame, (str, Path)) or engine in ("duckdb", "spark")):
         raise UnsupportedOperation(
             f"a schema is declared for the path of a text file, not for a {_kind_of(frame)}",
             where="session.protect(frame, ..., schema=...)",
@@ -307,7 +307,7 @@ def protected_source(
         case pl.DataFrame():
             return Source(frame.lazy(), given=frame)
         case str() | Path():
-            data = from_files(frame, storage_options)
+            data = from_files(frame, storage_options, schema)
             return _lazy(data, given=frame, options=storage_options)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)

@@ -30,8 +30,7 @@ def _path(stored: Stored, view: View) -> tuple[Any, dict[str, Any]]:
         return stored.path, {"schema": _TEXT}
     if stored.form == "hive":
         hive = {name: SCHEMA[name] for name in stored.hive if SCHEMA[name] != pl.String()}
-        path = stored.path + "/**/*.parquet"
-        return path, {"schema": hive} if hive else {}
+        return stored.path, {"schema": hive} if hive else {}
     return stored.path, {}
 
 

@@ -36,6 +36,8 @@ _FILES: Final = {"parquet", "ipc", "csv", "ndjson", "lines"}
 """Files that Polars itself reads."""
 _BELIEVES, _DOUBTS = b"\xaeuse_statistics\xc3", b"\xaeuse_statistics\xc2"
 """A field of the scan of Parquet, true and false, in the MessagePack form of a plan."""
+_NO_TYPES: Final = b"\xa6schema\xc0\xaftry_parse_dates"
+"""Of a scan that states no types of columns in the names of folders, in that form."""
 _WHERE: Final = "session.protect(frame, ...)"
 _MOST_FILES: Final = 1_000
 """Of which the footers are looked at when a frame is protected."""
@@ -59,13 +61,15 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
     Raises
     ------
     UnsupportedOperation
-        For a source in which another engine runs a query of the owner's, and for files that state
-        an order of their rows that earlier steps of the frame would have believed.
+        For a source in which another engine runs a query of the owner's, for files that state an
+        order of their rows that earlier steps of the frame would have believed, and for columns in
+        the names of folders whose types are guessed.
     """
     kinds = kinds_of(frame)
     if kinds and kinds <= _MEMORY:
         return frame, True
     _require_no_other_engine(frame, kinds)
+    _require_types_of_folders(frame, kinds)
     frame = _without_order(frame, kinds)
     if not kinds or not kinds <= _FILES:
         return frame, False
@@ -107,6 +111,32 @@ def _leaves(frame: pl.LazyFrame) -> Iterator[Any]:
         waiting += inputs
         if not inputs:
             yield nodes.view_current_node()
+
+
+def _require_types_of_folders(frame: pl.LazyFrame, kinds: set[str]) -> None:
+    """Refuse a scan of folders such as ``year=2026`` that states no types for them: Polars guesses
+    these from the names, so one row with a folder of its own could change the type of a column.
+    """
+    if "parquet" not in kinds or "pythondataset" in kinds:
+        return
+    try:
+        guessed = any(
+            getattr(leaf, "hive_parts", None) is not None
+            and (leaf.file_options.hive_options or {}).get("schema") is None
+            for leaf in _leaves(frame)
+        )
+    except NotImplementedError as error:  # Polars 1.32 shows no scan of folders
+        guessed = "hive" in str(error) and _NO_TYPES in frame.clone().serialize()
+    except FAILURES:
+        return
+    if guessed:
+        raise UnsupportedOperation(
+            "the types of columns in the names of folders are guessed from these names, so one row "
+            "could change them",
+            where=_WHERE,
+            remedy="state them: pl.scan_parquet(folder, hive_schema={column: dtype}), or protect "
+            "the folder's path with schema={column: dtype}",
+        )
 
 
 # -- orders that files state ----------------------------------------------------------------------

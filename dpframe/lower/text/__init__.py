@@ -5,6 +5,13 @@ of another type makes the query fail or a column become text. Here a line is a r
 it, and each field of it is parsed on its own (docs/decisions/0010-text-files.md).
 """
 
-from dpframe.lower.text.files import TEXT_KINDS, TextFiles, text_files, text_kind
+from dpframe.lower.text.files import (
+    TEXT_KINDS,
+    TextFiles,
+    declared_types,
+    text_files,
+    text_kind,
+)
+from dpframe.lower.text.values import value
 
-__all__ = ["TEXT_KINDS", "TextFiles", "text_files", "text_kind"]
+__all__ = ["TEXT_KINDS", "TextFiles", "declared_types", "text_files", "text_kind", "value"]

@@ -127,7 +127,7 @@ def text_files(path: str | Path, schema: object) -> TextFiles:
     found = [(place, _header(place) if kind == "csv" else ()) for place in _places(path)]
     if schema is None:
         return TextFiles(kind, tuple(found), _all_text(kind, [names for _, names in found]))
-    columns = _declared(schema)
+    columns = declared_types(schema)
     for name in columns:
         if kind == "ndjson" and ("\\" in name or "\0" in name):
             raise UnsupportedOperation(
@@ -196,7 +196,7 @@ def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
     return pl.Schema(dict.fromkeys(first, pl.String()))
 
 
-def _declared(schema: object) -> pl.Schema:
+def declared_types(schema: object) -> pl.Schema:
     """A schema of names and types, be these of Polars or Python."""
     named = isinstance(schema, Mapping) and all(isinstance(name, str) for name in schema)
     if not named or not schema:
