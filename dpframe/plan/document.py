@@ -122,8 +122,11 @@ def says_the_same(earlier: PlanData, plan: PlanData, allowed: Mapping[str, str])
     )
     if not lacks_types(earlier):
         return False
-    stated = {"typical": earlier.typical, "identifying": earlier.identifying}
-    earlier = replace(earlier, **{name: tuple(sorted(said)) for name, said in stated.items()})
+    earlier = replace(
+        earlier,
+        typical=tuple(sorted(earlier.typical)),
+        identifying=tuple(sorted(earlier.identifying)),
+    )
     if not allowed:
         return fingerprint(earlier) == fingerprint(untyped)
     return template_fingerprint(earlier, allowed) == template_fingerprint(untyped, allowed)
