@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Final
 
 from dpframe import pipeline
 from dpframe.aggregates.nightly import NightlySums
@@ -26,7 +27,7 @@ from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution, mark_used
 from dpframe.parse.periods import of_first_periods
 from dpframe.plan.definition import definition
-from dpframe.plan.document import canonical
+from dpframe.plan.document import canonical, earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
 from dpframe.planning import Prepared
 from dpframe.release import Drawn, RunningResults, law_of, part_of
@@ -37,12 +38,16 @@ __all__ = [
     "draw",
     "plan_stream",
     "rehearse",
-    "require_rising",
     "results_of",
     "types_of",
+    "with_rising_totals",
 ]
 
 _REASON = "noise of its own on each sum, by the norm of a column of coefficients"
+_RISING: Final = (
+    "totals never fall: each estimate of a running total is raised to the largest before it, which "
+    "biases totals upwards where they grow slowly"
+)
 
 
 def plan_stream(
@@ -79,8 +84,9 @@ def _promise(query: Query, schedule: Schedule) -> str:
 def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str:
     """A digest of all that tells a stream from others."""
     names = [output.name for output in prepared.query.outputs]
+    remarks = tuple(remark for remark in prepared.plan.remarks if remark != _RISING)
     said = [
-        prepared.plan.fingerprint,
+        earlier_fingerprint(replace(prepared.plan, remarks=remarks)),
         prepared.plan.source,
         schedule.by,
         schedule.every,
@@ -170,14 +176,15 @@ def _drawn(
         return type(error)
 
 
-def require_rising(query: Query) -> None:
-    """Refuse totals that never fall where they may.
+def with_rising_totals(prepared: Prepared) -> Prepared:
+    """A stream whose totals never fall, which its plan says.
 
     Raises
     ------
     UnsupportedOperation
-        Naming the output.
+        When one may fall; names the output.
     """
+    query, plan = prepared.query, prepared.plan
     for aggregate in query.aggregates:
         (use,) = aggregate.uses
         assert isinstance(use.part, NightlySums)
@@ -187,6 +194,7 @@ def require_rising(query: Query) -> None:
                 where="monotone=True",
                 remedy="leave monotone out, or use bounds from 0 on",
             )
+    return replace(prepared, plan=replace(plan, remarks=(*plan.remarks, _RISING)))
 
 
 def results_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> RunningResults:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from dpframe.core.visible import visible
 from dpframe.errors import DPFrameError, PlanMismatch
 from dpframe.ledger.approvals import Approval, Planned, Requirement, valid
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import KEY_VARIABLE
-from dpframe.plan.document import stated_in, template_fingerprint
+from dpframe.plan.document import (
+    earlier_fingerprint,
+    says_the_same,
+    stated_in,
+    template_fingerprint,
+)
 from dpframe.report import Plan
 
 _MOST = 20
@@ -80,13 +86,28 @@ def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] |
         except DPFrameError:  # written by a version that this one cannot read
             continue
         if _is_of(approval, approved, stated):
-            found.append((approval, approved.diff(plan)))
+            found.append((approval, _differences(approval, approved, plan)))
     return min(found, key=lambda f: len(f[1].splitlines()), default=None)
 
 
+def _differences(approval: Approval, approved: Plan, plan: Plan) -> str:
+    """What is different from an approved plan, but for values of parameters that the approval
+    covers, and what may follow from them.
+    """
+    given = {parameter.name: parameter for parameter in plan.parameters}
+    covered = [n for n, found in approval.allowed if n in given and found.covers(given[n])]
+    lines = approved.diff(plan).splitlines()
+    if not covered:
+        return "\n".join(lines)
+    values = [f"parameter {one.words()} -> " for one in approved.parameters if one.name in covered]
+    left_out = (*map(visible, values), "known after ", "reads ")
+    return "\n".join(line for line in lines if not line.startswith(left_out))
+
+
 def planned(plan: Plan) -> Planned:
-    """What approvals of ranges look at in a plan."""
+    """What approvals of other fingerprints look at in a plan."""
     made: dict[tuple[tuple[str, str], ...], str] = {}
+    same: dict[int, bool] = {}
 
     def template(allowed: Mapping[str, str]) -> str:
         known = tuple(sorted(allowed.items()))
@@ -94,7 +115,30 @@ def planned(plan: Plan) -> Planned:
             made[known] = template_fingerprint(plan, allowed)
         return made[known]
 
-    return Planned(plan.parameters, template)
+    def is_same(approval: Approval) -> bool:
+        if approval.number not in same:
+            same[approval.number] = _says_the_same(approval, plan)
+        return same[approval.number]
+
+    return Planned(plan.parameters, template, is_same)
+
+
+def _says_the_same(approval: Approval, plan: Plan) -> bool:
+    """Whether an approval that the edition before recorded is of a plan that says all that this one
+    does but types of columns. That edition's fingerprint did not cover all that a reviewer saw, so
+    the document that was approved is compared.
+    """
+    allowed = {name: found.words for name, found in approval.allowed}
+    try:
+        if allowed:
+            earlier = template_fingerprint(plan, allowed, earlier=True)
+        else:
+            earlier = earlier_fingerprint(plan)
+        if approval.fingerprint != earlier:
+            return False
+        return says_the_same(Plan.from_json(approval.document), plan, allowed)
+    except (DPFrameError, KeyError):
+        return False
 
 
 def _is_of(approval: Approval, plan: Plan, stated: str) -> bool:
@@ -103,9 +147,10 @@ def _is_of(approval: Approval, plan: Plan, stated: str) -> bool:
         return approval.fingerprint == stated
     allowed = {name: found.words for name, found in approval.allowed}
     try:
-        return template_fingerprint(plan, allowed) == approval.fingerprint
+        made = [template_fingerprint(plan, allowed, earlier=e) for e in (False, True)]
     except KeyError:
         return False
+    return approval.fingerprint in made
 
 
 def _outside(plan: Plan, approvals: Sequence[Approval]) -> str:

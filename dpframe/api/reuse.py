@@ -36,7 +36,7 @@ from dpframe.ledger.kept import (
 )
 from dpframe.pipeline import Results
 from dpframe.plan.definition import definition
-from dpframe.plan.document import job_digest
+from dpframe.plan.document import earlier_fingerprint, job_digest
 from dpframe.plan.types_read import digest_of_types, types_read
 from dpframe.release import Intervals, Keep
 from dpframe.release.keep import Doubts
@@ -156,11 +156,12 @@ def identity_of(
         tuple(sorted((one.name, one.value) for one in plan.parameters)),
         repeat.period,
         _types(queries, plan),
+        earlier_fingerprint(plan),
     )
 
 
 def _types(queries: Sequence[Query], plan: Plan) -> str:
-    """The types of all columns that queries read, which no fingerprint has; and by which keys other
+    """The types of all columns that queries read, of each query apart; and by which keys other
     frames say whose rows are, where they do.
     """
     asked = [output.definition for output in plan.outputs]

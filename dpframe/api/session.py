@@ -189,8 +189,8 @@ class Session(StreamingSession):
             files has such columns only where a schema is declared.
         typical
             What a value of a numeric column is like, {column: value}, from what is public. Plans
-            show it, and say which bounds and limits make noise that is too large for it; neither
-            privacy nor fingerprints depend on it.
+            show it, and say which bounds and limits make noise that is too large for it; privacy
+            does not depend on it, and fingerprints do, because risks follow from it.
         engine
             What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
             ``"spark"``. Other frames are on an engine already.

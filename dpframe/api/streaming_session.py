@@ -20,7 +20,7 @@ from dpframe.ledger.parts import no_stream_of_part
 from dpframe.ledger.record import short_text
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
-from dpframe.streaming import rehearse, require_rising
+from dpframe.streaming import rehearse, with_rising_totals
 
 
 @all_sealed
@@ -148,7 +148,7 @@ class StreamingSession(CollectingSession):
             raise _of_any_frame(name)
         prepared = payer.prepare_stream(asked, schedule, spend)
         if monotone:
-            require_rising(prepared.query)
+            prepared = with_rising_totals(prepared)
         made = StreamAsked(
             short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
         )

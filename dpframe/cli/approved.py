@@ -14,7 +14,7 @@ from dpframe.cli.pins import given_parameters
 from dpframe.core.parameters import NotAValue
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.ranges import Allowed, read_range
-from dpframe.plan.document import template_fingerprint
+from dpframe.plan.document import lacks_types, template_fingerprint
 from dpframe.report import Plan
 
 
@@ -63,6 +63,13 @@ def reviewed(parsed: argparse.Namespace) -> Reviewed:
             job = read_job(path, given, ranged=True)
             return Reviewed(job.plan(), job.allowed)
     plan = plan_in(path)
+    if lacks_types(plan):
+        refusal = UnsupportedOperation(
+            "an earlier version of dpframe wrote the plan: its fingerprint covers neither types of "
+            "columns nor all that risks follow from",
+            remedy="plan the query again with this version, and approve that plan",
+        )
+        raise BadInput(refusal, path)
     return Reviewed(plan, _allowed(plan, given, path))
 
 

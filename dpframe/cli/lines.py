@@ -6,9 +6,11 @@ messages of errors, which never follow from private data.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -28,13 +30,42 @@ class Log:
 
     def __init__(self, job: str, run: str | None) -> None:
         self._about = {"job": job, "run": run, "process": os.getpid()}
+        self._stream = sys.stderr
 
     def say(self, event: str, facts: dict[str, Any]) -> None:
         """Write one line; a log that cannot be written stops nothing, for it may be paid for."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, "event": event, **self._about, **facts})
         with suppress(OSError, ValueError):
-            print(line, file=sys.stderr, flush=True)
+            print(line, file=self._stream, flush=True)
+
+
+class _Messages(io.TextIOBase):
+    """A standard error whose lines are those of a log: what jobs print, what libraries say, and
+    whatever else would stand between two objects.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._begun = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._say(line)
+        return len(text)
+
+    def end(self) -> None:
+        """Write what no end of a line came after."""
+        self._say(self._begun)
+        self._begun = ""
+
+    def _say(self, line: str) -> None:
+        if line.strip():
+            self._log.say("message", {"text": line})
 
 
 _open: list[Log] = []
@@ -42,11 +73,21 @@ _open: list[Log] = []
 
 @contextmanager
 def writing(log: Log) -> Iterator[None]:
-    """Within this, the log is the one that is written."""
+    """Within this, the log is the one that is written, and nothing else is on the standard error:
+    warnings of Python are lines of it too.
+    """
+    messages, stream, show = _Messages(log), sys.stderr, warnings.showwarning
+
+    def warned(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        log.say("warning", {"category": category.__name__, "text": str(message)})
+
     _open.append(log)
+    sys.stderr, warnings.showwarning = messages, warned
     try:
         yield
     finally:
+        messages.end()
+        sys.stderr, warnings.showwarning = stream, show
         _open.remove(log)
 
 

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, Final
 
 EXACT: Final = "exact"
-"""Marks, in the metadata of a field, whole numbers that are terms of an exact fraction: 64 bits may
-be too few for them.
+"""Marks, in the metadata of a field, whole numbers for which 64 bits may be too few: terms of an
+exact fraction, and the number of ways in which several quantiles may be placed.
 """
 WRITTEN: Final = "written"
 """In the metadata of a field, what documents call it, where that is not its name."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import float_up, sqrt_up
+from dpframe.core.fields import EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Sensitivity:
     the exact values.
     """
 
-    l0: int
+    l0: int = field(metadata={EXACT: True})  # ways to place ten quantiles need 180 bits
     l1: float
     l2: float
     linf: float
@@ -40,7 +41,7 @@ class Sensitivity:
 class ExactSensitivity:
     """The same, exactly, with L2 squared so that it is rational."""
 
-    l0: int
+    l0: int = field(metadata={EXACT: True})
     l1: Fraction
     l2_squared: Fraction
     linf: Fraction

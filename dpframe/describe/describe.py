@@ -42,9 +42,10 @@ from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import Choice, CombinedNoise, VectorMechanism
-from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
+from dpframe.plan import NoisyAggregate, PlanColumn, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.joint_draw import JointDraw
+from dpframe.plan.types_read import types_read
 from dpframe.report import Plan
 
 _AS_MUCH = 0.995
@@ -80,6 +81,7 @@ def described(
     releases = _releases(query, parts, way, chosen)
     groups = query.groups
     listed = None if groups is None or groups.discovered else groups
+    outputs = _outputs(query, parts, releases)
     return Plan(
         source=query.relation.name,
         unit=query.relation.facts.unit,
@@ -93,7 +95,7 @@ def described(
         grouped_by=None if groups is None else definition(groups.by),
         best_group=query.chooses_groups,
         releases=releases,
-        outputs=_outputs(query, parts, releases),
+        outputs=outputs,
         cost=together.cost,
         composition=together.composition,
         split=split,
@@ -103,6 +105,7 @@ def described(
         windows=windows_read(query.relation, groups),
         typical=typical_of(query),
         identifying=identifying(query),
+        columns=_columns(query, outputs),
     )
 
 
@@ -261,6 +264,17 @@ def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) ->
         releases=releases,
         error=error_rule(output),
         definition=definition(contents),
+    )
+
+
+def _columns(query: Query, outputs: Sequence[PlanOutput]) -> tuple[PlanColumn, ...]:
+    """The columns that are read, with their types."""
+    by = None if query.groups is None else definition(query.groups.by)
+    asked = [output.definition for output in outputs]
+    return tuple(
+        PlanColumn(frame, name, dtype)
+        for frame, columns in types_read(query.relation, by, *asked)
+        for name, dtype in columns.items()
     )
 
 

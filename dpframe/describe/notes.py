@@ -249,14 +249,14 @@ def other_units(query: Query) -> tuple[str, ...]:
 def typical_of(query: Query) -> tuple[PlanTypical, ...]:
     """What was stated of the columns of its frames."""
     stated = ((frame.name, *one) for frame in frames_of(query.relation) for one in frame.typical)
-    return tuple(dict.fromkeys(PlanTypical(*one) for one in stated))
+    return tuple(sorted({PlanTypical(*one) for one in stated}))
 
 
 def identifying(query: Query) -> tuple[PlanIdentifying, ...]:
     """The columns of frames whose rows are protected that are named as identifiers are."""
     rows = [f for f in frames_of(query.relation) if isinstance(f.source.unit, Rows)]
     found = ((f.name, name) for f in rows for name in f.source.columns if looks_identifying(name))
-    return tuple(dict.fromkeys(PlanIdentifying(*one) for one in found))
+    return tuple(sorted({PlanIdentifying(*one) for one in found}))
 
 
 def remarks_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:

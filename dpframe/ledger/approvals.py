@@ -104,9 +104,11 @@ class Approval:
         return [*fields, amount, self.runs, until, *ranges]
 
     def allows(self, fingerprint: str | None, covered: Covered | None) -> bool:
-        """Whether a charge may name it: for its plan, or for one that its template covers."""
-        if covered is None or not self.allowed:
-            return not self.allowed and covered is None and fingerprint == self.fingerprint
+        """Whether a charge may name it: for its plan, for one that its template covers, or for one
+        whose fingerprint the edition before would have made so.
+        """
+        if covered is None:
+            return not self.allowed and fingerprint == self.fingerprint
         return covered.template == self.fingerprint and covers_all(self.allowed, covered.parameters)
 
     def limits(self) -> str:
@@ -177,8 +179,9 @@ def valid(approvals: Iterable[Approval], key: ApprovalKey | None) -> Iterator[Ap
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """How a charge is covered by an approval of a range: the template of its plan, and the
-    parameters that may have other values.
+    """How a charge is covered by an approval of another fingerprint than its plan's: by the
+    template of the plan and the parameters that may have other values, or by the fingerprint that
+    the edition before would have made, without parameters.
     """
 
     template: str
@@ -187,7 +190,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What approvals of ranges look at in a plan.
+    """What approvals of other fingerprints than a plan's look at in it.
 
     Parameters
     ----------
@@ -195,19 +198,27 @@ class Planned:
         All of its parameters.
     template
         Its fingerprint without the values of some, given what these may be, in words, by name.
+    is_same
+        Whether an approval that the edition before recorded, whose fingerprints covered less, is of
+        a plan that says all that this one does but types of columns.
     """
 
     parameters: tuple[Parameter, ...]
     template: Callable[[Mapping[str, str]], str]
+    is_same: Callable[[Approval], bool]
 
     def covered(self, approval: Approval) -> Covered | None:
-        """How an approval of a range covers the plan; None where it does not."""
-        if not approval.allowed or not covers_all(approval.allowed, self.parameters):
+        """How an approval of another fingerprint covers the plan; None where it does not."""
+        if not covers_all(approval.allowed, self.parameters):
             return None
         names = {name for name, _ in approval.allowed}
         given = tuple(parameter for parameter in self.parameters if parameter.name in names)
-        template = self.template({name: found.words for name, found in approval.allowed})
-        return Covered(template, given) if template == approval.fingerprint else None
+        template = ""
+        if approval.allowed:
+            template = self.template({name: found.words for name, found in approval.allowed})
+        if template == approval.fingerprint or self.is_same(approval):
+            return Covered(approval.fingerprint, given)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +237,15 @@ class Requirement:
     planned: Planned | None = None
 
     def covered(self, approval: Approval) -> Covered | None:
-        """How an approval of a range covers the plan; None where it does not, or is of one plan."""
+        """How an approval of another fingerprint covers the plan; None where it does not."""
         return None if self.planned is None else self.planned.covered(approval)
 
     def same(self, approvals: Iterable[Approval], fingerprint: str) -> list[Approval]:
         """Those that are of the plan, or of a range that it is in."""
-        return [a for a in approvals if a.allows(fingerprint, None) or self.covered(a) is not None]
+        return [a for a in approvals if self._is_of(a, fingerprint)]
+
+    def _is_of(self, approval: Approval, fingerprint: str) -> bool:
+        return approval.allows(fingerprint, None) or self.covered(approval) is not None
 
     def why_not(self, approval: Approval, ledgers: Collection[str], bound: Bound) -> str | None:
         """Why an approval does not count for a budget as it is now; None if it does.

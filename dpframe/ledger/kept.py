@@ -60,6 +60,10 @@ class Identity:
         Of a stream or a window, where the result is one of several by the same plan.
     types
         The digest of the types of all columns that are read; None where an earlier version kept it.
+    release
+        The digest of what is released, which is what the edition before called the fingerprint;
+        None where that edition kept it. What it leaves out of the plan, such as what is typical,
+        changes no result.
     """
 
     fingerprint: str
@@ -69,14 +73,19 @@ class Identity:
     parameters: tuple[tuple[str, str], ...] = ()
     period: str | None = None
     types: str | None = None
+    release: str | None = None
 
     @property
     def digest(self) -> str:
         """Equal for equal ones only."""
-        return hashlib.sha256(_canonical([self.fingerprint, self._said()]).encode()).hexdigest()
+        return hashlib.sha256(_canonical([self._released(), self._said()]).encode()).hexdigest()
+
+    def _released(self) -> str:
+        """The digest of what is released."""
+        return self.fingerprint if self.release is None else self.release
 
     def _said(self) -> dict[str, Any]:
-        """All but the fingerprint, as records keep it."""
+        """All but the digests of the plan, as records keep it."""
         types = {} if self.types is None else {"types": self.types}
         return {
             "frames": list(self.frames),
@@ -90,15 +99,15 @@ class Identity:
     def differences(self, other: Identity) -> list[str]:
         """What is not the same in another one, in words; types that nobody kept are the same."""
         called = {
-            "fingerprint": "plan",
             "outputs": "outputs or their order",
             "types": "type of a column",
         }
-        names = [part.name for part in fields(self)]
+        names = [part.name for part in fields(self) if part.name not in ("fingerprint", "release")]
         if None in (self.types, other.types):
             names.remove("types")
         apart = [name for name in names if getattr(self, name) != getattr(other, name)]
-        return [called.get(name, name) for name in apart]
+        plan = ["plan"] if self._released() != other._released() else []
+        return plan + [called.get(name, name) for name in apart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,8 @@ class Begun:
         }
         if self.job is not None:
             said["job"] = self.job
+        if self.identity.release is not None:
+            said["release"] = self.identity.release
         fingerprint = self.identity.fingerprint
         return Draft(name, "begun", after, fingerprint, amount=cost, why=json.dumps(said))
 
@@ -163,12 +174,12 @@ class Begun:
             "parameters": dict,
             "named": bool,
         }
-        job, types = said.pop("job", None), said.pop("types", None)
+        job, types, release = (said.pop(name, None) for name in ("job", "types", "release"))
         if not isinstance(said, dict) or said.keys() != kinds.keys():
             raise ValueError
         if job is not None and not (said["run"] and _DIGEST.fullmatch(job)):
             raise ValueError
-        if types is not None and not _DIGEST.fullmatch(types):
+        if any(found is not None and not _DIGEST.fullmatch(found) for found in (types, release)):
             raise ValueError
         if not all(isinstance(said[name], kind) for name, kind in kinds.items()):
             raise TypeError
@@ -186,6 +197,7 @@ class Begun:
             tuple(sorted(said["parameters"].items())),
             said["period"],
             types,
+            release,
         )
         others = said["run"], said["named"], said["place"], job
         return cls(identity, said["query"], said["token"], *others)

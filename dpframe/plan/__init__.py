@@ -5,6 +5,7 @@ from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
 from dpframe.plan.pieces import (
     ForcedError,
     PlanBlock,
+    PlanColumn,
     PlanIdentifying,
     PlanOutput,
     PlanQuery,
@@ -16,6 +17,7 @@ __all__ = [
     "ForcedError",
     "NoisyAggregate",
     "PlanBlock",
+    "PlanColumn",
     "PlanData",
     "PlanIdentifying",
     "PlanOutput",

@@ -34,7 +34,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.bound import StatedBudget
 from dpframe.mechanisms import MECHANISMS
-from dpframe.plan.pieces import LimitChoice
+from dpframe.plan.pieces import LimitChoice, PlanBlock
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -63,6 +63,7 @@ UNWRITTEN: dict[type, frozenset[str]] = {
     Identifier: frozenset(("window", "time")),
     StatedBudget: frozenset(("per",)),
     LimitChoice: frozenset(("noise",)),
+    PlanBlock: frozenset(("columns",)),
 }
 """Fields that are not written where they are None: documents from before there were these stay."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
@@ -73,7 +74,21 @@ _LARGEST = 2**63
 """Of a whole number that counts or indexes something."""
 
 _LONGEST = 2**1024
-"""Of one that is a term of an exact fraction (`EXACT`)."""
+"""Of one for which 64 bits may be too few (`EXACT`)."""
+
+
+_NAMED: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("type", "op", "name", "how"), str),
+    "step": (str, dict),
+}
+"""What definitions call things by, and the types that these have."""
+_NUMBERS = {
+    "fraction": re.compile(r"-?[0-9]{1,400}(/[1-9][0-9]{0,400})?"),
+    "int": re.compile(r"-?[0-9]{1,400}"),
+}
+"""How definitions write numbers, which the largest float has 309 digits of."""
+_PLAIN_BELOW = 2**53
+"""Whole numbers of definitions from here on are text."""
 
 
 class Malformed(Exception):
@@ -131,8 +146,8 @@ def _decoder(hint: Any, largest: int = _LARGEST) -> _Decoder:
         return partial(_decode_tuple, args, largest)
     if hint is Fraction:
         return _fraction
-    if hint is Any:  # a definition, which is JSON
-        return lambda data, where: data
+    if hint is Any:
+        return _definition
     if hint in _PLAIN:
         return partial(_decode_plain, hint, largest)
     if isinstance(hint, type) and issubclass(hint, Budget):
@@ -232,6 +247,33 @@ def _decoders(kind: Any) -> dict[str, _Decoder]:
         name: _decoder(hint, _LONGEST if name in exact else _LARGEST)
         for name, hint in _hints(kind).items()
     }
+
+
+def _definition(data: Any, where: str) -> Any:
+    """JSON as `dpframe.plan.definition` writes it: whatever reads one may rely on names being text,
+    and on numbers that can be shown.
+
+    Raises
+    ------
+    Malformed
+        For what it does not write.
+    """
+    if isinstance(data, list):
+        for item in data:
+            _definition(item, where)
+    elif isinstance(data, dict):
+        for name, item in data.items():
+            wanted = _NAMED.get(name, object)
+            number = _NUMBERS.get(name)
+            if not isinstance(item, wanted) or (
+                number is not None and not (isinstance(item, str) and number.fullmatch(item))
+            ):
+                raise Malformed(where)
+            if number is None:
+                _definition(item, where)
+    elif isinstance(data, float) or (isinstance(data, int) and abs(data) >= _PLAIN_BELOW):
+        raise Malformed(where)
+    return data
 
 
 def _fraction(data: Any, where: str) -> Fraction:

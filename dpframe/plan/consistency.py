@@ -7,9 +7,11 @@ its noise was not made for, or a mechanism that its law is not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
@@ -26,7 +28,7 @@ from dpframe.mechanisms import (
     VectorMechanism,
 )
 from dpframe.plan.data import PlanData
-from dpframe.plan.document import fingerprint
+from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.drawn_together import of_draws
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import contradicted
@@ -42,7 +44,7 @@ def contradiction(plan: PlanData) -> str | None:
     """The first thing that does not follow from the rest of the plan, if any."""
     try:
         return next(_contradictions(plan), None)
-    except (ArithmeticError, LookupError, ValueError, AssertionError, DPFrameError):
+    except (ArithmeticError, LookupError, ValueError, TypeError, AssertionError, DPFrameError):
         return "its numbers"
 
 
@@ -80,7 +82,7 @@ def _is_found(plan: PlanData, found: FoundLimit) -> bool:
         and found.step in ("limit_rows", "limit_groups")
         and 0 < found.share < 1
         and all(type(choice.cost) is type(plan.cost) for choice in found.choices)
-        and fingerprint(alone) == last.fingerprint
+        and earlier_fingerprint(alone) == last.fingerprint
     )
 
 
@@ -136,6 +138,8 @@ def _of_block(plan: PlanData) -> Iterator[str]:
             yield f"outputs[{i}].releases"
         elif isinstance(output.error, RunningError) and not _is_streamed(plan, output):
             yield f"outputs[{i}].error"
+        elif not _is_measured(plan, output):
+            yield f"outputs[{i}].definition"
     for i, release in enumerate(plan.releases):
         for what in _of_release(release):
             yield f"releases[{i}].{what}"
@@ -146,6 +150,40 @@ def _of_block(plan: PlanData) -> Iterator[str]:
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
     yield from of_draws(plan)
+
+
+_GRIDS = {"GridSum": "grid", "SquareSum": "grid"}
+"""Where the definitions of sums have the integers that a row may add."""
+
+
+def _is_measured(plan: PlanData, output: PlanOutput) -> bool:
+    """Whether an output that is made of sums and counts of rows is made of releases that these may
+    be: in steps of their grids, and moved by what one row adds where rows come and go.
+    """
+    parts = output.definition if isinstance(output.definition, list) else []
+    found = [part for part in parts if isinstance(part, dict) and part.get("type") == "Additive"]
+    if len(found) != len(output.releases) or plan.unit.adjacency != "add-remove":
+        return True
+    return all(
+        _may_be(part, plan.releases[number])
+        for part, number in zip(found, output.releases, strict=True)
+    )
+
+
+def _may_be(part: Mapping[str, Any], release: NoisyAggregate) -> bool:
+    table = part.get("table")
+    statistic = table.get("statistic") if isinstance(table, dict) else None
+    kind = statistic.get("type") if isinstance(statistic, dict) else None
+    if not isinstance(statistic, dict) or isinstance(release.law, KeyMechanism):
+        return True
+    if kind in ("RowCount", "ValueCount"):
+        return release.step == 1 and release.exact.linf >= 1
+    if kind not in _GRIDS:
+        return True
+    grid = statistic[_GRIDS[kind]]
+    ends = [grid[end] for end in ("lo", "hi")]
+    reach = max(abs(int(end["int"]) if isinstance(end, dict) else end) for end in ends)
+    return release.step == Fraction(grid["step"]["fraction"]) and release.exact.linf >= reach
 
 
 def _is_streamed(plan: PlanData, output: PlanOutput) -> bool:

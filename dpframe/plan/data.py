@@ -23,6 +23,7 @@ from dpframe.plan.pieces import (
     ForcedError,
     FoundLimit,
     PlanBlock,
+    PlanColumn,
     PlanIdentifying,
     PlanOutput,
     PlanQuery,
@@ -65,6 +66,7 @@ class PlanData:
     found: FoundLimit | None = None
     typical: tuple[PlanTypical, ...] = ()
     identifying: tuple[PlanIdentifying, ...] = ()
+    columns: tuple[PlanColumn, ...] | None = None
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

@@ -1,9 +1,14 @@
 """Plans as JSON documents: what they hold, and what tells whether one was edited.
 
-``plan`` is what decides about privacy and what a reviewer reads of it; the fingerprint is its
-digest. ``session`` is what a session had left when the plan was made, which another run changes.
-``digest`` is that of the whole document. Both are made with all numbers listed, for which `regular`
-writes rules.
+``plan`` is what decides about privacy and all that a reviewer's decision rests on; the fingerprint
+is its digest. ``session`` is what a session had left when the plan was made, which another run
+changes. ``digest`` is that of the whole document. Both are made with all numbers listed, for which
+`regular` writes rules.
+
+The edition before left out of its fingerprints what was asked, what was forced, what is typical,
+which columns are named like identifiers, and types of columns. Whoever edited a document could
+remove these, and risks with them, and keep its fingerprint. `earlier_fingerprint` is what that
+edition would have stated.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +34,16 @@ from dpframe.plan.regular import by_rules, written_out
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
-_OF_SESSION = ("requested", "remaining", "share", "budget")
-"""Fields of a plan that are about the session, not about the release."""
+_OF_SESSION = ("remaining", "share", "budget")
+"""Fields of a plan that are about the session, not about the release: no fingerprint has them."""
 _STATED = ("forced", "typical", "identifying")
-"""Fields beside those of the session that only plans write which have any."""
-_NOT_RELEASED = (*_OF_SESSION, *_STATED)
-"""What no fingerprint covers."""
+"""Fields that only plans write which have any."""
+_ONCE_OF_SESSION = ("requested", *_STATED)
+"""What documents of the edition before hold in ``session``."""
+_LONGEST = 1 << 26
+"""Bytes of a document: a hundred thousand edges that follow no rule are eight megabytes."""
+_COLUMNS = "columns"
+"""A field that documents of the edition before lack."""
 _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
 _PARAMETERS = "parameters"
@@ -48,6 +58,8 @@ _NO_OTHERS: Mapping[str, Any] = {
     _PARAMETERS: [],
     _WINDOWS: None,
     _FOUND: None,
+    **{name: [] for name in _STATED},
+    _COLUMNS: None,
 }
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
@@ -59,13 +71,22 @@ the rules of the version that shows it.
 
 
 def fingerprint(plan: PlanData) -> str:
-    """The digest of all that matters to privacy and all that a reviewer reads of it."""
+    """The digest of all that matters to privacy and all that a reviewer's decision rests on."""
     return _fingerprint(_contents(plan))
 
 
-def template_fingerprint(plan: PlanData, allowed: Mapping[str, str]) -> str:
+def earlier_fingerprint(plan: PlanData) -> str:
+    """What the edition before would have stated as the fingerprint: the digest of what is released.
+    Results that it kept, runs that it made and approvals that it recorded are found by it.
+    """
+    return _fingerprint(_earlier(_contents(plan)))
+
+
+def template_fingerprint(
+    plan: PlanData, allowed: Mapping[str, str], *, earlier: bool = False
+) -> str:
     """The digest of all plans that differ from this one in the values of some parameters alone;
-    `allowed` says of each, in words, what it may be.
+    `allowed` says of each, in words, what it may be. With `earlier` as the edition before made it.
 
     Raises
     ------
@@ -76,7 +97,39 @@ def template_fingerprint(plan: PlanData, allowed: Mapping[str, str]) -> str:
     for name in allowed:
         if name not in known:
             raise KeyError(name)
-    return _fingerprint(template(_contents(plan), allowed))
+    contents = _contents(plan)
+    return _fingerprint(template(_earlier(contents) if earlier else contents, allowed))
+
+
+def lacks_types(plan: PlanData) -> bool:
+    """Whether a plan does not say of which types the columns are that it reads: it was read from a
+    document of the edition before.
+    """
+    return any(one.columns is None for one in plan.blocks or (plan,))
+
+
+def says_the_same(earlier: PlanData, plan: PlanData, allowed: Mapping[str, str]) -> bool:
+    """Whether a plan from a document of the edition before says all that another one does but types
+    of columns, which it cannot; values of parameters in `allowed` may be others.
+
+    Raises
+    ------
+    KeyError
+        When one has no such parameter.
+    """
+    untyped = replace(
+        plan, columns=None, blocks=tuple(replace(block, columns=None) for block in plan.blocks)
+    )
+    if not lacks_types(earlier):
+        return False
+    earlier = replace(
+        earlier,
+        typical=tuple(sorted(earlier.typical)),
+        identifying=tuple(sorted(earlier.identifying)),
+    )
+    if not allowed:
+        return fingerprint(earlier) == fingerprint(untyped)
+    return template_fingerprint(earlier, allowed) == template_fingerprint(untyped, allowed)
 
 
 def job_digest(plan: PlanData) -> str:
@@ -107,8 +160,6 @@ def document_of(plan: PlanData) -> dict[str, Any]:
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
-    stated = {name: encode(getattr(plan, name)) for name in _STATED}
-    document["session"] |= {name: found for name, found in stated.items() if found}
     return {**document, "digest": _digest(document)}
 
 
@@ -142,10 +193,9 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         document, whole = _completed(document, whole)
-        session = {**{name: [] for name in _STATED}, **document["session"]}
-        plan = with_draws(document["plan"])
+        plan, session = with_draws(document["plan"]), document["session"]
         contents = {**_NO_OTHERS, **plan, **session}
-        if contents.keys() != hints.keys():
+        if session.keys() != {*_OF_SESSION} or contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         fields = {n: decode(hint, contents[n], n) for n, hint in hints.items()}
         if any(fields_beside(fields)[name] != found for name, found in beside.items()):
@@ -179,17 +229,20 @@ def stated_in(text: str) -> str:
 def _completed(document: dict[str, Any], whole: str) -> tuple[dict[str, Any], str]:
     """A document of an earlier version as this one writes it; others as they are."""
     plan, session = completed(document["plan"]), completed_session(document["session"])
+    if "requested" not in plan:
+        moved = {name: session.pop(name) for name in _ONCE_OF_SESSION if name in session}
+        plan |= moved
     if plan == document["plan"] and session == document["session"]:
         return document, whole
     found = {**document, "plan": plan, "session": session}
     if plan != document["plan"]:
         try:
             stated = _fingerprint(document["plan"])
-        except (AttributeError, IndexError, KeyError, TypeError):
+            found["fingerprint"] = _fingerprint(plan)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise Malformed("plan") from None
         if document["fingerprint"] != stated:
             raise edited("the fingerprint does not follow from the rest")
-        found["fingerprint"] = _fingerprint(plan)
     return found, canonical({**found, "digest": _digest(found)})
 
 
@@ -203,6 +256,8 @@ def edited(why: str) -> PlanMismatch:
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
+    if len(text) > _LONGEST:
+        raise edited(f"it has more than {_LONGEST >> 20} megabytes")
     try:
         found = json.loads(
             text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
@@ -258,7 +313,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _contents(plan: PlanData) -> dict[str, Any]:
-    fields = (f for name, f in plan.__dataclass_fields__.items() if name not in _NOT_RELEASED)
+    fields = (f for name, f in plan.__dataclass_fields__.items() if name not in _OF_SESSION)
     contents = {written(field): encode(getattr(plan, field.name)) for field in fields}
     if not plan.blocks:  # documents of one query are what they were before there were others
         contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
@@ -268,7 +323,24 @@ def _contents(plan: PlanData) -> dict[str, Any]:
         del contents[_WINDOWS]
     if plan.found is None:
         del contents[_FOUND]
+    if plan.columns is None:
+        del contents[_COLUMNS]
+    for name in _STATED:
+        if not contents[name]:
+            del contents[name]
     return without_own_draws(contents)
+
+
+def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """What the edition before made fingerprints of."""
+    left = (*_ONCE_OF_SESSION, _COLUMNS)
+    found = {name: item for name, item in contents.items() if name not in left}
+    if "blocks" in found:
+        found["blocks"] = [
+            {name: item for name, item in block.items() if name != _COLUMNS}
+            for block in found["blocks"]
+        ]
+    return found
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:
@@ -278,7 +350,8 @@ def _fingerprint(contents: Mapping[str, Any]) -> str:
     """
     if "blocks" in contents:
         return _digest(contents)
-    outputs = sorted(contents["outputs"], key=lambda output: str(output["name"]))
+    order = sorted(enumerate(contents["outputs"]), key=lambda place: str(place[1]["name"]))
+    outputs = [output for _, output in order]
     numbers: dict[int, int] = {}
     for number in (number for output in outputs for number in output["releases"]):
         numbers.setdefault(number, len(numbers))
@@ -287,6 +360,10 @@ def _fingerprint(contents: Mapping[str, Any]) -> str:
     record = dict(contents)
     record["outputs"] = [o | {"releases": [numbers[n] for n in o["releases"]]} for o in outputs]
     record["releases"] = renumbered([contents["releases"][number] for number in numbers])
+    if "forced" in record:
+        places = {number: place for place, (number, _) in enumerate(order)}
+        forced = [{**one, "output": places[one["output"]]} for one in record["forced"]]
+        record["forced"] = sorted(forced, key=lambda one: int(one["output"]))
     return _digest(record)
 
 
@@ -313,7 +390,8 @@ def _content(source: object) -> str | bytes:
         raise no_plan()
     path = Path(source)
     try:
-        return path.read_bytes()
+        with path.open("rb") as opened:
+            return opened.read(_LONGEST + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "no file has such a name"
         raise UnsupportedOperation(

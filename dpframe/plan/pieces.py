@@ -70,7 +70,7 @@ class PlanBlock:
     Parameters
     ----------
     source, unit, others, declared, steps, grouping, groups, keys, keys_digest, grouped_by, \
-    best_group, remarks
+    best_group, remarks, columns
         As in the plan of one query.
     releases, outputs
         How many of the plan's are its own.
@@ -90,9 +90,27 @@ class PlanBlock:
     remarks: tuple[str, ...] = field(metadata={WRITTEN: "warnings"})
     releases: int
     outputs: int
+    columns: tuple[PlanColumn, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class PlanColumn:
+    """A column of a protected frame that is read, with its type.
+
+    Parameters
+    ----------
+    frame, name
+        Their names.
+    type
+        The type as Polars writes it, with a digest where that does not say all of it.
+    """
+
+    frame: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class PlanTypical:
     """What its owner says a value of a column is like; nothing but warnings follows from it.
 
@@ -109,7 +127,7 @@ class PlanTypical:
     value: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class PlanIdentifying:
     """A column of a frame whose rows are protected that is named as identifiers are.
 
@@ -155,7 +173,8 @@ class LimitChoice:
     error
         Of its first output, with 95%, to three digits; None where that depends on the data.
     fingerprint
-        Of the plan of the query under it, by itself.
+        Of what the plan of the query under it releases, by itself, see
+        `dpframe.plan.document.earlier_fingerprint`.
     noise
         Its error by noise, with 95%, as a number of rows, to three digits; None in plans from
         before limits were found by it.

@@ -23,8 +23,10 @@ _FEW: Final = 64
 """Up to so many numbers are listed."""
 _MOST: Final = 10**6 + 1
 """No rule stands for more."""
-_MOST_IN_ALL: Final = 4 * _MOST
+_MOST_IN_ALL: Final = _MOST
 """Nor do those of a document together: a few bytes could else ask for any amount of memory."""
+_HOLDERS: Final = ("definition", "grouped_by")
+"""Where a plan may have long lists of numbers: nowhere else is a rule written out."""
 _LONGEST: Final = 256
 """Bits of a rule's numbers over their common denominator, and of that: to write out a million long
 ones would take minutes."""
@@ -106,17 +108,21 @@ def written_out(value: Any) -> Any:
     Malformed
         For what is no rule that `by_rules` writes.
     """
-    return _written_out(value, _Room())
+    return _written_out(value, _Room(), False)
 
 
-def _written_out(value: Any, room: _Room) -> Any:
+def _written_out(value: Any, room: _Room, inside: bool) -> Any:
     if isinstance(value, list):
-        return [_written_out(inner, room) for inner in value]
+        return [_written_out(inner, room, inside) for inner in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {_RULE}:
+        if not inside:
+            raise Malformed(_RULE)
         return _read(value[_RULE], room)
-    return {name: _written_out(inner, room) for name, inner in value.items()}
+    return {
+        name: _written_out(inner, room, inside or name in _HOLDERS) for name, inner in value.items()
+    }
 
 
 def _read(rule: Any, room: _Room) -> list[Any]:

@@ -54,8 +54,8 @@ def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
         blocks=blocks,
         queries=tuple(queries),
         windows=_all_windows([plan.windows for plan in plans]),
-        typical=tuple(dict.fromkeys(one for plan in plans for one in plan.typical)),
-        identifying=tuple(dict.fromkeys(one for plan in plans for one in plan.identifying)),
+        typical=tuple(sorted({one for plan in plans for one in plan.typical})),
+        identifying=tuple(sorted({one for plan in plans for one in plan.identifying})),
     )
 
 
@@ -81,6 +81,7 @@ def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:
         "grouped_by": None,
         "best_group": False,
         "remarks": tuple(remarks),
+        "columns": None,
     }
 
 

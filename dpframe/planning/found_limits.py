@@ -44,6 +44,7 @@ from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate
+from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.pieces import FoundLimit, LimitChoice
 from dpframe.planning.limit_rule import GROUPS, LimitRule
 from dpframe.planning.planning import Planning
@@ -158,7 +159,7 @@ def _choice(n: int, option: PreparedTogether, by: Sequence[str]) -> LimitChoice:
     """With as many groups as the limit at least where that is on groups: who keeps n is in n."""
     plan = option.parts[0].plan
     noise = _rounded(noise_in_rows(n, plan, max(GROUPS, n) if by else GROUPS))
-    return LimitChoice(n, option.plan.cost, _error(plan), option.plan.fingerprint, noise)
+    return LimitChoice(n, option.plan.cost, _error(plan), earlier_fingerprint(option.plan), noise)
 
 
 def _error(plan: Plan) -> float | None:

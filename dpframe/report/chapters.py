@@ -16,13 +16,15 @@ from dpframe.report.risks import notes_of, risks_of
 from dpframe.report.story import (
     NOTES,
     RISKS,
+    Draws,
     Item,
     Section,
     cost_sections,
+    draws_by_block,
+    draws_of,
     frame_sections,
     parameter_sections,
     said,
-    spent_on,
     story,
 )
 from dpframe.report.too_wide import Typical
@@ -42,11 +44,14 @@ class Chapter:
         What it is about.
     sections
         What there is to say.
+    draws
+        The draws that its own add up with.
     """
 
     title: str
     plan: PlanData
     sections: tuple[Section, ...]
+    draws: Draws
 
 
 def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> tuple[Chapter, ...]:
@@ -57,8 +62,8 @@ def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> 
     """
     risks, notes = tuple(risks_in(plan, size, typical)), tuple(notes_in(plan))
     if not plan.blocks:
-        return (Chapter("", plan, story(plan, risks, notes)),)
-    whole, blocks = spent_on(plan), list(blocks_of(plan))
+        return (Chapter("", plan, story(plan, risks, notes), draws_of(plan)),)
+    draws, blocks = draws_by_block(plan), list(blocks_of(plan))
     asked = Section("queries", tuple(_asked(plan)), numbered=True)
     title = "several queries, one plan and one charge"
     if plan.found is not None:
@@ -66,15 +71,16 @@ def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> 
         title = "a limit that is found first, one plan and one charge"
     first = (*said(RISKS, risks), asked, *parameter_sections(plan))
     return (
-        Chapter(title, plan, first),
+        Chapter(title, plan, first, draws[0]),
         *(
-            Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, whole)))
-            for number, block in enumerate(blocks)
+            Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, own)), own)
+            for number, (block, own) in enumerate(zip(blocks, draws, strict=True))
         ),
         Chapter(
             "both" if plan.found is not None and len(blocks) == 2 else "all queries",
             plan,
             (*cost_sections(plan), *said(NOTES, notes)),
+            draws[0],
         ),
     )
 

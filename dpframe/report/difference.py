@@ -17,6 +17,7 @@ from dpframe.plan.pieces import PlanStep
 from dpframe.plan.several import blocks_of
 from dpframe.report.amounts import amounts, told_apart
 from dpframe.report.chapters import notes_in, queries_of_block, risks_in
+from dpframe.report.forced import forced_words
 from dpframe.report.strength import errors, guarantee
 
 _BEHIND = "in what its words leave out"
@@ -47,6 +48,10 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _but_delta(amounts("the plan", before.cost, after.cost))
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
+    if before.cost == after.cost:
+        yield from _changed("spend that is asked for", *(_spend(p) for p in (before, after)))
+    yield from _changed("forced", *(forced_words(p) if p.forced else None for p in (before, after)))
+    yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
     yield from _items("note:", _untold(before, after), _untold(after, before))
 
@@ -59,6 +64,31 @@ def _limit(plan: PlanData) -> str | None:
     return f"{plan.found.words('n')} with n of {numbers}"
 
 
+def _spend(plan: PlanData) -> str:
+    """What was asked for, with its measure."""
+    return f"{plan.requested.words()} ({plan.requested.measure})"
+
+
+def _stated(plan: PlanData) -> tuple[str, ...]:
+    """What risks follow from, beside the query itself."""
+    typical = (f"{one.column} of {one.frame} is typically {one.value}" for one in plan.typical)
+    named = (f"{one.column} of {one.frame} is named as identifiers are" for one in plan.identifying)
+    return (*typical, *named)
+
+
+def _types(before: PlanData, after: PlanData) -> Iterator[str]:
+    """Other types of columns that both read; what documents of earlier versions do not say is the
+    same.
+    """
+    one = {(column.frame, column.name): column.type for column in before.columns or ()}
+    for column in after.columns or ():
+        yield from _changed(
+            f"type of column {quoted(column.name)} of {column.frame}",
+            one.get((column.frame, column.name), column.type),
+            column.type,
+        )
+
+
 def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
     """What differs of a frame, its groups, and what is released of it."""
     yield from _changed("frame", before.source, after.source)
@@ -66,6 +96,7 @@ def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _changed("protects", before.unit.words(), after.unit.words())
     yield from _items("also protects", before.others, after.others)
     yield from _items("declared by the data owner:", before.declared, after.declared)
+    yield from _types(before, after)
     yield from _steps(before.steps, after.steps)
     yield from _groups(before, after)
     changed = list(_outputs(before, after))

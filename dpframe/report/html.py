@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import assert_never
 
 from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest
@@ -28,7 +29,7 @@ from dpframe.report.markup import (
     title,
 )
 from dpframe.report.numbers import separated, shown
-from dpframe.report.story import RISKS, Item, Section, amounts, spent_on
+from dpframe.report.story import RISKS, Draws, Item, Section, amounts
 
 _HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
 _NAMES = ("", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "share")
@@ -50,31 +51,34 @@ def html(plan: PlanData, chapters: Sequence[Chapter]) -> str:
     remark = f"{amounts(plan.cost)} ({plan.cost.measure}); made from schemas, without data"
     pieces = [head("Plan for", plan.source, remark)]
     pieces += [_risks(section) for section in sections if section.title == RISKS]
-    whole = spent_on(plan)
     for chapter in chapters:
         pieces += [chapter_title(chapter.title)] if chapter.title else []
         for section in chapter.sections:
             if section.title != RISKS:
-                pieces += [title(section.title), _section(chapter.plan, section, whole)]
+                pieces += [title(section.title), _section(chapter.plan, section, chapter.draws)]
     return fragment(*pieces)
 
 
-def _section(plan: PlanData, section: Section, whole: Fraction) -> str:
+def _section(plan: PlanData, section: Section, draws: Draws) -> str:
     match section.title:
         case "releases":
-            return _releases(plan, section, whole)
+            return _releases(plan, section, draws)
         case "queries":
             return numbered(line(item.head) for item in section.items)
-        case "budget":
-            return _budget(plan, section)
+        case "parameters":
+            return listed(code(item.head) for item in section.items)
+        case "outside the fingerprint":
+            return _session(plan, section)
         case "rows" if section.numbered:
             return numbered(_opens(item) for item in section.items)
         case "notes":
             return listed(quiet(item.head) for item in section.items)
-        case "protects" | "rows" | "groups":
+        case "risks" | "limit" | "protects" | "rows" | "groups" | "budget":
             return "".join(_paragraph(item) for item in section.items)
-        case _:
+        case "outputs, computed from the releases at no further cost":
             return table(("output", "how it comes about"), _outputs(plan, section), cards=True)
+        case _:
+            assert_never(section.title)
 
 
 def _risks(section: Section) -> str:
@@ -98,10 +102,10 @@ def _outputs(plan: PlanData, section: Section) -> Iterator[str]:
         yield row((named(name), code(words) + notes))
 
 
-def _releases(plan: PlanData, section: Section, whole: Fraction) -> str:
+def _releases(plan: PlanData, section: Section, draws: Draws) -> str:
     rows = []
     for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
-        share = nearest(release.cost.main / whole) if whole else 0.0
+        share = nearest(draws.share(release.cost))
         rows.append(row(_cells(release, number, share), _NUMBERS, _NAMES))
         rows.append(f'<tr><td class="dpf-more" colspan="{len(_HEADS)}">{_details(item)}</td></tr>')
     return table(_HEADS, rows, _NUMBERS, _OVER, cards=True)
@@ -131,7 +135,7 @@ def _details(item: Item) -> str:
     return opening(line(contents), listed(line(detail) for detail in item.details))
 
 
-def _budget(plan: PlanData, section: Section) -> str:
+def _session(plan: PlanData, section: Section) -> str:
     drawn = ""
     if plan.remaining is not None:
         drawn = _drawn(plan.remaining.main, plan.cost.main, plan.remaining.covers(plan.cost))

@@ -95,6 +95,10 @@ class Plan(PlanData):
         What the data owner says values of columns are like; risks are told by it, and nothing else.
     identifying
         Columns that are named as identifiers are, of frames whose rows are protected.
+    columns
+        The columns of protected frames that the query reads, with their types: these decide what
+        its expressions mean. None in plans of several queries, whose `blocks` have them, and where
+        an earlier version wrote the plan.
     """
 
     @property
@@ -186,7 +190,8 @@ class Plan(PlanData):
     @property
     def fingerprint(self) -> str:
         """A digest of everything in the plan that matters to privacy, or that a reviewer reads of
-        it; not of what remains of a budget.
+        it, types of columns included; not of `remaining`, `share` and `budget`, which another run
+        of the plan finds changed.
         """
         return document.fingerprint(self)
 

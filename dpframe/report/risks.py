@@ -33,6 +33,8 @@ _ROWS: Final = 500
 """More rows of one individual than these are unusual."""
 _ONE: Final = (1, {"fraction": "1"})
 """How definitions write a norm of 1."""
+_SETS: Final = ("group_by(rollup(", "group_by(cube(", "group_by(grouping_sets(")
+"""How groups by several sets of columns begin."""
 _FEW: Final = 6
 """Groups of fewer individuals than these should not appear with an even chance."""
 
@@ -63,6 +65,7 @@ def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:
     yield from _of_cost(plan)
     yield from _of_limits(plan)
     yield from _of_weights(plan)
+    yield from _of_sets(plan)
     yield from too_wide(plan, typical, size)
     yield from _of_thresholds(plan)
     kept = (s for s in plan.remarks if is_risk(s) and not s.endswith((NOBODY, FAILS)))
@@ -151,6 +154,16 @@ def _of_weights(plan: PlanData) -> Iterator[str]:
             "each, so numbers are too small where people are in several, by more than the stated "
             'errors; limit_groups(n, by=...) or limits="auto" counts them whole, and so does a '
             "second query by the keys that this one finds"
+        )
+
+
+def _of_sets(plan: PlanData) -> Iterator[str]:
+    """Rows that are in no grouping set because one of their values is no key."""
+    if plan.grouping is not None and plan.grouping.startswith(_SETS):
+        yield (
+            "a row counts in a grouping set only if its values are listed in all columns of the "
+            "group-by, also in those that the set leaves out: totals miss rows whose value is null "
+            "or not listed in any of them; list null as a key, or ask for each set by a query"
         )
 
 

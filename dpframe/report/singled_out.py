@@ -80,7 +80,7 @@ def _of_step(step: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
         yield from (f"divides the rows by {c!r}" for c in _columns(dict(step)) if c in identifiers)
     elif step.get("step") == "JoinPublic" and step.get("how") in _PICKING:
         for name in _listed(step.get("left_on")):
-            if name in identifiers:
+            if _is_one_of(name, identifiers):
                 yield f"picks rows by public rows with values of {name!r}"
 
 
@@ -96,13 +96,18 @@ def _identifiers(plan: PlanData) -> set[str]:
         if not isinstance(found, dict):
             continue
         for pair in _listed(found.get("mapping")) if found.get("step") == "Rename" else ():
-            if isinstance(pair, list) and len(pair) == 2 and pair[0] in names:
+            if isinstance(pair, list) and len(pair) == 2 and _is_one_of(pair[0], names):
                 names.add(str(pair[1]))
         for named in _listed(found.get("named")):
             used = set(_columns(named.get("tree"))) if isinstance(named, dict) else set()
             if isinstance(named, dict) and used and used <= names:
                 names.add(str(named.get("name")))
     return names
+
+
+def _is_one_of(name: Json, names: set[str]) -> bool:
+    """Whether this is one of some names; in a document it may be anything."""
+    return isinstance(name, str) and name in names
 
 
 def _listed(found: Json) -> list[Json]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from functools import reduce
+from operator import add
+from typing import Final, Literal, TypeAlias
 
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import Budget
@@ -16,6 +18,7 @@ from dpframe.core.windows import NAMES
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.plan.several import blocks_of
 from dpframe.report.forced import forced_words
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
@@ -34,9 +37,28 @@ _DIVIDED = {
 }
 
 
+Title: TypeAlias = Literal[
+    "risks",
+    "limit",
+    "queries",
+    "parameters",
+    "protects",
+    "rows",
+    "groups",
+    "releases",
+    "outputs, computed from the releases at no further cost",
+    "budget",
+    "outside the fingerprint",
+    "notes",
+]
+"""What sections are called, in the order in which they stand; each format has a form for each."""
 RISKS: Final = "risks"
 NOTES: Final = "notes"
 """Titles of what is unusual, which comes first, and of what is routine."""
+OUTSIDE: Final = "outside the fingerprint"
+"""The title of what another run of the same plan changes: the state of the session. Whoever edits a
+document can change it and keep the fingerprint.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +73,7 @@ class Item:
 class Section:
     """A titled list of items; numbered where their order matters."""
 
-    title: str
+    title: Title
     items: tuple[Item, ...]
     numbered: bool = False
 
@@ -63,25 +85,68 @@ class Section:
 
 def story(plan: PlanData, risks: Iterable[str], notes: Iterable[str]) -> tuple[Section, ...]:
     """The sections of a plan of one query, in the order in which a reviewer asks."""
-    frame, *others = frame_sections(plan, spent_on(plan))
+    frame, *others = frame_sections(plan, draws_of(plan))
     first = (*said(RISKS, risks), frame, *parameter_sections(plan))
     return (*first, *others, *cost_sections(plan), *said(NOTES, notes))
 
 
-def said(title: str, sentences: Iterable[str]) -> Iterator[Section]:
+def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:
     """A section of sentences; none where there are none."""
     items = tuple(Item(separated(sentence)) for sentence in sentences)
     if items:
         yield Section(title, items)
 
 
-def spent_on(plan: PlanData) -> Fraction:
-    """What all draws cost together."""
-    return sum((r.cost.main for r in plan.draws), Fraction(0))
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Draws whose costs add up, in one measure.
+
+    Parameters
+    ----------
+    cost
+        Of all of them; None where nothing is drawn.
+    part
+        How much of the plan's cost they are.
+    """
+
+    cost: Budget | None
+    part: Fraction = Fraction(1)
+
+    def share(self, cost: Budget) -> Fraction:
+        """How much of the plan's cost one of them is."""
+        if self.cost is None or self.cost.is_zero:
+            return Fraction(0)
+        if cost.measure != self.cost.measure:
+            raise TypeError(f"a cost of {cost.measure} is no part of one of {self.cost.measure}")
+        return self.part * cost.main / self.cost.main if self.cost.main else Fraction(0)
 
 
-def frame_sections(plan: PlanData, whole: Fraction) -> Iterator[Section]:
-    """What is done to a frame, and released of it; `whole` is what all draws of the plan cost."""
+def draws_of(plan: PlanData) -> Draws:
+    """All draws of a plan in which no limit is found."""
+    return Draws(_total(plan.draws))
+
+
+def draws_by_block(plan: PlanData) -> list[Draws]:
+    """The draws that those of each block add up with. The search for a limit is paid in the plan's
+    measure, and what is composed to the rest of the plan's cost may be amounts of rho.
+    """
+    if plan.found is None:
+        return [draws_of(plan) for _ in plan.blocks]
+    search, *others = (block.draws for block in blocks_of(plan))
+    searched = _total(search)
+    part = plan.cost.main and plan.found.choices[-1].cost.main / plan.cost.main
+    rest = Draws(_total([release for releases in others for release in releases]), part)
+    return [Draws(searched, 1 - part), *(rest for _ in others)]
+
+
+def _total(releases: Iterable[NoisyAggregate]) -> Budget | None:
+    """What draws cost together; costs in different measures are no sum."""
+    costs = [release.cost for release in releases]
+    return reduce(add, costs) if costs else None
+
+
+def frame_sections(plan: PlanData, whole: Draws) -> Iterator[Section]:
+    """What is done to a frame, and released of it; `whole`: what its own draws add up with."""
     yield Section("protects", (_protected(plan),))
     yield Section(
         "rows",
@@ -106,8 +171,10 @@ def parameter_sections(plan: PlanData) -> Iterator[Section]:
 
 
 def cost_sections(plan: PlanData) -> Iterator[Section]:
-    """What the plan costs."""
-    yield Section("budget", _budget(plan))
+    """What the plan costs, and what the session had when it was made."""
+    yield Section("budget", (_cost_of_plan(plan),))
+    if items := tuple(_session(plan)):
+        yield Section(OUTSIDE, items)
 
 
 def _protected(plan: PlanData) -> Item:
@@ -152,11 +219,11 @@ def _outputs(plan: PlanData) -> tuple[Item, ...]:
     )
 
 
-def _releases(plan: PlanData, whole: Fraction) -> tuple[Item, ...]:
+def _releases(plan: PlanData, whole: Draws) -> tuple[Item, ...]:
     return tuple(_release(plan, release, whole) for release in plan.releases)
 
 
-def _release(plan: PlanData, release: NoisyAggregate, whole: Fraction) -> Item:
+def _release(plan: PlanData, release: NoisyAggregate, whole: Draws) -> Item:
     head = f"{release.name} [{release.aggregate}]: {bounds_separated(release.contents)}"
     if len(release.users) > 1:
         head += f" (shared by {', '.join(release.users)})"
@@ -309,46 +376,65 @@ def _error(release: NoisyAggregate) -> str:
     return f"95%: within {one} of the exact value{together}"
 
 
-def _cost(release: NoisyAggregate, whole: Fraction) -> str:
-    share = float(release.cost.main / whole) if whole else 0.0
+def _cost(release: NoisyAggregate, whole: Draws) -> str:
+    share = float(whole.share(release.cost))
     whom = "" if release.joint is None else " for all that is drawn together"
     return f"cost {amounts(release.cost)}{whom}, {share:.0%} of the plan"
 
 
-def _budget(plan: PlanData) -> tuple[Item, ...]:
+def _cost_of_plan(plan: PlanData) -> Item:
+    """What is charged, and why that is enough."""
     asked = "" if plan.cost == plan.requested else f", of {amounts(plan.requested)} allowed"
     together: tuple[str, ...] = ()
     if plan.composition != "sum":
-        together = (
-            f"the releases cost rho {shown(spent_on(plan))} in all, {_COMPOSED[plan.composition]}",
-        )
+        together = (f"{_composed(plan)}, {_COMPOSED[plan.composition]}",)
     if plan.cost.measure != plan.requested.measure:
         asked = f", for a spend of {amounts(plan.requested)}"
         together = (
             f"the plan by itself satisfies the spend; the session adds up "
             f"{plan.cost.currency}, which implies its epsilon and delta as a whole",
         )
-    if sum(1 for r in plan.draws if r.cost.main) > 1:
+    if sum(1 for r in plan.draws if not r.cost.is_zero) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
     if plan.forced:
         together = (*together, forced_words(plan))
+    return Item(f"cost: {amounts(plan.cost)} ({plan.cost.measure}){asked}", together)
+
+
+def _composed(plan: PlanData) -> str:
+    """The costs that are composed, each in its own measure."""
+    if plan.found is None:
+        cost = _total(plan.draws)
+        assert cost is not None
+        return f"the releases cost {cost.currency} {shown(cost.main)} in all"
+    search, query, *_ = (draws.cost for draws in draws_by_block(plan))
+    assert search is not None
+    assert query is not None
+    return (
+        f"the search costs {amounts(search)} and the query "
+        f"{amounts(plan.found.choices[-1].cost)}; the releases of the query cost "
+        f"{query.currency} {shown(query.main)} in all"
+    )
+
+
+def _session(plan: PlanData) -> Iterator[Item]:
+    """What the session had left, and which budget pays. Another run of the plan finds other
+    amounts, so no fingerprint covers them.
+    """
     if plan.share is not None:
-        asked += ", charged to this part"
-        together = (*together, _shared(plan.share))
-    items = [Item(f"cost: {amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
+        yield Item("charged to a part", (_shared(plan.share),))
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
         left = plan.remaining - plan.cost if fits else None
         after = "too little: it will be refused" if left is None else f"{amounts(left)} after"
         whose = "session" if plan.share is None else "part"
         whose = charged_words(plan) or whose
-        items.append(Item(f"{whose}: {amounts(plan.remaining)} before; {after}"))
+        yield Item(f"{whose}: {amounts(plan.remaining)} before; {after}")
     stated = plan.budget
     if stated is not None and stated.ledger is not None:
         each = "" if stated.per is None else f" for each {NAMES[stated.per]}"
         of = f"{amounts(stated.whole)}{each} in the ledger {stated.ledger[:16]}"
-        items.append(Item(f"charged to the budget {stated.name!r} of {of}"))
-    return tuple(items)
+        yield Item(f"charged to the budget {stated.name!r} of {of}")
 
 
 def _shared(share: Share) -> str:

@@ -34,7 +34,7 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
     if before.unit != after.unit:
         words.append(f"{before.unit.words()} -> {after.unit.words()}")
     if before.cost != after.cost:
-        words.append(f"{before.cost.words()} -> {_apart(before.cost, after.cost)}")
+        words.append(_costs_apart(before.cost, after.cost))
     if not words:
         return
     if before.unit != after.unit and whom in (0, None):
@@ -50,13 +50,18 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
     yield f"{verdict}: {'; '.join(words)}"
 
 
-def _apart(before: Budget, after: Budget) -> str:
-    """An amount, in more digits where it would look like the other."""
-    if before.words() != after.words() or before.measure != after.measure:
-        return after.words()
+def _costs_apart(before: Budget, after: Budget) -> str:
+    """Two amounts: with their measures where these differ, and in more digits where they would look
+    the same.
+    """
+    one, other = before.words(), after.words()
+    if before.measure != after.measure:
+        return f"{one} ({before.measure}) -> {other} ({after.measure})"
+    if one != other:
+        return f"{one} -> {other}"
     main, slack = (before.main, after.main), (before.slack, after.slack)
     what, pair = (before.currency, main) if main[0] != main[1] else ("delta", slack)
-    return f"{after.words()} ({what} {told_apart(*pair)})"
+    return f"{one} -> {other} ({what} {told_apart(*pair)})"
 
 
 def _reach(unit: Unit) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ _TIMES: Final = 100
 _HUGE: Final = Fraction(10) ** 7
 """Bounds that reach so far are doubted where nobody says what is typical."""
 _KNOWN: Final = "what is known of it"
-_WRITTEN: Final = re.compile(r"-?[0-9]{1,400}(/[1-9][0-9]{0,400})?")
-"""A number in a definition: what else Fraction reads may have a thousand million digits."""
 _TIMED: Final = frozenset(("Date", "Datetime", "Duration", "Time"))
 
 
@@ -210,6 +207,6 @@ def _number(found: Json) -> Fraction | None:
         return Fraction(found)
     if isinstance(found, dict):
         text = found.get("fraction", found.get("int"))
-        if isinstance(text, str) and _WRITTEN.fullmatch(text):
+        if isinstance(text, str):
             return Fraction(text)
     return None

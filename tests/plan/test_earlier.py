@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 import dpframe as dp
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
+from dpframe.plan import PlanIdentifying, document
 from dpframe.plan.codec import Malformed, encode
 from dpframe.plan.earlier import completed, completed_session
-from tests.plan.documents import plan_of
+from tests.plan.documents import patients, plan_of
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 
 
@@ -115,11 +117,73 @@ def test_a_mean_that_is_centred_nowhere_is_refused() -> None:
         dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
 
 
+EARLIER = Path(__file__).parent / "earlier"
+BEFORE = EARLIER / "6938cda"
+"""Documents of the edition whose fingerprints covered less."""
+
+
 def test_limits_that_were_found_by_shares_of_individuals_are_read() -> None:
     """A document from before limits were found by what they lose."""
-    path = Path(__file__).parent / "earlier" / "found_limit.json"
+    path = EARLIER / "found_limit.json"
     plan = dp.Plan.from_json(path)
-    assert plan.fingerprint == json.loads(path.read_text(encoding="utf-8"))["fingerprint"]
-    assert plan.to_json() + "\n" == path.read_text(encoding="utf-8")
+    assert document.earlier_fingerprint(plan) == stated(path)["fingerprint"]
     assert "the least that all but 1% of individuals keep" in plan.explain()
     assert "5% of the spend" in plan.explain()
+
+
+def stated(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(BEFORE.iterdir()), ids=lambda path: path.stem)
+def test_fingerprints_of_the_edition_before_are_known(path: Path) -> None:
+    """Its documents are read with all that they said, and have fingerprints that cover it."""
+    found, plan = stated(path), dp.Plan.from_json(path)
+    assert document.earlier_fingerprint(plan) == found["fingerprint"] != plan.fingerprint
+    assert document.lacks_types(plan)
+    assert encode(plan.requested) == found["session"]["requested"]
+    for name in ("forced", "typical", "identifying"):
+        assert encode(getattr(plan, name)) == found["session"].get(name, [])
+    again = dp.Plan.from_json(plan.to_json())
+    assert again.to_json() == plan.to_json()
+    now = plan_of(path.stem)
+    assert document.earlier_fingerprint(now) == found["fingerprint"]
+    assert document.says_the_same(plan, now, {})
+    assert not document.says_the_same(now, now, {})
+
+
+@pytest.mark.parametrize("name", ["forced", "typical", "identifying"])
+def test_a_document_of_the_edition_before_that_lost_its_risks_is_another_plan(name: str) -> None:
+    """Its fingerprint is what it was, and that no longer is what counts."""
+    people = patients(typical={"bill": 9}, name="patients")
+    query = people.agg(dp.sum("bill", (0, 10**6), mechanism="discrete_laplace"), dp.count())
+    plan = replace(query.plan(epsilon=1), columns=None)
+    plan = replace(plan, identifying=(PlanIdentifying("patients", "patient"),))
+    assert plan.forced
+    assert plan.typical
+    less = replace(plan, **{name: ()})
+    assert document.earlier_fingerprint(less) == document.earlier_fingerprint(plan)
+    assert less.fingerprint != plan.fingerprint
+    assert as_of_before(plan) != as_of_before(less)
+    read = dp.Plan.from_json(json.dumps(as_of_before(less)))
+    assert read.fingerprint == less.fingerprint
+    assert not document.says_the_same(read, replace(plan, columns=()), {})
+    assert document.says_the_same(plan, replace(plan, columns=()), {})
+
+
+def as_of_before(plan: dp.Plan) -> dict[str, Any]:
+    """The document that the edition before would have written."""
+    found = json.loads(plan.to_json())
+    for name in ("requested", "forced", "typical", "identifying"):
+        if name in found["plan"]:
+            found["session"][name] = found["plan"].pop(name)
+    return dict(with_digest(with_fingerprint(found)))
+
+
+@pytest.mark.parametrize("name", ["requested", "forced", "typical", "identifying"])
+def test_what_is_said_in_both_places_is_refused(name: str) -> None:
+    found = json.loads(plan_of("grouped").to_json())
+    found["session"][name] = found["plan"].get(name, [])
+    with pytest.raises(dp.PlanMismatch):
+        dp.Plan.from_json(json.dumps(with_digest(found)))

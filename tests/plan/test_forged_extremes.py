@@ -25,7 +25,10 @@ NAMES = (
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 2**31, 2**63, 10**30, 10**400, 0.0, -0.0, 0.5, 1e308, 5e-324,
     -1e308, "", "0", "1", "-1", "1/3", "9" * 4000, "1/" + "9" * 4000, "x", "\ud800", [], [0], {},
-    {"kind": "Rows"}, [[]], "sum", "zcdp", "numerical",
+    {"kind": "Rows"}, [[]], "sum", "zcdp", "numerical", "9" * 4301, {"fraction": "1/0"}, [[["x"]]],
+    {"fraction": "9" * 390}, {"int": "9" * 400}, {"type": ["a"]}, {"type": "Column", "name": [1]},
+    {"type": "Call", "op": {}, "args": [[]]},
+    {"regular": {"start": "0", "step": "1", "number": 99}},
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = ("text", "markdown", "html", "mermaid")
 
@@ -35,7 +38,9 @@ def forged(name: str, chance: random.Random) -> Any:
     found = json.loads(plan_of(name).to_json())
     for _ in range(chance.choice((1, 1, 1, 2))):
         part = chance.choice(("plan", "plan", "plan", "session"))
-        places = [p for p in paths(found[part], (part,)) if "definition" not in p]
+        inside = chance.random() < 0.4  # definitions are most of a document
+        every = [*paths(found[part], (part,))]
+        places = [p for p in every if inside == ("definition" in p)] or every
         place = chance.choice(places)
         value = chance.choice(VALUES)
         found = with_value(found, place, value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.plan import document, regular
 from tests.plan.documents import ALL, plan_of
 from tests.plan.edits import at, paths, with_digest, with_fingerprint, with_value
 
@@ -145,7 +148,7 @@ def test_a_list_of_numbers_is_no_part_of_a_document(part: str) -> None:
     found = {**WHOLE, part: [{"fraction": str(i)} for i in range(100)]}
     found = with_digest(found)
     found[part] = rule
-    with pytest.raises(dp.PlanMismatch, match="lacks fields"):
+    with pytest.raises(dp.PlanMismatch, match="regular is nothing"):
         dp.Plan.from_json(json.dumps(found))
 
 
@@ -205,3 +208,100 @@ def read_or_refuse(found: Any) -> None:
     except dp.DPFrameError:
         return
     assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+
+
+MANY = {"regular": {"start": "0", "step": "1/3", "number": 10**6}}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("plan", "steps"),
+        ("plan", "outputs"),
+        ("plan", "releases", 0, "users"),
+        ("plan", "warnings"),
+    ],
+    ids=str,
+)
+def test_rules_are_written_out_only_where_plans_have_numbers(place: Any) -> None:
+    """Two kilobytes elsewhere would else be a gigabyte before they are refused."""
+    found = with_value(WHOLE, place, [MANY] * 3)
+    with written_out_never(), pytest.raises(dp.PlanMismatch):
+        dp.Plan.from_json(json.dumps(found))
+
+
+def test_rules_of_a_document_stand_for_so_many_numbers_together() -> None:
+    found = with_value(WHOLE, ("plan", "outputs", 0, "definition"), [MANY] * 3)
+    with pytest.raises(dp.PlanMismatch, match="regular is nothing that a plan holds"):
+        dp.Plan.from_json(json.dumps(found))
+
+
+@contextlib.contextmanager
+def written_out_never() -> Iterator[None]:
+    def refuse(*_: object) -> None:
+        raise AssertionError("numbers were written out")
+
+    before, regular._listed = regular._listed, refuse  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        regular._listed = before
+
+
+def test_documents_of_any_size_are_refused_before_they_are_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "_LONGEST", 1000)
+    (tmp_path / "plan.json").write_text(TEXT)
+    for found in (TEXT, TEXT.encode(), tmp_path / "plan.json"):
+        with pytest.raises(dp.PlanMismatch, match="megabytes"):
+            dp.Plan.from_json(found)
+
+
+STRANGE: dict[str, Any] = {
+    "an operation that is a list": {"type": "Call", "op": [], "args": []},
+    "a column that is an object": {"type": "Column", "name": {}},
+    "a step that is a list": {"step": ["Filter"]},
+    "a float": 0.5,
+    "a long integer": 2**53,
+    "a number with a zero below": {"fraction": "1/0"},
+    "a number with a power": {"fraction": "1e999999999"},
+    "a number of 401 digits": {"int": "9" * 401},
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize("place", ["steps", "outputs", "grouped_by"])
+def test_definitions_are_what_plans_write(name: str, place: str) -> None:
+    where: Any = ("plan", place) if place == "grouped_by" else ("plan", place, 0, "definition")
+    whole = json.loads(plan_of("long_chain" if place == "steps" else "grouped").to_json())
+    found = with_digest(with_fingerprint(with_value(whole, where, [STRANGE[name]])))
+    with pytest.raises(dp.PlanMismatch, match="nothing that a plan holds"):
+        dp.Plan.from_json(json.dumps(found))
+
+
+def test_many_digits_in_words_are_shown() -> None:
+    """More of them than Python makes a number of."""
+    note = ("plan", "outputs", 0, "note")
+    found = with_digest(with_fingerprint(with_value(WHOLE, note, "9" * 4302)))
+    shown = dp.Plan.from_json(json.dumps(found)).explain()
+    assert ",".join(["999"] * 1434) in shown
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("hi", 10**9), ("lo", -(10**9)), ("step", {"fraction": "1/3"})],
+)
+def test_an_output_of_other_values_than_its_release_is_for_is_refused(
+    field: str, value: Any
+) -> None:
+    """Bounds that a reviewer would read in a definition, beside noise that is made for others."""
+    whole = json.loads(plan_of("accurate").to_json())
+    number = next(i for i, o in enumerate(whole["plan"]["outputs"]) if "GridSum" in json.dumps(o))
+    where = ("plan", "outputs", number, "definition")
+    parts = at(whole, where)
+    part = next(i for i, p in enumerate(parts) if p["table"]["statistic"]["type"] == "GridSum")
+    path = (*where, part, "table", "statistic", "grid", field)
+    found = with_digest(with_fingerprint(with_value(whole, path, value)))
+    with pytest.raises(dp.PlanMismatch, match="definition does not follow"):
+        dp.Plan.from_json(json.dumps(found))

@@ -107,7 +107,7 @@ def rules(value: Any) -> int:
 def test_documents_are_short_and_fingerprints_stay(name: str) -> None:
     expression, fingerprint, number = QUERIES[name]
     plan = people().agg(expression).plan(epsilon=1)
-    assert plan.fingerprint == fingerprint
+    assert document.earlier_fingerprint(plan) == fingerprint
     text = plan.to_json()
     assert rules(json.loads(text)) == number
     read = dp.Plan.from_json(text)

@@ -107,17 +107,46 @@ def test_edits_that_are_covered_up_have_another_fingerprint(name: str, every: in
 @each
 @amounts("every", 3, 1)
 def test_edits_of_the_session_change_what_is_said_of_it_alone(name: str, every: int) -> None:
+    """Nothing that a decision rests on: neither risks nor notes, and of the text only the section
+    that says it is outside the fingerprint.
+    """
     before = plan_of(name)
+    seen = decisive(before)
     for path, found in some_edits(name, "session", every):
         plan = read(with_digest(found))
         if plan is not None:
             assert plan.fingerprint == before.fingerprint, path
-            told = plan.diff(before).splitlines()  # a delta that was asked for may be a risk
-            assert all(line.startswith("risk: delta") for line in told), path
-            assert not told or plan.requested != before.requested, path
-            fields = ("requested", "remaining", "share", "budget", "forced")
+            assert not plan.diff(before), path
+            fields = ("remaining", "share", "budget")
             assert any(getattr(plan, f) != getattr(before, f) for f in fields), path
-            plan.explain()
+            assert decisive(plan) == seen, path
+
+
+def decisive(plan: dp.Plan) -> list[object]:
+    """All that a reviewer sees, without what is said to be outside the fingerprint."""
+    inside = replace(plan, remaining=None, share=None, budget=None)
+    shown = [without_session(plan.explain(form)) for form in ("text", "markdown")]
+    assert shown == [inside.explain(form) for form in ("text", "markdown")]
+    return [*shown, inside.explain("html"), plan.explain("mermaid"), plan.risks, plan.notes]
+
+
+def without_session(text: str) -> str:
+    """A plan without its section of that name, which ends at the next one."""
+    lines, outside = [], False
+    for line in text.splitlines():
+        title = line.strip("# ").lower()
+        level = len(line) - len(line.lstrip(" #"))
+        if title == "outside the fingerprint":
+            outside, depth = True, level
+            if lines and not lines[-1]:
+                lines.pop()
+        elif outside and line and level <= depth and not line.startswith(("-", " -")):
+            outside = False
+            if line.startswith("#"):
+                lines.append("")
+        if not outside:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("part", ["fingerprint", "digest"])
@@ -460,11 +489,12 @@ OTHER = {"measure": "zCDP", "rho": "1000", "delta": "0"}
     ],
 )
 def test_what_no_session_has_is_refused(field: str, value: object) -> None:
-    """It is not under the fingerprint, and reviewers read it."""
+    """Whatever the fingerprint covers."""
     found = whole("part")
-    assert read(with_digest(with_value(found, ("session", field), found["session"][field])))
+    part = "plan" if field == "requested" else "session"
     assert found["plan"]["cost"] == PART_COST
-    assert read(with_digest(with_value(found, ("session", field), value))) is None
+    changed = with_value(found, (part, field), value)
+    assert read(with_digest(with_fingerprint(changed))) is None
 
 
 @pytest.mark.parametrize(

@@ -321,24 +321,26 @@ def test_plans_of_several_queries_say_which() -> None:
 # -- documents ------------------------------------------------------------------------------------
 
 
-def test_what_is_typical_is_shown_and_in_no_fingerprint() -> None:
+def test_what_is_typical_is_shown_and_under_the_fingerprint() -> None:
     plain, stated = cost_of((0, 9)), cost_of((0, 9), typical={"cost": "900.5"})
-    assert plain.fingerprint == stated.fingerprint
+    assert plain.fingerprint != stated.fingerprint
     assert (
         "stated by the data owner, for warnings alone: cost is typically 900.5" in stated.explain()
     )
-    assert not plain.diff(stated)
+    assert plain.diff(stated) == (
+        "stated by the data owner: cost of visits is typically 1801/2 (added)"
+    )
     read = dp.Plan.from_json(stated.to_json())
     assert read.typical == stated.typical
     assert read.explain() == stated.explain()
-    assert "typical" not in json.loads(plain.to_json())["session"]
+    assert "typical" not in json.loads(plain.to_json())["plan"]
 
 
-def test_columns_that_identify_are_kept_and_in_no_fingerprint() -> None:
+def test_columns_that_identify_are_kept_and_under_the_fingerprint() -> None:
     plan = visits(dp.Rows(), whole=True).dp_count().plan(epsilon=1)
     document = json.loads(plan.to_json())
-    assert [one["column"] for one in document["session"]["identifying"]] == ["patient", "email"]
-    assert plan.fingerprint == visits(dp.Rows()).dp_count().plan(epsilon=1).fingerprint
+    assert [one["column"] for one in document["plan"]["identifying"]] == ["email", "patient"]
+    assert plan.fingerprint != visits(dp.Rows()).dp_count().plan(epsilon=1).fingerprint
     assert dp.Plan.from_json(plan.to_json()).risks == plan.risks
 
 
@@ -383,3 +385,16 @@ def test_code_is_left_alone() -> None:
     )
     people = visits(dp.Rows()).filter(pl.col("cost") < 1000000)
     assert "< 1000000" in people.dp_count().plan(epsilon=1).explain()
+
+
+@pytest.mark.parametrize("sets", [dp.rollup, dp.cube, lambda *by: dp.grouping_sets([by, ()])])
+def test_rows_that_no_grouping_set_has_are_a_risk(sets: Any) -> None:
+    """Those with a value that is no key in a column that the set leaves out."""
+    frame = pl.LazyFrame({"a": ["x", "x"], "b": ["u", None]})
+    people = dp.Session(epsilon=10**6).protect(frame, unit=dp.Rows())
+    keys = {"a": ["x"], "b": ["u"]}
+    query = people.group_by(sets("a", "b"), keys=keys).agg(dp.count())
+    assert "totals miss rows" in only(query.plan(epsilon=1))
+    assert not people.group_by("a", "b", keys=keys).agg(dp.count()).plan(epsilon=1).risks
+    total = query.collect(epsilon=10**5).filter(pl.col("grouping") == 3)["len"].to_list()
+    assert total == [1]
