@@ -58,12 +58,12 @@ if TYPE_CHECKING:
         MissingKeys,
         NoGroups,
         PlanMismatch,
+        ResultWarning,
         TooEarly,
         UnboundedSensitivity,
         UnitDropped,
         UnknownColumn,
         UnsupportedOperation,
-        WeighedResults,
     )
     from dpframe.parse.key_sets import Keys, keys
     from dpframe.plan import NoisyAggregate, PlanStep
@@ -104,6 +104,7 @@ __all__ = [
     "PureDP",
     "Release",
     "Releases",
+    "ResultWarning",
     "Rows",
     "Sensitivity",
     "Session",
@@ -115,7 +116,6 @@ __all__ = [
     "UnitDropped",
     "UnknownColumn",
     "UnsupportedOperation",
-    "WeighedResults",
     "accounting",
     "argmax",
     "bounds",
@@ -144,7 +144,7 @@ _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
     *("LedgerError", "MissingKeys", "PlanMismatch", "TooEarly", "UnboundedSensitivity"),
     *("UnitDropped", "UnknownColumn", "UnsupportedOperation"),
-    *("DroppedRows", "NoGroups", "WeighedResults"),
+    *("DroppedRows", "NoGroups", "ResultWarning"),
 )
 _HOMES = MappingProxyType(
     {

@@ -16,9 +16,9 @@
     ├── TooEarly               a period that ended too short a time ago
     └── EngineError            an engine failed; its own text is withheld because it may hold data
     UserWarning
-    ├── WeighedResults         a query runs whose numbers are too small, for want of a limit
-    ├── DroppedRows            a limit that was found drops more rows than noise hides
-    └── NoGroups               no group is large enough to appear
+    └── ResultWarning          a result is not what it seems
+        ├── DroppedRows        a limit that was found drops more than a tenth of the rows, or may
+        └── NoGroups           no group is large enough to appear
 
 A message has up to three parts: what is wrong, the expression it was found in, and what to write
 instead. No part is ever derived from private data, and addresses in it have lost what gives access
@@ -43,12 +43,12 @@ __all__ = [
     "MissingKeys",
     "NoGroups",
     "PlanMismatch",
+    "ResultWarning",
     "TooEarly",
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
     "UnsupportedOperation",
-    "WeighedResults",
 ]
 
 
@@ -157,19 +157,17 @@ class EngineError(DPFrameError):
     """An engine failed while it ran a plan; its message is withheld, for it may quote data."""
 
 
-class WeighedResults(UserWarning):
-    """Python's warning, when a query runs, of numbers in which individuals are weighed although
-    nobody wrote so: they are too small where people are in several groups.
+class ResultWarning(UserWarning):
+    """Python's warning, when a query has run, of a result that is not what it seems."""
+
+
+class DroppedRows(ResultWarning):
+    """The limit that a query found when it ran drops more than a tenth of the rows, or may drop as
+    many as far as noise shows.
     """
 
 
-class DroppedRows(UserWarning):
-    """Python's warning, when a query has run, that the limit which ``limits="auto"`` found drops
-    more than one percent of the rows, and more than noise hides, by a noisy estimate.
-    """
-
-
-class NoGroups(UserWarning):
+class NoGroups(ResultWarning):
     """Python's warning, when a query has run, that none of the groups that nobody listed is large
     enough to appear.
     """

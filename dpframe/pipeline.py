@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import polars as pl
 
@@ -27,7 +27,7 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.weighed import biases_by_default, with_weights
+from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
@@ -72,6 +72,7 @@ from dpframe.planning import (
 from dpframe.progress import Progress, progress
 from dpframe.release import (
     Keep,
+    MissingRows,
     assemble,
     check_post,
     chooser_of,
@@ -85,6 +86,9 @@ from dpframe.rows.failures import FAILURES
 __all__ = ["Prepared", "PreparedTogether", "given", "on_part", "stating", "with_remaining"]
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
+FOR_DROPPED: Final = Fraction(1, 5)
+"""The part of what may go wrong of an interval that is for what a limit drops; noise has the rest.
+"""
 
 
 def read_rows(
@@ -140,11 +144,10 @@ def ask(
     asked = list(specs)
     outputs = read_outputs(asked, QueryScope(relation.facts, groups))
     weighed = with_weights(relation, groups, outputs)
-    by_default = biases_by_default(relation, weighed, outputs)
     if weighed is not relation:
         relation = weighed
         outputs = read_outputs(asked, QueryScope(relation.facts, groups))
-    query = Query(relation, groups, outputs, by_default)
+    query = Query(relation, groups, outputs)
     parts = measurements_of(query)  # refusals come when the query is built
     for use in parts:
         _require_room(use, query)
@@ -347,8 +350,13 @@ def _released(
             return _results(prepared, executions, confidence, shown)
         search = alone(prepared.parts[0])
         (limits,) = _results(search, executions[:1], confidence, shown)
-        query = prepared.option(limits)
-        return [limits, *_results(query, executions[1:], confidence, shown)]
+        query, most = prepared.option(limits), (0, 0)
+        if confidence is not None:
+            miss = 1 - confidence
+            dropped = prepared.limits.most(limits, miss * FOR_DROPPED)
+            most = dropped.rows, dropped.individuals
+            confidence = 1 - miss * (1 - FOR_DROPPED)
+        return [limits, *_results(query, executions[1:], confidence, shown, most)]
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
@@ -360,8 +368,11 @@ def _results(
     executions: Sequence[Execution],
     confidence: Fraction | None,
     shown: Progress,
+    dropped: tuple[int, int] = (0, 0),
 ) -> list[pl.DataFrame]:
-    """Exact tables, noise, and what follows from both."""
+    """Exact tables, noise, and what follows from both. Intervals hold what a limit that was found
+    may have dropped.
+    """
     shown.stage("reading the data")
     counted = _counted(prepared.parts, executions)
     shown.stage("adding noise")
@@ -375,7 +386,7 @@ def _results(
         queries.append(query)
         noisy.append(drawn)
     return [
-        assemble(query, noisy[place.block], draws, confidence)
+        assemble(query, noisy[place.block], draws, confidence, MissingRows.of(query, *dropped))
         for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True)
     ]
 

@@ -15,7 +15,7 @@ from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of, plain_outputs
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases
-from dpframe.api.result_warnings import warn_of_results, warn_of_weights
+from dpframe.api.result_warnings import remarks_of, warn
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
@@ -227,7 +227,6 @@ class Payer:
         """
         prepared = self.prepare(query, spend)
         whole = pipeline.alone(prepared)
-        warn_of_weights([query])
 
         def run(keep: Keep | None) -> list[pl.DataFrame]:
             execution = source.opened(query.relation.token, engine)
@@ -236,9 +235,11 @@ class Payer:
 
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
-        warn_of_results(whole, done.frames)
+        remarks = remarks_of(whole, done.frames)
+        warn(remarks)
         answers = [answers_of(prepared.query, prepared.laws)]
-        return done.released(prepared.plan, answers, [plain_outputs(query)])[0]
+        released = done.released(prepared.plan, answers, [plain_outputs(query)])
+        return released.warning([message for _, message in remarks])[0]
 
     def release_several(
         self,
@@ -251,7 +252,6 @@ class Payer:
     ) -> Releases:
         """As `release`, of several queries in one charge; `sources` are their data."""
         prepared = self.prepare_several(queries, spend)
-        warn_of_weights(queries.queries)
         tokens = [query.relation.token for query in prepared.queries]
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
@@ -264,10 +264,13 @@ class Payer:
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
         found = prepared.under(done.frames[0])
-        warn_of_results(found, done.frames)
+        remarks = remarks_of(found, done.frames)
+        warn(remarks)
         answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
-        return done.released(prepared.plan, answers, plain).after(prepared.found(done.frames[0]))
+        released = done.released(prepared.plan, answers, plain)
+        released = released.after(prepared.found(done.frames[0]))
+        return released.warning([message for _, message in remarks])
 
     def _done(
         self,

@@ -43,7 +43,10 @@ class Release:
     reused
         Whether the result was kept, and is handed out again: `cost` was charged once, before.
     remark
-        A sentence that says so, or that the result could not be kept.
+        A sentence that says so, or that the result could not be kept; which limit was found, and
+        how much it drops.
+    warnings
+        What Python's warnings said of the result, see `dpframe.ResultWarning`.
     origin
         Equal for results of one charge only.
     released
@@ -59,6 +62,7 @@ class Release:
     query: int | None = None
     reused: bool = False
     remark: str = ""
+    warnings: tuple[str, ...] = ()
     origin: str = field(default="", repr=False)
     released: datetime | None = field(default=None, repr=False)
     plain: frozenset[str] = field(default=frozenset(), repr=False)
@@ -197,7 +201,7 @@ class Releases(Sequence[Release]):
         As of each `Release`.
     """
 
-    __slots__ = ("_releases", "plan", "remark", "reused")
+    __slots__ = ("_releases", "plan", "remark", "reused", "warnings")
 
     def __init__(
         self,
@@ -212,8 +216,9 @@ class Releases(Sequence[Release]):
         released: datetime | None = None,
     ) -> None:
         self.plan, self.reused, self.remark = plan, reused, remark
+        self.warnings: tuple[str, ...] = ()
         apart = bool(plan.queries)
-        about = reused, remark, origin, released
+        about = reused, remark, (), origin, released
         self._releases = tuple(
             Release(frame, plan, plan.cost, free, number if apart else None, *about, own)
             for number, (frame, free, own) in enumerate(
@@ -240,6 +245,15 @@ class Releases(Sequence[Release]):
         made = copy(self)
         made.remark = "; ".join(filter(None, (found, self.remark)))
         made._releases = tuple(replace(one, remark=made.remark) for one in self._releases[1:])
+        return made
+
+    def warning(self, messages: Sequence[str]) -> Releases:
+        """The same with what is to be warned of."""
+        if not messages:
+            return self
+        made = copy(self)
+        made.warnings = tuple(messages)
+        made._releases = tuple(replace(one, warnings=made.warnings) for one in self._releases)
         return made
 
     @overload

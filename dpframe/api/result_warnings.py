@@ -1,46 +1,35 @@
-"""Python's warnings of results that are not what they seem: too small for want of a limit or by the
-one that was found, or without any group.
+"""Warnings of results that are not what they seem: too small by the limit that was found, or
+without any group.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
+from typing import TypeAlias
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
-from dpframe.errors import DroppedRows, NoGroups, WeighedResults
+from dpframe.errors import DroppedRows, NoGroups, ResultWarning
 from dpframe.mechanisms import KeyMechanism
 from dpframe.pipeline import PreparedTogether
 
-__all__ = ["warn_of_results", "warn_of_weights"]
+__all__ = ["ResultRemark", "remarks_of", "warn"]
+
+ResultRemark: TypeAlias = "tuple[type[ResultWarning], str]"
+"""A kind of warning, and what it says."""
 
 _CHANCES = (Fraction(1, 2), Fraction(19, 20))
 _OURS = str(Path(__file__).parents[1])
 
 
-def warn_of_weights(queries: Iterable[Query]) -> None:
-    """Say of queries that run what else only their plans say."""
-    names = [name for query in queries if query.is_weighed for name in _names(query)]
-    if not names:
-        return
-    verb = "adds" if len(names) == 1 else "add"
-    message = (
-        f"{', '.join(map(repr, names))} {verb} up weights: nobody limited in how many groups an "
-        "individual is, so one in t groups counts 1 / sqrt(t) in each, and numbers are too small "
-        'where people are in several; write .limit_groups(n, by=...) or limits="auto" to count '
-        "them whole, or .limit_norm(1) if this is meant"
-    )
-    warnings.warn(message, WeighedResults, stacklevel=_depth())
-
-
-def warn_of_results(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
-    """Say what only plans and remarks say of results.
+def remarks_of(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> list[ResultRemark]:
+    """What is to be said of results that are not what they seem. All of it follows from released
+    numbers and from plans.
 
     Parameters
     ----------
@@ -49,27 +38,31 @@ def warn_of_results(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) 
     frames
         The result of each query; first that of the search for a limit, where there is one.
     """
-    _warn_of_dropped(prepared, frames[0])
-    _warn_of_no_groups(prepared, frames)
+    return [*_of_dropped(prepared, frames[0]), *_of_no_groups(prepared, frames)]
 
 
-def _warn_of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> None:
-    """Say that a limit that was found drops many rows, by its own noisy histogram: more than one
-    percent, and more than noise hides.
-    """
+def warn(remarks: Iterable[ResultRemark]) -> None:
+    """Say them as Python's warnings, at the line that called dpframe."""
+    for kind, message in remarks:
+        warnings.warn(message, kind, stacklevel=_depth())
+
+
+def _of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> Iterator[ResultRemark]:
+    """That a limit which was found drops more than a tenth, or may, by its own noisy histogram."""
     loss = prepared.loss(histogram)
     if loss is None or not loss.is_much:
         return
-    message = (
-        f"{prepared.found(histogram)}. Numbers are too small by so much beside their noise, or are "
-        "of the rows that are left: spend more, write a higher limit, or see what is dropped with "
-        "report_dropped=True"
+    yield (
+        DroppedRows,
+        f"{prepared.found(histogram)}. The numbers may lack as much, and interval=0.95 covers it: "
+        "spend more, or write the limit where you know how many rows people have",
     )
-    warnings.warn(message, DroppedRows, stacklevel=_depth())
 
 
-def _warn_of_no_groups(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
-    """Say how large a group has to be, where nobody listed any and none appears."""
+def _of_no_groups(
+    prepared: PreparedTogether, frames: Sequence[pl.DataFrame]
+) -> Iterator[ResultRemark]:
+    """How large a group has to be, where nobody listed any and none appears."""
     for place, frame in zip(prepared.places, frames, strict=True):
         part = prepared.parts[place.block]
         groups = part.query.groups
@@ -82,11 +75,7 @@ def _warn_of_no_groups(prepared: PreparedTogether, frames: Sequence[pl.DataFrame
             f"appears with an even chance, and one of {sure:,} nearly always (95%); list the "
             "groups with keys=[...], make fewer of them, or spend more epsilon or delta"
         )
-        warnings.warn(message, NoGroups, stacklevel=_depth())
-
-
-def _names(query: Query) -> list[str]:
-    return [output.name for output in query.outputs]
+        yield NoGroups, message
 
 
 def _depth() -> int:

@@ -21,8 +21,12 @@ from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.release.draw import Draw
 from dpframe.release.intervals import interval_of
+from dpframe.release.missing import MissingRows
 from dpframe.release.order import in_order
 from dpframe.rows.failures import FAILURES
+
+_TRIED = 1000
+"""So many rows are missing on trial."""
 
 
 def assemble(
@@ -30,6 +34,7 @@ def assemble(
     noisy: Mapping[MeasurementKey, Noisy],
     draws: Sequence[Draw] | None = None,
     confidence: Fraction | None = None,
+    missing: MissingRows | None = None,
 ) -> pl.DataFrame:
     """The released frame.
 
@@ -41,6 +46,8 @@ def assemble(
         The noisy integers of each part, by part and mechanism that was asked for.
     draws, confidence
         What was drawn, and the confidence of intervals; None for no intervals.
+    missing
+        What a limit that was found may drop, for intervals.
 
     Returns
     -------
@@ -54,7 +61,7 @@ def assemble(
     columns = [_output(output, noisy) for output in query.outputs]
     if draws is not None and confidence is not None:
         columns = [
-            replace(column, ends=interval_of(output, noisy, draws, confidence))
+            replace(column, ends=interval_of(output, noisy, draws, confidence, missing))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
     groups = shown_groups(query.groups)
@@ -147,9 +154,10 @@ def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | N
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
     posts = any(output.post is not None for output in query.outputs)
+    missing = MissingRows.of(query, _TRIED, _TRIED)
     trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
     try:
-        made = [assemble(query, _trial(query, *trial), draws, confidence) for trial in trials]
+        made = [assemble(query, _trial(query, *t), draws, confidence, missing) for t in trials]
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
