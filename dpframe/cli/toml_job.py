@@ -44,7 +44,7 @@
     # or, in place of outputs and keys: which groups there are
     # dp_groups = {rounds = 2}
 
-    [spend]                            # as collect(...), limits = "auto" too
+    [spend]                            # as collect(...); limits = "none" refuses what lacks one
     epsilon = "0.5"
 
 Several queries of the source are written as `[[query]]`, each with its outputs as
