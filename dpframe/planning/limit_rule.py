@@ -43,7 +43,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -327,7 +327,7 @@ def _fit(ends: tuple[int, ...], counts: tuple[int, ...], variance: float) -> _Ta
     start, many = (0.5, whole) if first < 0 else (float(limits[first]), float(seen[first]))
     many = max(1.0, many)
 
-    def curve(n: Floats, keep: Any = slice(None)) -> Floats:
+    def curve(n: Floats, keep: NDArray[np.bool_] | slice = slice(None)) -> Floats:
         d = _D[keep, None]
         x = np.log((np.maximum(n, start) / start + d) / (1 + d))
         powers = _A[keep, None] * x + _B[keep, None] * x**2 + _C[keep, None] * x**6
