@@ -331,7 +331,8 @@ def _fit(ends: tuple[int, ...], counts: tuple[int, ...], variance: float) -> _Ta
         d = _D[keep, None]
         x = np.log((np.maximum(n, start) / start + d) / (1 + d))
         powers = _A[keep, None] * x + _B[keep, None] * x**2 + _C[keep, None] * x**6
-        return many * np.exp(-np.minimum(powers, 700.0))
+        numbers: Floats = many * np.exp(-np.minimum(powers, 700.0))
+        return numbers
 
     later = curve(limits[first + 1 :])
     bins = np.concatenate([np.full((len(later), 1), many), later[:, :-1]], axis=1) - later

@@ -132,7 +132,8 @@ class MissingRows:
         table = part.tables[0]
         statistic = table.statistic
         adds = statistic.contribution(self.facts)
-        low, high = (end * statistic.step for end in (min(adds.lo, 0), max(adds.hi, 0)))
+        low = min(adds.lo, Fraction(0)) * statistic.step
+        high = max(adds.hi, Fraction(0)) * statistic.step
         of_cells = table.cells is not None and table.cells.of_individuals
         if not statistic.of_individuals and not of_cells:
             times = self.most * self._rows_of_one(statistic)
@@ -226,7 +227,7 @@ def _between(ends: Ends, share: Floats, bounds: tuple[Fraction, Fraction]) -> En
         number = end.to_physical().cast(pl.Float64).to_numpy()
         moved = number + share * (bound - number)
         moved = moved + np.abs(moved) * (-_OUT if down else _OUT)
-        moved = np.clip(moved, *map(float, bounds))
+        moved = np.clip(moved, float(bounds[0]), float(bounds[1]))
         found.append(_like(end, moved, down=down))
     return found[0], found[1]
 
