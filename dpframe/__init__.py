@@ -68,7 +68,6 @@ if TYPE_CHECKING:
         UnknownColumn,
         UnsupportedOperation,
         ValuesAtBounds,
-        WeighedResults,
     )
     from dpframe.parse.key_sets import Keys, keys
     from dpframe.plan import NoisyAggregate, PlanStep
@@ -125,7 +124,6 @@ __all__ = [
     "UnknownColumn",
     "UnsupportedOperation",
     "ValuesAtBounds",
-    "WeighedResults",
     "accounting",
     "argmax",
     "bounds",
@@ -155,7 +153,7 @@ _ERRORS = (
     *("LedgerError", "MissingKeys", "PlanMismatch", "TooEarly", "UnboundedSensitivity"),
     *("UnitDropped", "UnknownColumn", "UnsupportedOperation"),
     *("DroppedRows", "EventRows", "ImpossibleKeys", "NoGroups", "NoRows", "ResultWarning"),
-    *("ValuesAtBounds", "WeighedResults"),
+    "ValuesAtBounds",
 )
 _HOMES = MappingProxyType(
     {

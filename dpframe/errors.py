@@ -17,8 +17,7 @@
     └── EngineError            an engine failed; its own text is withheld because it may hold data
     UserWarning
     └── ResultWarning          numbers of a release that are not what they seem
-        ├── WeighedResults     a query runs whose numbers are too small, for want of a limit
-        ├── DroppedRows        a limit that was found drops more rows than noise hides
+        ├── DroppedRows        a limit that was found drops more than a tenth of the rows, or may
         ├── NoGroups           no group is large enough to appear
         ├── NoRows             numbers that rest on no rows, as far as noise lets see
         ├── ValuesAtBounds     numbers at a bound, to which most values are probably clamped
@@ -58,7 +57,6 @@ __all__ = [
     "UnknownColumn",
     "UnsupportedOperation",
     "ValuesAtBounds",
-    "WeighedResults",
 ]
 
 
@@ -174,15 +172,9 @@ class ResultWarning(UserWarning):
     """
 
 
-class WeighedResults(ResultWarning):
-    """Python's warning, when a query runs, of numbers in which individuals are weighed although
-    nobody wrote so: they are too small where people are in several groups.
-    """
-
-
 class DroppedRows(ResultWarning):
-    """Python's warning, when a query has run, that the limit which ``limits="auto"`` found drops
-    more than one percent of the rows, and more than noise hides, by a noisy estimate.
+    """The limit that a query found when it ran drops more than a tenth of the rows, or may drop as
+    many as far as noise shows.
     """
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from fractions import Fraction
+from typing import Any, Final, TypeVar
 
 import polars as pl
 
@@ -26,7 +27,7 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.weighed import biases_by_default, with_weights
+from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Named
@@ -72,6 +73,7 @@ from dpframe.release import (
     Doubt,
     Intervals,
     Keep,
+    MissingRows,
     assemble,
     check_post,
     chooser_of,
@@ -87,6 +89,9 @@ from dpframe.rows.failures import FAILURES
 __all__ = ["Prepared", "PreparedTogether", "given", "on_part", "stating", "with_remaining"]
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
+FOR_DROPPED: Final = Fraction(1, 5)
+"""The part of what may go wrong of an interval that is for what a limit drops; noise has the rest.
+"""
 
 
 def read_rows(
@@ -143,11 +148,10 @@ def ask(
     asked = list(specs)
     outputs = read_outputs(asked, QueryScope(relation.facts, groups))
     weighed = with_weights(relation, groups, outputs)
-    by_default = biases_by_default(relation, weighed, outputs)
     if weighed is not relation:
         relation = weighed
         outputs = read_outputs(asked, QueryScope(relation.facts, groups))
-    query = Query(relation, groups, outputs, by_default)
+    query = Query(relation, groups, outputs)
     parts = measurements_of(query)  # refusals come when the query is built
     for use in parts:
         _require_room(use, query)
@@ -369,8 +373,13 @@ def _released(
             return _results(prepared, executions, interval, shown)
         search = alone(prepared.parts[0])
         limits = _results(search, executions[:1], interval, shown)
-        query = prepared.option(limits.frames[0])
-        return limits.and_then(_results(query, executions[1:], interval, shown))
+        query, most = prepared.option(limits.frames[0]), (0, 0)
+        if interval is not None:
+            miss = 1 - interval.confidence
+            dropped = prepared.limits.most(limits.frames[0], miss * FOR_DROPPED)
+            most = dropped.rows, dropped.individuals
+            interval = replace(interval, confidence=1 - miss * (1 - FOR_DROPPED))
+        return limits.and_then(_results(query, executions[1:], interval, shown, most))
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
@@ -382,8 +391,11 @@ def _results(
     executions: Sequence[Execution],
     interval: Intervals | None,
     shown: Progress,
+    dropped: tuple[int, int] = (0, 0),
 ) -> Results:
-    """Exact tables, noise, and what follows from both."""
+    """Exact tables, noise, and what follows from both. Intervals hold what a limit that was found
+    may have dropped.
+    """
     shown.stage("reading the data")
     counted = _counted(prepared.parts, executions)
     shown.stage("adding noise")
@@ -398,8 +410,8 @@ def _results(
         noisy.append(drawn)
     frames, doubts = list[pl.DataFrame](), list[tuple[Doubt, ...]]()
     for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True):
-        numbers = noisy[place.block]
-        frames.append(assemble(query, numbers, draws, interval))
+        numbers, missing = noisy[place.block], MissingRows.of(query, *dropped)
+        frames.append(assemble(query, numbers, draws, interval, missing))
         doubts.append(doubts_of(query, numbers, laws_of(draws)))
     return Results(frames, tuple(doubts))
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.best_levels import best_levels, levels_of, strategy_words, weights_of
 from dpframe.aggregates.bound import BoundAggregate, Clamp, Laws, MeasurementUse, Noisy
+from dpframe.aggregates.count import UNBIASED
 from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.edges import edge_words, equal_edges, listed_edges
 from dpframe.aggregates.isotonic import nondecreasing
@@ -94,7 +95,7 @@ class BoundDistribution(BoundAggregate):
         """What a plan says of numbers below 0, and of those that fall."""
         if self.nonnegative:
             return "the nearest numbers from 0 that never fall, which biases small ones"
-        return "unbiased; noise may make numbers negative, or fall"
+        return f"{UNBIASED}noise may make numbers negative, or fall"
 
     @property
     def error(self) -> DistributionError:

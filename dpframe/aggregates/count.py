@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import polars as pl
@@ -52,11 +52,15 @@ def signed(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
     return pl.Series(name, values.reshape(-1), dtype=pl.Int64)
 
 
+UNBIASED: Final = "unbiased; "
+"""What notes of results begin with that no clamp, weight or limit moves."""
+
+
 def sign_note(nonnegative: bool) -> str:
     """What a plan says about results below zero."""
     if nonnegative:
         return "results below 0 become 0, which biases small ones upwards"
-    return "unbiased; noise may make results negative"
+    return f"{UNBIASED}noise may make results negative"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,14 +58,11 @@ class Query:
     ----------
     relation, groups, outputs
         What is asked.
-    is_weighed
-        Whether individuals are weighed although nobody wrote so, for want of a limit.
     """
 
     relation: Relation
     groups: Groups | None
     outputs: tuple[Output, ...]
-    is_weighed: bool = False
     tells_dropped: bool = False
     """Whether its result has the share of the rows that its limits drop and its bounds clamp."""
     finds_limit: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
@@ -23,7 +23,7 @@ from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import WithoutFound, rounds_of
 
-__all__ = ["MOST_FOUND", "biases_by_default", "require_adds_up", "with_weights"]
+__all__ = ["MOST_FOUND", "require_adds_up", "with_weights"]
 
 MOST_FOUND: Final = 256
 """In how many groups that nobody listed an individual that is weighed counts, unless somebody
@@ -61,14 +61,15 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
 def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Output]) -> Relation:
     """The frame by whose individuals groups that nobody listed can be found.
 
-    Where an individual may be in any number of them, and all that is asked counts individuals, they
-    are weighed so that the norm of one is 1: that hides an individual in many groups as well as one
-    in few, and nobody has to choose a limit. Groups with one individual alone are hidden by a
-    threshold, which has to know in how many an individual may be; `MOST_FOUND` is more than most
-    have, and its logarithm is what it costs. All that is two steps as an analyst could write them.
+    Where nothing but the groups is asked for, and an individual may be in any number of them,
+    individuals are weighed so that the norm of one is 1: that hides an individual in many groups as
+    well as one in few, and nobody has to choose a limit. The groups may be found in rounds: then a
+    step comes before that leaves out what rounds before have found. Numbers are of weighed
+    individuals only where `limit_norm` was written.
 
-    Where nothing but the groups is asked for they may be found in rounds: then a step comes before
-    that leaves out what rounds before have found.
+    Groups with one individual alone are hidden by a threshold, which has to know in how many an
+    individual may be; `MOST_FOUND` is more than most have, and its logarithm is what it costs. All
+    that is steps as an analyst could write them.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     asked = [bound for output in outputs for bound in output.aggregates.values()]
     keys = group_keys_in(asked)
     rounds = 1 if keys is None else BEST_ROUNDS if keys.rounds is None else keys.rounds
-    found = _weighed(relation, groups, asked, rounds)
+    found = _weighed(relation, groups, keys is not None, rounds)
     if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
         raise UnsupportedOperation(
             "groups are found in rounds where a person may be in any number of them, and this "
@@ -89,18 +90,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     return found
 
 
-def biases_by_default(before: Relation, after: Relation, outputs: Iterable[Output]) -> bool:
-    """Whether numbers are too small because individuals are weighed although nobody wrote so; where
-    nothing but the groups is asked for there are none.
-    """
-    asked = [bound for output in outputs for bound in output.aggregates.values()]
-    weighed = after.facts.norm is not None and before.facts.norm is None
-    return weighed and group_keys_in(asked) is None
-
-
-def _weighed(
-    relation: Relation, groups: Groups | None, asked: Sequence[BoundAggregate], rounds: int
-) -> Relation:
+def _weighed(relation: Relation, groups: Groups | None, only_keys: bool, rounds: int) -> Relation:
     """The frame with these steps, where they are what it needs."""
     if groups is None or not groups.discovered or not isinstance(relation.facts.unit, Identifier):
         return relation
@@ -112,21 +102,12 @@ def _weighed(
     if any(dtype.is_float or dtype.is_nested or not dtype.is_known for dtype in types):
         return relation
     if relation.facts.norm is None:
-        if not all(map(_is_of_individuals, asked)):
+        if not only_keys:
             return relation
         if rounds > 1:
             relation = relation.then(WithoutFound(groups.by, rounds, groups.keys))
         relation = relation.then(LimitNorm(Fraction(1)))
     return relation.then(LimitGroups(MOST_FOUND, used))
-
-
-def _is_of_individuals(bound: BoundAggregate) -> bool:
-    """Whether it adds up over individuals that count once in each group, whatever rows they have
-    there: then their weights are all that it needs where nobody listed the groups.
-    """
-    return all(
-        _adds_up(use.part) and use.part.tables[0].statistic.of_individuals for use in bound.uses
-    )
 
 
 def _adds_up(part: Measurement) -> bool:

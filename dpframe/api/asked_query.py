@@ -8,7 +8,7 @@ import polars as pl
 
 from dpframe.aggregates.group_keys import require_numbers
 from dpframe.aggregates.query import Query
-from dpframe.api.auto_limits import Limits, require_limits, search_of
+from dpframe.api.auto_limits import Limits, require_amount, require_limits, search_of
 from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import NoRawAccess
 from dpframe.api.payer import Payer, prepare_for
@@ -40,8 +40,7 @@ class AskedQuery(NoRawAccess):
     payer
         Who pays; None for a query that belongs to no session.
     unlimited
-        What a query that needs limits is refused with, and how it is asked with them; the same of
-        one whose individuals are weighed for want of a limit, and which is not refused.
+        What a query that needs limits is refused with, and how it is asked with them.
     """
 
     __slots__ = ("_asked", "_payer", "_source", "_unlimited")
@@ -67,7 +66,7 @@ class AskedQuery(NoRawAccess):
         UnboundedSensitivity
             When an individual may have any number of rows or groups.
         """
-        if self._unlimited is not None and self._unlimited.is_refused:
+        if self._unlimited is not None:
             raise self._unlimited.refused()
         return self._asked
 
@@ -122,8 +121,8 @@ class AskedQuery(NoRawAccess):
             the error of a group by noise, with 95%; `error`, the root of the squared bias plus the
             variance of the noise, least where `best` is true; `note`, why a way is not compared.
             Where rows and totals of them are asked for instead, one row more for the limit on rows
-            that loses least, as ``limits="auto"`` finds it: `bias` and `noise` are of one group
-            then, as numbers of rows.
+            that errs least, by the rule that finds limits in queries: `bias` and `noise` are of one
+            group then, as numbers of rows.
 
         Raises
         ------
@@ -266,9 +265,10 @@ class AskedQuery(NoRawAccess):
         self, limits: Limits, spend: Spend, *, report_dropped: bool = False
     ) -> Queries | None:
         """The query with the search for the limit that it lacks; None where none is sought."""
-        require_limits(limits, spend)
+        require_limits(limits)
         if limits is None or self._unlimited is None:
             return None
+        require_amount(spend)
         return Queries.searching(search_of(self._unlimited, report_dropped=report_dropped))
 
     def _bound(self) -> Payer:

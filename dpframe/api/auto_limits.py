@@ -1,8 +1,10 @@
-"""``limits="auto"``: the limit that a query lacks is found when it runs."""
+"""The limit that a query lacks is found when it runs, unless ``limits=None`` refuses that."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from dpframe import pipeline
@@ -15,9 +17,12 @@ from dpframe.api.unlimited import Unlimited
 from dpframe.core.exact import as_given
 from dpframe.core.tree import Column, Named
 from dpframe.errors import InvalidBudget, UnboundedSensitivity, UnsupportedOperation
+from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import GROUPS, ROWS, PerIndividual
+from dpframe.frames.relation import Relation
+from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.infer import LimitSearch
 
 Limits: TypeAlias = Literal["auto"] | None
@@ -29,31 +34,40 @@ MOST_OF_FOUND: Final = 2000
 """The largest where groups that nobody listed appear: under more only those of thousands would, and
 to plan for each takes longer the more there may be.
 """
+_NO_MORE_ROWS = Filter, DropNulls, WithColumns, Select, Rename, Drop
+"""Steps after which no individual has more rows than before."""
 
 
-def require_limits(limits: object, spend: Spend) -> None:
-    """Refuse what is no way to limit, and spends that a limit cannot be found by.
+def require_limits(limits: object) -> None:
+    """Refuse what does not say what happens where a limit is missing.
 
     Raises
     ------
     UnsupportedOperation
         For another word than ``"auto"``.
-    InvalidBudget
-        For an accuracy instead of a spend.
     """
-    if limits is None:
-        return
-    if limits != "auto":
+    if limits is not None and limits != "auto":
         raise UnsupportedOperation(
             f"limits are not found by {as_given(limits)}",
             where="limits=...",
             remedy='write limits="auto", or limits of the frame: .limit_rows(n), .limit_groups(n)',
         )
+
+
+def require_amount(spend: Spend) -> None:
+    """Refuse spends that a limit cannot be found by.
+
+    Raises
+    ------
+    InvalidBudget
+        For an accuracy instead of a spend.
+    """
     if spend.accuracy is not None:
         raise InvalidBudget(
-            "nobody knows what an accuracy costs under a limit that is not found yet",
-            where='limits="auto", accuracy=...',
-            remedy="give a spend, such as epsilon=1",
+            "the query lacks a limit on what one individual adds, and what an accuracy costs under "
+            "a limit is not known before that limit is found",
+            where="accuracy=...",
+            remedy="give a spend, such as epsilon=1, or write the limit: .limit_rows(n)",
         )
 
 
@@ -69,37 +83,96 @@ def search_of(unlimited: Unlimited, *, report_dropped: bool = False) -> LimitSea
     DPFrameError
         When the query is refused under limits too.
     """
-    groups = unlimited.groups
-    by, most = () if groups is None else groups.by, LIMITS[-1]
-    if groups is not None and groups.discovered:
-        most = MOST_OF_FOUND
-    limits = [n for n in LIMITS if n <= most]
+    found = _search_for([unlimited], [unlimited])
+    if not report_dropped:
+        return found
+    told = [with_dropped(query) for (query,) in found.queries]
+    every = tuple(one.queries for one in told)
+    return replace(found, queries=every, weights=told[0].weights)
+
+
+def search_of_several(
+    asked: Sequence[Query | Unlimited], weights: tuple[Fraction, ...] | None
+) -> LimitSearch:
+    """How one limit is found for all queries of a list that lack one; the others are asked beside.
+
+    Several that lack one share it: it is on rows, and found on the frame that they have in common,
+    where an individual has at least as many rows as in each of them.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When they have no such frame: a plan that finds several limits has no finite form, because
+        it would list the queries under all limits of one for each limit of the other.
+    """
+    lacking = [one for one in asked if isinstance(one, Unlimited)]
+    return replace(_search_for(asked, lacking), weights=weights)
+
+
+def _search_for(asked: Sequence[Query | Unlimited], lacking: Sequence[Unlimited]) -> LimitSearch:
+    first, *others = lacking
+    groups = first.groups
+    discovered = any(one.groups is not None and one.groups.discovered for one in lacking)
+    limits = [n for n in LIMITS if n <= (MOST_OF_FOUND if discovered else LIMITS[-1])]
+    by = () if groups is None or others else groups.by
     if by and all(named.tree == Column(named.name) for named in by):
         names = tuple(named.name for named in by)
         try:
-            queries = [unlimited.under(LimitGroups(n, names)) for n in limits]
-            search = _search(unlimited, by)
-            return _sought("limit_groups", names, search, queries, report_dropped)
+            queries = _under(asked, [LimitGroups(n, names) for n in limits])
+            search = _search(first.rows.relation, by)
+            return LimitSearch("limit_groups", names, search, LIMITS, queries)
         except UnboundedSensitivity:  # rows in each group need one too
             pass
-    queries = [unlimited.under(LimitRows(n)) for n in limits]
-    return _sought("limit_rows", (), _search(unlimited, ()), queries, report_dropped)
+    relation = (
+        first.rows.relation if not others else _shared([one.rows.relation for one in lacking])
+    )
+    queries = _under(asked, [LimitRows(n) for n in limits])
+    return LimitSearch("limit_rows", (), _search(relation, ()), LIMITS, queries)
 
 
-def _sought(
-    step: str, by: tuple[str, ...], search: Query, queries: list[Query], report_dropped: bool
-) -> LimitSearch:
-    queries = [replace(query, finds_limit=True) for query in queries]
-    if not report_dropped:
-        return LimitSearch(step, by, search, LIMITS, tuple((query,) for query in queries))
-    told = [with_dropped(query) for query in queries]
-    every = tuple(one.queries for one in told)
-    return LimitSearch(step, by, search, LIMITS, every, told[0].weights)
+def _under(
+    asked: Sequence[Query | Unlimited], steps: Sequence[LimitRows | LimitGroups]
+) -> tuple[tuple[Query, ...], ...]:
+    """The queries under each limit; those that lack none as they are."""
+    return tuple(
+        tuple(
+            replace(one.under(step), finds_limit=True) if isinstance(one, Unlimited) else one
+            for one in asked
+        )
+        for step in steps
+    )
 
 
-def _search(unlimited: Unlimited, by: tuple[Named, ...]) -> Query:
+def _shared(relations: Sequence[Relation]) -> Relation:
+    """The frame that some come from by steps that make no row of none.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When there is none.
+    """
+    first, *others = relations
+    size = 0
+    while all(
+        size < len(one.steps) and one.steps[size][0] is first.steps[size][0] for one in relations
+    ) and size < len(first.steps):
+        size += 1
+    later = [step for one in relations for step, _ in one.steps[size:]]
+    same = all(other.token == first.token for other in others)
+    if not same or not all(isinstance(step, _NO_MORE_ROWS) for step in later):
+        raise UnsupportedOperation(
+            "several of these queries lack a limit on what one individual adds, and they are of "
+            "different frames; a plan that finds a limit for each has no finite form",
+            where="session.collect([...])",
+            remedy="collect each query separately, or write their limits: .limit_rows(n)",
+        )
+    facts = first.facts if size == len(first.steps) else first.steps[size][1]
+    return replace(first, steps=first.steps[:size], facts=facts)
+
+
+def _search(rows: Relation, by: tuple[Named, ...]) -> Query:
     """How many individuals have how many rows, or groups, on the frame as it is."""
-    relation = unlimited.rows.relation.then(PerIndividual(by))
+    relation = rows.then(PerIndividual(by))
     edges = [1, *(n + 1 for n in LIMITS)]
     number = GROUPS if by else ROWS
     column = PerIndividual.name_of(number, relation.facts)

@@ -7,13 +7,14 @@ from typing import overload
 
 import polars as pl
 
+from dpframe.aggregates.query import Query
 from dpframe.api.auto_limits import Limits
 from dpframe.api.named_spend import named_spend
 from dpframe.api.paying_session import PayingSession
 from dpframe.api.query import PrivateQuery, require_tidy, tidy
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat, Reuse
-from dpframe.api.several import asked_at_once, asked_with_limit, owned, refuse_weights
+from dpframe.api.several import asked_alone, asked_at_once, refuse_weights
 from dpframe.api.spend import Spend
 from dpframe.choose import Split
 from dpframe.core.exact import Number
@@ -38,7 +39,7 @@ class CollectingSession(PayingSession):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         weights: Sequence[Number] | None = None,
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> Plan:
         """The plan of a query at a spend, or one plan of several queries that share the spend;
         touches no data and charges nothing.
@@ -58,26 +59,25 @@ class CollectingSession(PayingSession):
             The share of each query, relative to the others, which is divided among its outputs by
             their own `weight=`. Without it all outputs of all queries share as those of one do.
         limits
-            ``"auto"``: as for `PrivateQuery.plan`, of one query.
+            As for `PrivateQuery.plan`. Queries of a list that lack a limit share one, on rows,
+            which is found on the frame that they have in common.
 
         Raises
         ------
         UnsupportedOperation
-            When the list is empty, or holds what is no query.
+            When the list is empty, or holds what is no query; when several queries lack a limit and
+            are of different frames.
         InvalidBudget
             When the queries are not paid for by one budget, or a weight is not positive.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        searched = asked_with_limit(query, limits, spend, self._payer)
-        if searched is None and isinstance(query, PrivateQuery):
-            refuse_weights(weights)
-            asked, _, owner = owned(query)
-            return self._payer.responsible_for(owner).prepare(asked, spend).plan
         if isinstance(query, PrivateQuery):
-            assert searched is not None
-            queries, _, payer = searched
-        else:
-            queries, _, payer = asked_at_once(query, weights, self._payer)
+            refuse_weights(weights)
+            asked, _, payer = asked_alone(query, limits, spend, self._payer)
+            if isinstance(asked, Query):
+                return payer.prepare(asked, spend).plan
+            return payer.prepare_several(asked, spend).plan
+        queries, _, payer = asked_at_once(query, weights, limits, spend, self._payer)
         return payer.prepare_several(queries, spend).plan
 
     @overload
@@ -95,7 +95,7 @@ class CollectingSession(PayingSession):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> pl.DataFrame: ...
     @overload
     def collect(
@@ -112,7 +112,7 @@ class CollectingSession(PayingSession):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> list[pl.DataFrame]: ...
     @named_spend(1)
     def collect(
@@ -129,7 +129,7 @@ class CollectingSession(PayingSession):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> pl.DataFrame | list[pl.DataFrame]:
         """Charge, run and release a query, also one that was made without a session; or several
         queries in one charge, each of which has its frame in the list that is returned.
@@ -155,9 +155,8 @@ class CollectingSession(PayingSession):
             refuse_weights(weights)
             require_tidy([query], asked)
             return tidy(query, self._release(query, spend, asked, engine, reuse, limits).frame)
-        asked_with_limit(query, limits, spend, self._payer)
         require_tidy(query if isinstance(query, (list, tuple)) else (), asked)
-        found = self._release_several(query, weights, spend, asked, engine, reuse)
+        found = self._release_several(query, weights, spend, asked, engine, reuse, limits)
         return [tidy(*pair) for pair in zip(query, found.frames, strict=True)]
 
     @overload
@@ -175,7 +174,7 @@ class CollectingSession(PayingSession):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> Release: ...
     @overload
     def release(
@@ -192,7 +191,7 @@ class CollectingSession(PayingSession):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> Releases: ...
     @named_spend(1)
     def release(
@@ -209,7 +208,7 @@ class CollectingSession(PayingSession):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
     ) -> Release | Releases:
         """As `collect`, with plan and cost beside the result; of several queries a sequence of
         releases, each of which says the cost of all.
@@ -226,8 +225,7 @@ class CollectingSession(PayingSession):
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
             return self._release(query, spend, asked, engine, reuse, limits)
-        asked_with_limit(query, limits, spend, self._payer)
-        return self._release_several(query, weights, spend, asked, engine, reuse)
+        return self._release_several(query, weights, spend, asked, engine, reuse, limits)
 
     def _release(
         self,
@@ -238,14 +236,11 @@ class CollectingSession(PayingSession):
         reuse: Reuse,
         limits: Limits,
     ) -> Release:
-        searched = asked_with_limit(query, limits, spend, self._payer)
-        if searched is not None:
-            queries, sources, payer = searched
-            how = spend, interval, engine, Repeat(reuse)
-            return payer.release_several(queries, sources, *how)[0]
-        asked, source, owner = owned(query)
-        payer = self._payer.responsible_for(owner)
-        return payer.release(asked, source, spend, interval, engine, Repeat(reuse))
+        asked, source, payer = asked_alone(query, limits, spend, self._payer)
+        how = spend, interval, engine, Repeat(reuse)
+        if isinstance(asked, Query):
+            return payer.release(asked, source, *how)
+        return payer.release_several(asked, [source] * len(asked.queries), *how)[0]
 
     def _release_several(
         self,
@@ -255,7 +250,8 @@ class CollectingSession(PayingSession):
         interval: Intervals | None,
         engine: PolarsMode,
         reuse: Reuse,
+        limits: Limits,
     ) -> Releases:
-        queries, sources, payer = asked_at_once(given, weights, self._payer)
+        queries, sources, payer = asked_at_once(given, weights, limits, spend, self._payer)
         repeat = Repeat(reuse)
         return payer.release_several(queries, sources, spend, interval, engine, repeat)

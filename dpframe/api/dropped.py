@@ -79,11 +79,12 @@ def with_dropped(asked: Query) -> Queries:
         before = before.then(LimitRows(most))
     untouched = _untouched([c for a in asked.aggregates for c in a.clamps], kept.facts.columns)
     left = count() if untouched is None else make(Count(), Named("left", untouched))
+    is_found = asked.finds_limit and kept is asked.relation  # they share what is drawn
     as_they_are = pipeline.ask(kept, groups, [output_of(left, "rows as they are")])
     return Queries(
         (
             replace(asked, tells_dropped=True),
-            replace(as_they_are, tells_dropped=True),
+            replace(as_they_are, tells_dropped=True, finds_limit=is_found),
             pipeline.ask(before, groups, [output_of(count(), "rows before limits")]),
         ),
         _SHARES,

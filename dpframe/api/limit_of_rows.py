@@ -12,6 +12,7 @@ from dpframe.api.auto_limits import LIMITS, MOST_OF_FOUND
 from dpframe.api.limit_ways import limited, unlimited_relation
 from dpframe.errors import DPFrameError, InvalidBudget
 from dpframe.frames.limit_rows import LimitRows
+from dpframe.mechanisms import AdditiveMechanism
 from dpframe.pipeline import Prepared
 from dpframe.planning import GROUPS, LimitRule, noise_in_rows, sizes_to_appear
 from dpframe.report import Plan
@@ -19,6 +20,8 @@ from dpframe.report import Plan
 __all__ = ["LimitsOfRows", "limits_of_rows", "share_of_rows"]
 
 _NORMAL = 1.959963984540054
+_ENDLESS = 2**62
+"""A size that no group has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +42,33 @@ class LimitsOfRows:
     groups: int
     sizes: tuple[int, ...] = ()
 
-    def best(self, ends: Sequence[int], counts: Sequence[int], variance: float) -> dict[str, Any]:
-        """The limit that loses least, as a row of what is suggested.
+    def best(
+        self, ends: Sequence[int], counts: Sequence[int], law: AdditiveMechanism
+    ) -> dict[str, Any]:
+        """The limit that errs least, as a row of what is suggested; by the rule that finds limits
+        in queries.
 
         Parameters
         ----------
         ends, counts
             The histogram of rows of individuals; its bins end at the limits, and between them.
-        variance
-            Of the noise of each count.
+        law
+            The noise of each count.
         """
-        bins, most = _merged(ends, counts)
-        loss = LimitRule(LIMITS, self.noise, variance * most, self.sizes).found(bins)
-        bias, noise = loss.dropped / self.groups, loss.noise / self.groups
+        known = dict(zip(LIMITS, self.noise, strict=False))
+        noise = tuple(known.get(end, math.inf) for end in ends)
+        by_limit = dict(zip(LIMITS, self.sizes, strict=False))
+        sizes = tuple(by_limit.get(end, _ENDLESS) for end in ends) if self.sizes else ()
+        loss = LimitRule(tuple(ends), noise, law.variance(), sizes, law).found(counts)
+        bias, left = loss.dropped / self.groups, loss.noise / self.groups
         return {
             "limit": "limit_rows",
             "by": [],
-            "n": LIMITS[loss.place],
+            "n": ends[loss.place],
             "bias": bias,
-            "bias_error": (loss.most - loss.dropped) / self.groups,
-            "noise": noise,
-            "error": math.hypot(bias, noise / _NORMAL),
+            "bias_error": max(0.0, loss.most.rows - loss.dropped) / self.groups,
+            "noise": left,
+            "error": math.hypot(bias, left / _NORMAL),
             "best": True,
         }
 
@@ -94,15 +103,4 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
 def share_of_rows(ends: Sequence[int], counts: Sequence[int], variance: float, limit: int) -> float:
     """Which share of the rows a limit keeps, up to noise."""
     rule = LimitRule(tuple(ends), (), variance)
-    dropped = rule.dropped(rule.above(counts))[list(ends).index(limit)]
-    return max(0.0, 1 - dropped / rule.every(counts))
-
-
-def _merged(ends: Sequence[int], counts: Sequence[int]) -> tuple[list[int], int]:
-    """The histogram with bins between limits alone, and of how many bins one is at most."""
-    bins, merged = [0] * (len(LIMITS) + 1), [0] * (len(LIMITS) + 1)
-    for end, count in zip([*ends, math.inf], counts, strict=False):
-        place = sum(limit < end for limit in LIMITS)
-        bins[place] += int(count)
-        merged[place] += 1
-    return bins, max(merged)
+    return max(0.0, 1 - rule.share(counts, list(ends).index(limit)))

@@ -82,7 +82,7 @@ class PrivateQuery(AskedQuery):
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
-        limits: Limits = None,
+        limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> Plan:
         """What `collect` with the same spend would do. Touches no data and charges nothing.
@@ -98,22 +98,26 @@ class PrivateQuery(AskedQuery):
             How the cost is divided where no output has a weight: ``"least error"`` minimises the
             sum of squared relative errors, ``"equal"`` gives each output the same.
         limits
-            ``"auto"``: where the query lacks a limit on individuals' rows or groups, find the one
-            when it runs that loses least by what it drops and by noise together, by 5% of the
-            spend. The plan says which may be found, and what the query is under each; it is
-            charged once, and checked before data is read.
+            What happens where the query lacks a limit on individuals' rows or groups. ``"auto"``:
+            it finds the limit that errs least, by what the limit drops and by noise together, when
+            it runs, and spends 5% on that. The plan lists the limits that may be found and the
+            error of the query under each; it is charged once. None: such a query is refused.
         report_dropped
             Whether a tenth of the spend tells which share of the rows limits drop or bounds clamp,
             in a column `dropped`: of each group where groups are listed, else of all rows. Totals
             that are clamped for ``per="unit"`` do not count, nor do limits of frames that are
-            joined; of an individual up to ten times the rows that a limit keeps are seen. With
-            ``limits="auto"`` it is that of the limit that is found.
+            joined; of an individual up to ten times the rows that a limit keeps are seen. Of a
+            limit that is found it is what that one drops.
 
         Raises
         ------
         InvalidBudget
             When the spend is empty, not positive, or in another measure, or no spend is accurate
             enough.
+        UnboundedSensitivity
+            With ``limits=None``, when an individual may have any number of rows or groups.
+        UnsupportedOperation
+            When a limit would have to be found and cannot be: in sessions with `composition`.
         """
         return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
 
@@ -128,7 +132,7 @@ class PrivateQuery(AskedQuery):
         split: Split = "least error",
         format: Format = "text",
         size: int | None = None,
-        limits: Limits = None,
+        limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> str:
         """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
@@ -148,7 +152,7 @@ class PrivateQuery(AskedQuery):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
@@ -167,10 +171,13 @@ class PrivateQuery(AskedQuery):
         interval
             A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
             the exact result for the clamped values lies between them with that confidence, for each
-            number on its own. This covers the privacy noise, not sampling error: what lies apart by
-            more than its intervals differs in these data, and perhaps not in the population that
-            they are from. It is post-processing and costs nothing. Selections, such as quantiles
-            and winners, have no interval, and a query with one is refused before it is charged.
+            number on its own. Under a limit that was found it is the result of all rows, and the
+            ends hold what the limit may drop if nobody has more than five times the limit, or 2,000
+            rows: `Release.remark` says how many these are. What limits drop that you wrote is not
+            covered. This covers the privacy noise, not sampling error: what lies apart by more than
+            its intervals differs in these data, and perhaps not in the population that they are
+            from. It is post-processing and costs nothing. Selections, such as quantiles and
+            winners, have no interval, and a query with one is refused before it is charged.
         sampling
             Whether intervals also cover the sampling of rows, or of individuals where these are
             protected, from a larger population: for counts, shares, sums, means, and differences
@@ -187,9 +194,9 @@ class PrivateQuery(AskedQuery):
             have been given, and stand for the data: a frame of other rows needs another name.
             Nothing is charged for what was charged before and is lost, or is being computed.
         limits
-            As for `plan`; `Release.remark` says which limit was found and about how many rows it
-            drops, and a `DroppedRows` warning comes where these are more than one percent and more
-            than noise hides.
+            As for `plan`; `Release.remark` says which limit was found, about how many rows it drops
+            and how many it may, and a `DroppedRows` warning comes where these are more than a
+            tenth.
         report_dropped
             As for `plan`.
 
@@ -228,7 +235,7 @@ class PrivateQuery(AskedQuery):
         sampling: bool = False,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
-        limits: Limits = None,
+        limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
@@ -274,18 +281,39 @@ class PrivateQuery(AskedQuery):
         return query_html(self._asked, self.is_bound)
 
 
+def query_or_unlimited(query: PrivateQuery, limits: Limits) -> Query | Unlimited:
+    """What is asked; of a query that lacks a limit, which one is to be found for, how it is asked
+    under one.
+    """
+    unlimited = query._unlimited
+    return query._query if limits is None or unlimited is None else unlimited
+
+
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
-    """What a session needs of a query: what it asks, of which data, and who pays for it."""
+    """What a session needs of a query that lacks no limit: what it asks, of which data, and who
+    pays for it.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When it lacks a limit.
+    """
     return query._query, query._source, query._payer
+
+
+def source_of(query: PrivateQuery) -> Source | Sources:
+    """Where the data of a query are."""
+    return query._source
 
 
 def searched(
     query: PrivateQuery, limits: Limits, spend: Spend
-) -> tuple[Queries | None, Source | Sources, Payer | None]:
-    """What a session needs of a query and the search for the limit that it lacks; no query where
-    none is sought.
+) -> tuple[Query | Queries, Source | Sources, Payer | None]:
+    """What a session needs of a query: what it asks, or the search for the limit that it lacks and
+    the query; of which data, and who pays for it.
     """
-    return query._searched(limits, spend), query._source, query._payer
+    found = query._searched(limits, spend)
+    return query._query if found is None else found, query._source, query._payer
 
 
 def tidied(query: PrivateQuery, how: Tidied) -> PrivateQuery:

@@ -43,7 +43,8 @@ class Release:
     reused
         Whether the result was kept, and is handed out again: `cost` was charged once, before.
     remark
-        A sentence that says so, or that the result could not be kept.
+        A sentence that says so, or that the result could not be kept; which limit was found, and
+        how much it drops.
     origin
         Equal for results of one charge only.
     released
@@ -229,6 +230,11 @@ class Releases(Sequence[Release]):
     def cost(self) -> Budget:
         """What was charged, once."""
         return self.plan.cost
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of the warnings of all releases, each once."""
+        return tuple(dict.fromkeys(words for one in self._releases for words in one.warnings))
 
     @property
     def frames(self) -> list[pl.DataFrame]:

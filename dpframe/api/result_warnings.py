@@ -26,7 +26,6 @@ from dpframe.errors import (
     NoRows,
     ResultWarning,
     ValuesAtBounds,
-    WeighedResults,
 )
 from dpframe.frames.binary import frames_of
 from dpframe.mechanisms import KeyMechanism
@@ -50,7 +49,6 @@ _KINDS: Mapping[str, type[ResultWarning]] = MappingProxyType(
             NoGroups,
             NoRows,
             ValuesAtBounds,
-            WeighedResults,
         )
     }
 )
@@ -68,7 +66,7 @@ def warn_of_queries(queries: Iterable[Query]) -> Warnings:
 
 def _of_query(query: Query) -> list[Doubt]:
     made = [Doubt("ImpossibleKeys", _LOOK_UP.format(said)) for said in impossible_keys(query)]
-    return [*_of_weights([query]), *made, *_of_events(query)]
+    return [*made, *_of_events(query)]
 
 
 def _of_events(query: Query) -> Iterator[Doubt]:
@@ -99,20 +97,6 @@ def _sentences(doubts: Iterable[Sequence[Doubt]]) -> Warnings:
     return [tuple(dict.fromkeys(doubt.words for doubt in found)) for found in doubts]
 
 
-def _of_weights(queries: Iterable[Query]) -> Iterator[Doubt]:
-    names = [name for query in queries if query.is_weighed for name in _names(query)]
-    if not names:
-        return
-    verb = "adds" if len(names) == 1 else "add"
-    message = (
-        f"{', '.join(map(repr, names))} {verb} up weights: nobody limited in how many groups an "
-        "individual is, so one in t groups counts 1 / sqrt(t) in each, and numbers are too small "
-        'where people are in several; write .limit_groups(n, by=...) or limits="auto" to count '
-        "them whole, or .limit_norm(1) if this is meant"
-    )
-    yield Doubt("WeighedResults", message)
-
-
 def warn_of_results(
     prepared: PreparedTogether, frames: Sequence[pl.DataFrame], doubts: Doubts
 ) -> Warnings:
@@ -139,18 +123,15 @@ def warn_of_results(
 
 
 def _of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> Iterator[Doubt]:
-    """Say that a limit that was found drops many rows, by its own noisy histogram: more than one
-    percent, and more than noise hides.
-    """
+    """Say that a limit which was found drops more than a tenth, or may, by its own noisy histogram."""
     loss = prepared.loss(histogram)
     if loss is None or not loss.is_much:
         return
-    message = (
-        f"{prepared.found(histogram)}. Numbers are too small by so much beside their noise, or are "
-        "of the rows that are left: spend more, write a higher limit, or see what is dropped with "
-        "report_dropped=True"
+    yield Doubt(
+        "DroppedRows",
+        f"{prepared.found(histogram)}. The numbers may lack as much, and interval=0.95 covers it: "
+        "spend more, or write the limit where you know how many rows people have",
     )
-    yield Doubt("DroppedRows", message)
 
 
 def _of_no_groups(prepared: PreparedTogether, number: int, frame: pl.DataFrame) -> Iterator[Doubt]:
@@ -167,10 +148,6 @@ def _of_no_groups(prepared: PreparedTogether, number: int, frame: pl.DataFrame) 
         "groups with keys=[...], make fewer of them, or spend more epsilon or delta"
     )
     yield Doubt("NoGroups", message)
-
-
-def _names(query: Query) -> list[str]:
-    return [output.name for output in query.outputs]
 
 
 def _depth() -> int:

@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.aggregates.query import Query
-from dpframe.api.auto_limits import Limits, require_limits
+from dpframe.api.auto_limits import Limits, require_amount, require_limits, search_of_several
 from dpframe.api.payer import Payer
-from dpframe.api.query import PrivateQuery, parts, searched
+from dpframe.api.query import (
+    PrivateQuery,
+    owner_of,
+    parts,
+    query_or_unlimited,
+    searched,
+    source_of,
+)
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
+from dpframe.api.unlimited import Unlimited
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.infer import Queries
@@ -19,8 +27,8 @@ _WHERE = "session.collect([...])"
 _MOST = 1000
 
 
-def owned(query: object) -> tuple[Query, Source | Sources, Payer | None]:
-    """What a session needs of a query.
+def require_query(query: object) -> None:
+    """Refuse what is no query.
 
     Raises
     ------
@@ -32,26 +40,34 @@ def owned(query: object) -> tuple[Query, Source | Sources, Payer | None]:
             f"a session runs private queries, not a {type(query).__name__}",
             remedy="make one with frame.agg(...) or frame.dp_count(); several of them are a list",
         )
-    return parts(query)
 
 
 def asked_at_once(
-    given: Sequence[PrivateQuery], weights: Sequence[Number] | None, payer: Payer
+    given: Sequence[PrivateQuery],
+    weights: Sequence[Number] | None,
+    limits: Limits,
+    spend: Spend,
+    payer: Payer,
 ) -> tuple[Queries, list[Source | Sources], Payer]:
-    """The queries of a list, where their data are, and who pays for them.
+    """The queries of a list, where their data are, and who pays for them; before them the search
+    for the limit that some lack.
 
     Raises
     ------
     UnsupportedOperation
-        When the list is empty, or holds what is no query.
+        When the list is empty, or holds what is no query; when several lack a limit and are of
+        different frames.
+    UnboundedSensitivity
+        With `limits` None, when one lacks a limit.
     InvalidBudget
         When they are not paid for by one budget, or weights make no sense.
     """
+    require_limits(limits)
     if not isinstance(given, (list, tuple)):
-        owned(given)  # which refuses it
+        require_query(given)  # which refuses it
     _require_queries(given)
-    found = [owned(query) for query in given]
-    payers = [payer.responsible_for(owner) for _, _, owner in found]
+    asked = [query_or_unlimited(query, limits) for query in given]
+    payers = [payer.responsible_for(owner_of(query)) for query in given]
     if any(other is not payers[0] for other in payers):
         raise InvalidBudget(
             "the queries are of different parts of a divided frame, or of one and of the whole; "
@@ -60,32 +76,44 @@ def asked_at_once(
             remedy="collect those of each part by themselves, or group the whole frame instead of "
             "dividing it",
         )
-    asked = Queries(tuple(query for query, _, _ in found), _shares(weights, len(found)))
-    return asked, [source for _, source, _ in found], payers[0]
+    shares, sources = _shares(weights, len(given)), [source_of(query) for query in given]
+    full = [one for one in asked if isinstance(one, Query)]
+    if len(full) == len(asked):
+        return Queries(tuple(full), shares), sources, payers[0]
+    require_amount(spend)
+    lacking = next(number for number, one in enumerate(asked) if isinstance(one, Unlimited))
+    search = search_of_several(asked, shares)
+    return Queries.searching(search), [sources[lacking], *sources], payers[0]
 
 
-def asked_with_limit(
-    query: object, limits: Limits, spend: Spend, payer: Payer
-) -> tuple[Queries, list[Source | Sources], Payer] | None:
-    """The same of one query and the search for the limit that it lacks; None where none is sought.
+def asked_alone(
+    query: PrivateQuery, limits: Limits, spend: Spend, payer: Payer
+) -> tuple[Query | Queries, Source | Sources, Payer]:
+    """One query, or the search for the limit that it lacks and the query; where its data are, and
+    who pays for it.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        With `limits` None, when it lacks a limit.
+    """
+    asked, source, owner = searched(query, limits, spend)
+    return asked, source, payer.responsible_for(owner)
+
+
+def asked_in_full(query: PrivateQuery, payer: Payer) -> tuple[Query, Source | Sources, Payer]:
+    """One query that lacks no limit, where its data are, and who pays for it.
 
     Raises
     ------
     UnsupportedOperation
-        When a limit is sought for several queries at once.
+        When it is no query.
+    UnboundedSensitivity
+        When it lacks a limit.
     """
-    require_limits(limits, spend)
-    if limits is None:
-        return None
-    if not isinstance(query, PrivateQuery):
-        raise UnsupportedOperation(
-            "a limit is found for one query, not for a list",
-            where='limits="auto"',
-            remedy="collect each query by itself, or write limits of the frame",
-        )
-    asked, source, owner = searched(query, limits, spend)
-    found = payer.responsible_for(owner)
-    return None if asked is None else (asked, [source, source], found)
+    require_query(query)
+    asked, source, owner = parts(query)
+    return asked, source, payer.responsible_for(owner)
 
 
 def refuse_weights(weights: object) -> None:
@@ -124,7 +152,7 @@ def _require_queries(given: Sequence[object]) -> None:
                 where=_WHERE,
                 remedy="give all queries in one list",
             )
-        owned(query)
+        require_query(query)
 
 
 def _shares(weights: Sequence[Number] | None, queries: int) -> tuple[Fraction, ...] | None:

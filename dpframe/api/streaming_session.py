@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dpframe.api.collecting_session import CollectingSession
 from dpframe.api.payer import Payer
 from dpframe.api.query import PrivateQuery
-from dpframe.api.several import owned
+from dpframe.api.several import asked_in_full
 from dpframe.api.spend import Spend
 from dpframe.api.stream import Stream, StreamAsked
 from dpframe.choose import Split
@@ -140,8 +140,7 @@ class StreamingSession(CollectingSession):
     def _asked_stream(
         self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
     ) -> tuple[StreamAsked, Payer]:
-        asked, source, owner = owned(query)
-        payer = self._payer.responsible_for(owner)
+        asked, source, payer = asked_in_full(query, self._payer)
         if payer.whole is not None:
             raise no_stream_of_part()
         if payer.ledger.identities and not asked.relation.named:

@@ -82,7 +82,8 @@ def suggest(
     if individuals_of(asked) is None:
         by_row = limits_of_rows(asked, lambda query: payer.prepare(query, later))
     release = payer.release(sought.query, source, spend)
-    noise = _variances(release.plan, sought)
+    laws = _laws(release.plan, sought)
+    noise = {number: law.variance() for number, law in laws.items()}
     found = [read_suggestion(release.frame, asked.groups, sought, share, noise)]
     if asked.groups is not None:
         counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
@@ -90,18 +91,18 @@ def suggest(
         found.append(compared(ways, groups, asked.groups.size))
     if by_row is not None:
         counts = _histogram(release.frame, ROWS)
-        best = by_row.best(sought.ends[ROWS], counts.tolist(), noise[ROWS])
+        best = by_row.best(sought.ends[ROWS], counts.tolist(), laws[ROWS])
         found.append(pl.DataFrame([best], schema_overrides=COMPARED))
     return pl.concat(found, how="diagonal")
 
 
-def _variances(plan: Plan, sought: SuggestionQuery) -> dict[str, float]:
-    """Of the noise of each histogram."""
+def _laws(plan: Plan, sought: SuggestionQuery) -> dict[str, AdditiveMechanism]:
+    """The noise of each histogram."""
     found = {}
     for number in sought.numbers:
         (noise,) = (r.noise for r in plan.releases if number in r.users)
         assert isinstance(noise, AdditiveMechanism)
-        found[number] = noise.variance()
+        found[number] = noise
     return found
 
 
@@ -120,7 +121,8 @@ def suggest_for_frame(
     groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
     sought = suggestion_of(rows.relation, groups, {})
     release = rows.payer.release(sought.query, rows.source, spend)
-    return read_suggestion(release.frame, groups, sought, share, _variances(release.plan, sought))
+    variances = {name: law.variance() for name, law in _laws(release.plan, sought).items()}
+    return read_suggestion(release.frame, groups, sought, share, variances)
 
 
 def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:

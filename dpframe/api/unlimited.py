@@ -30,15 +30,12 @@ class Unlimited:
         Of what it is asked.
     groups, specs
         What is asked.
-    is_refused
-        Whether it is; else individuals are weighed, for want of a limit.
     """
 
     refusal: UnboundedSensitivity
     rows: ProtectedRows
     groups: Groups | None
     specs: tuple[OutputSpec, ...]
-    is_refused: bool = True
 
     def refused(self) -> UnboundedSensitivity:
         """The refusal, anew: a traceback is that of one time."""
@@ -60,8 +57,7 @@ class Unlimited:
 def asked_or_unlimited(
     rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]
 ) -> tuple[Query, Unlimited | None]:
-    """A query; where it only lacks limits, what it is with one row of each individual, or with
-    individuals that are weighed.
+    """A query; where it only lacks limits, what it is with one row of each individual.
 
     Raises
     ------
@@ -75,7 +71,7 @@ def asked_or_unlimited(
             raise
         unlimited = Unlimited(refusal, rows, groups, tuple(specs))
     else:
-        return asked, _weighed(rows, groups, specs) if asked.is_weighed else None
+        return asked, None
     try:
         limited = unlimited.under(LimitRows(1))
     except UnboundedSensitivity as refusal:  # which limits do not mend: bounds that are missing
@@ -105,13 +101,3 @@ def _is_of_individuals(aggregate: BoundAggregate, identifier: str | None) -> boo
     request = aggregate.request
     counted = request.kind == "n_unique" and request.tree == Column(identifier or "")
     return counted or getattr(request.aggregate, "per", None) == "unit"
-
-
-def _weighed(rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]) -> Unlimited:
-    """What a query lacks that weighs individuals."""
-    unit = rows.relation.facts.unit
-    assert isinstance(unit, Identifier)
-    refusal = UnboundedSensitivity(
-        f"one individual ({unit.column!r}) may be in any number of groups"
-    )
-    return Unlimited(refusal, rows, groups, tuple(specs), is_refused=False)

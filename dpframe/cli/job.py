@@ -21,7 +21,7 @@ from dpframe.api.readers import missing_file
 from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.api.session import Session
-from dpframe.api.several import asked_at_once, asked_with_limit, refuse_weights
+from dpframe.api.several import asked_at_once, refuse_weights
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.audit import Audit, audit
@@ -89,8 +89,15 @@ class Job:
         Raises
         ------
         UnsupportedOperation
-            When it asks several queries.
+            When it asks several queries, or one that lacks a limit.
         """
+        if self.queries.search is not None:
+            raise UnsupportedOperation(
+                "the job's query lacks a limit on what one individual adds, and an audit is of one "
+                "plan under one limit",
+                remedy="write a limit that its plan lists, for example .limit_rows(10), and audit "
+                "that",
+            )
         query, *others = self.queries.queries
         if others:
             raise UnsupportedOperation(
@@ -124,7 +131,8 @@ class Job:
         """Where results go: of a list of queries the number of each is added to the name."""
         if path is None or not self.is_list:
             return None if path is None else [path]
-        numbers = range(1, len(self.queries.queries) + 1)
+        asked = len(self.queries.queries) - (self.queries.search is not None)
+        numbers = range(1, asked + 1)
         return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
 
     def keep(self) -> None:
@@ -191,9 +199,9 @@ def read_job(
     if not is_list:
         refuse_weights(weights)
     costs = Spend(**{n: found for n, found in spend.items() if n not in apart})
-    owner, limits = _payer(listed, session, path), spend.get("limits")
-    limited = asked_with_limit(query, limits, costs, owner)
-    asked, sources, payer = limited or asked_at_once(listed, weights, owner)
+    owner, limits = _payer(listed, session, path), spend.get("limits", "auto")
+    limits = None if limits == "none" else limits  # TOML has no null
+    asked, sources, payer = asked_at_once(listed, weights, limits, costs, owner)
     payer.parameters = parameters.declared
     if output is not None and not isinstance(output, str | os.PathLike):
         raise _bad(path, f"`output` is {_kind(output)}, not a path")

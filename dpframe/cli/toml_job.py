@@ -44,7 +44,8 @@
     # or, in place of outputs and keys: which groups there are
     # dp_groups = {rounds = 2}
 
-    [spend]                            # as collect(...), limits, interval and sampling too
+    [spend]                            # as collect(...), interval and sampling too;
+    # limits = "none" refuses a query that lacks a limit
     epsilon = "0.5"
 
 Several queries of the source are written as `[[query]]`, each with its outputs as

@@ -11,6 +11,7 @@ from typing import Final, TypeGuard
 
 from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
 from dpframe.aggregates.cdf import BoundDistribution
+from dpframe.aggregates.count import UNBIASED
 from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import NoErrorBound, PartError
 from dpframe.aggregates.group_keys import group_keys_in
@@ -131,7 +132,25 @@ def _request_trees(request: Request) -> Iterator[Tree]:
 
 def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ...]:
     """For each output, how its result comes from what is released."""
-    return tuple(_note(output, query, releases) for output in query.outputs)
+    notes = [_note(output, query, releases) for output in query.outputs]
+    return tuple(
+        note.replace(UNBIASED, "") if _is_biased(output, query) else note
+        for note, output in zip(notes, query.outputs, strict=True)
+    )
+
+
+def _is_biased(output: Output, query: Query) -> bool:
+    """Whether rows are dropped or weighed, or values clamped, so that results differ from those of
+    all rows by more than noise.
+    """
+    if query.scope.norm is not None:
+        return True
+    frames = list(frames_of(query.relation))
+    if any(isinstance(step, (LimitRows, LimitGroups)) for f in frames for step, _ in f.steps):
+        return True
+    columns = query.relation.facts.columns
+    clamps = [clamp for aggregate in output.aggregates.values() for clamp in aggregate.clamps]
+    return any(True for clamp in clamps for _ in _clamped(clamp, columns))
 
 
 def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> str:

@@ -133,7 +133,6 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
-_AUTO = 'collect it with limits="auto", which finds a limit in the same plan'
 _SUGGEST = "find one before, with query.suggest_limits(epsilon=0.1)"
 _UNIT_TOTALS = {
     "count": 'dp.count(per="unit", bounds=(0, n))',
@@ -165,7 +164,7 @@ def unlimited(
     """
     who = facts.identifier
     if groups is None:
-        ways = [_AUTO]
+        ways = []
         if "count" in kinds:
             ways.append(f'count individuals with pl.col("{who}").dp_n_unique()')
         ways += [*_per_unit(kinds), _SUGGEST]
@@ -175,7 +174,7 @@ def unlimited(
             "example: rows that exceed it are dropped",
         )
     missing, limits, examples = [], [], []
-    ways, by = [_AUTO], _by(groups)
+    ways, by = list[str](), _by(groups)
     computed = [n.name for n in groups.by if n.tree != Column(n.name)]
     if found.groups is None:
         missing.append("be in any number of groups")

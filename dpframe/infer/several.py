@@ -119,7 +119,8 @@ class Kind:
     rows
         The protected frames, and all that is done to them, as text that is the same for the same.
     by
-        The groups but for their keys, likewise, and whether the result is groups.
+        The groups but for their keys, likewise, whether the result is groups, and whether the limit
+        is found.
     groups
         With their keys.
     """
@@ -131,7 +132,7 @@ class Kind:
     @classmethod
     def of(cls, query: Query) -> Kind:
         groups = query.groups
-        by: list[Json] = [query.chooses_groups]
+        by: list[Json] = [query.chooses_groups, query.finds_limit]
         if groups is not None:
             sets = definition(groups.sets) if isinstance(groups, SetGroups) else None
             by += [definition(groups.by), list(groups.names), sets, groups.discovered]

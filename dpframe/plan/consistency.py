@@ -120,7 +120,9 @@ def _of_queries(plan: PlanData) -> Iterator[str]:
             yield f"queries[{i}]"
         elif not all(starts[query.block] <= n < starts[query.block + 1] for n in query.outputs):
             yield f"queries[{i}].outputs"
-    apart = names_apart([query.names for query in plan.queries])
+    asked = [query.names for query in plan.queries]
+    searched = asked[:1] if plan.found is not None else []
+    apart = [*map(list, searched), *names_apart(asked[len(searched) :])]
     for query, names in zip(plan.queries, apart, strict=True):
         if [plan.outputs[number].name for number in query.outputs] != names:
             yield "queries.names"

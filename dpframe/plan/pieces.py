@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final
 
 from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.core.budget import Budget
@@ -158,6 +159,12 @@ class PlanQuery:
     block: int
     names: tuple[str, ...]
     outputs: tuple[int, ...]
+
+
+REACH: Final = 5, 2000
+"""What a limit may drop is bounded up to so many times the limit, and up to so many rows of an
+individual at least.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,10 +84,11 @@ def planned_with_limit(
     """
     if charged is not None:
         raise UnsupportedOperation(
-            "a limit is found at a share of the spend, and this session adds up another measure "
-            "than that of spends",
-            where='limits="auto"',
-            remedy="find it first with query.suggest_limits(...), and write it before the query",
+            "the query lacks a limit on what one individual adds, and in this session a plan that "
+            "finds one has no finite form: it adds up another measure than that of spends",
+            where="dp.Session(composition=...)",
+            remedy="find the limit first with query.suggest_limits(...), and write it before the "
+            "query, for example .limit_rows(n)",
         )
     first = spend.of(spend.main * SHARE)
     rest = spend.of(spend.main - first.main, spend.slack)
@@ -106,8 +107,11 @@ def planned_with_limit(
     (noise,) = (release.noise for release in search.plan.releases)
     assert isinstance(noise, AdditiveMechanism)
     errors = tuple(choice.noise or 0.0 for choice in choices)
-    sizes = sizes_to_appear([option.parts[0].plan for option in options])
-    made = LimitOptions(LimitRule(asked.limits, errors, noise.variance(), sizes), options)
+    sizes = sizes_to_appear([plan for option in options for plan in _limited(option)])
+    if sizes and len(sizes) > len(options):  # of several queries the one that needs the most
+        each = len(sizes) // len(options)
+        sizes = tuple(max(sizes[at : at + each]) for at in range(0, len(sizes), each))
+    made = LimitOptions(LimitRule(asked.limits, errors, noise.variance(), sizes, noise), options)
     alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), made)
     whole, shown = alone.followed_by(options[-1]), options[-1].plan
     plan = replace(
@@ -157,15 +161,23 @@ def _largest(costs: Sequence[Budget]) -> Budget:
 
 def _choice(n: int, option: PreparedTogether, by: Sequence[str]) -> LimitChoice:
     """With as many groups as the limit at least where that is on groups: who keeps n is in n."""
-    plan = option.parts[0].plan
-    noise = _rounded(noise_in_rows(n, plan, max(GROUPS, n) if by else GROUPS))
-    return LimitChoice(n, option.plan.cost, _error(plan), earlier_fingerprint(option.plan), noise)
+    groups = max(GROUPS, n) if by else GROUPS
+    noise = _rounded(max(noise_in_rows(n, plan, groups) for plan in _limited(option)))
+    fingerprint = earlier_fingerprint(option.plan)
+    return LimitChoice(n, option.plan.cost, _error(option), fingerprint, noise)
 
 
-def _error(plan: Plan) -> float | None:
-    """That of the first output, with 95%; None where it depends on the data."""
+def _limited(option: PreparedTogether) -> list[Plan]:
+    """The plans of the queries whose limit is found."""
+    return [part.plan for part in option.parts if part.query.finds_limit]
+
+
+def _error(option: PreparedTogether) -> float | None:
+    """That of the first output of the first query, with 95%; None where it depends on the data."""
+    place = option.places[0]
+    plan = option.parts[place.block].plan
     try:
-        found = plan.accuracy(plan.outputs[0].name)
+        found = plan.accuracy(plan.outputs[place.outputs[0]].name)
     except DPFrameError:
         return None
     return _rounded(found) if math.isfinite(found) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import reduce
 
 import polars as pl
@@ -21,7 +22,7 @@ from dpframe.infer import (
 from dpframe.ledger.clocks import Clock
 from dpframe.ledger.scopes import WindowScope
 from dpframe.mechanisms import Mechanism
-from dpframe.planning.limit_rule import LimitRule, LossOfLimit, remark_of
+from dpframe.planning.limit_rule import LimitRule, LossOfLimit, MostDropped, remark_of
 from dpframe.release import Draw
 from dpframe.report import Plan
 
@@ -76,6 +77,11 @@ class LimitOptions:
     def found(self, histogram: pl.DataFrame) -> LossOfLimit:
         """Which limit a noisy histogram of individuals gives, and what it loses."""
         return self.rule.found(histogram["count"].to_list())
+
+    def most(self, histogram: pl.DataFrame, miss: Fraction) -> MostDropped:
+        """How much the limit that it gives drops, unless with that probability."""
+        counts = histogram["count"].to_list()
+        return self.rule.most(counts, self.rule.found(counts).place, miss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ from dpframe.release.doubts import Doubt, doubts_of
 from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
 from dpframe.release.keep import Keep
 from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
+from dpframe.release.missing import MissingRows
 from dpframe.release.nightly import Drawn, RunningResults, law_of, part_of
 from dpframe.release.order import in_order
 from dpframe.release.results import (
@@ -25,6 +26,7 @@ __all__ = [
     "Intervals",
     "Keep",
     "KeyChoice",
+    "MissingRows",
     "RunningResults",
     "aggregate_column",
     "assemble",

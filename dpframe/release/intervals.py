@@ -26,6 +26,7 @@ from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.level_sums import LevelSumsWithTotal
 from dpframe.aggregates.margins import MarginWithTotal
+from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
@@ -39,6 +40,7 @@ from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.asked import Intervals
 from dpframe.release.draw import Draw
 from dpframe.release.formula import Ratio, Sum, ratio_of
+from dpframe.release.missing import MissingRows
 from dpframe.release.sampling import Sampling
 from dpframe.rows.fold import domain
 
@@ -55,11 +57,13 @@ def interval_of(
     noisy: Mapping[MeasurementKey, Noisy],
     draws: Sequence[Draw],
     asked: Intervals,
+    missing: MissingRows | None = None,
 ) -> Ends | None:
     """The lower and upper ends of one output of a query, a value per row; None for what is no
     number, or has no sampling error that is known where that is asked for.
 
-    Ends of arithmetic are null where nothing is known.
+    Ends of arithmetic are null where nothing is known. With `missing` rows they are those of the
+    result with these.
     """
     confidence = asked.confidence
     laws = {k: (law, i) for i, d in enumerate(draws) for k, law in d.noises().items()}
@@ -68,12 +72,13 @@ def interval_of(
         isinstance(laws[key][0], AdditiveMechanism) for used in keys.values() for key in used
     ):
         return None  # the error of a selection is one of its score
-    if output.post is not None and output.post_tree is not None:
+    whole = None
+    if output.post is not None and output.post_tree is not None and missing is None:
         whole = _whole(output, keys, noisy, laws, confidence)
         if whole is not None and not asked.sampling:
             return whole
     level = 1 - (1 - confidence) / len(set(keys.values()))
-    found = {p: _aggregate(a, noisy, laws, level) for p, a in output.aggregates.items()}
+    found = {p: _aggregate(a, noisy, laws, level, missing) for p, a in output.aggregates.items()}
     if asked.sampling:
         kept = {p: pair for p, pair in found.items() if pair is not None}
         if len(kept) < len(found):
@@ -111,10 +116,18 @@ def _noise_of(keys: Sequence[MeasurementKey], laws: Laws) -> JointNoise:
 
 
 def _aggregate(
-    aggregate: BoundAggregate, noisy: Mapping[MeasurementKey, Noisy], laws: Laws, level: Fraction
+    aggregate: BoundAggregate,
+    noisy: Mapping[MeasurementKey, Noisy],
+    laws: Laws,
+    level: Fraction,
+    missing: MissingRows | None,
 ) -> Ends | None:
-    values = [noisy[key] for key in aggregate.keys]
-    return aggregate.interval(values, _noise_of(aggregate.keys, laws), level)
+    values, noise = [noisy[key] for key in aggregate.keys], _noise_of(aggregate.keys, laws)
+    if missing is None:
+        return aggregate.interval(values, noise, level)
+    splits = isinstance(aggregate, (BoundMean, BoundVariance))  # which also need their number
+    ends = aggregate.interval(values, noise, (1 + level) / 2 if splits else level)
+    return None if ends is None else missing.widen(aggregate, ends, values, noise, level)
 
 
 def _whole(

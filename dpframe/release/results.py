@@ -25,10 +25,14 @@ from dpframe.release.asked import Intervals
 from dpframe.release.doubts import null_within_noise
 from dpframe.release.draw import Draw
 from dpframe.release.intervals import interval_of
+from dpframe.release.missing import MissingRows
 from dpframe.release.order import in_order
 from dpframe.release.sampling import unknown_sampling
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import words
+
+_TRIED = 1000
+"""So many rows are missing on trial."""
 
 
 def assemble(
@@ -36,6 +40,7 @@ def assemble(
     noisy: Mapping[MeasurementKey, Noisy],
     draws: Sequence[Draw] | None = None,
     asked: Intervals | None = None,
+    missing: MissingRows | None = None,
 ) -> pl.DataFrame:
     """The released frame.
 
@@ -47,6 +52,8 @@ def assemble(
         The noisy integers of each part, by part and mechanism that was asked for.
     draws, asked
         What was drawn, and the intervals that are asked for; None for none.
+    missing
+        What a limit that was found may drop, for intervals.
 
     Returns
     -------
@@ -61,7 +68,7 @@ def assemble(
     columns = [_output(output, noisy, laws) for output in query.outputs]
     if draws is not None and asked is not None:
         columns = [
-            replace(column, ends=interval_of(output, query, noisy, draws, asked))
+            replace(column, ends=interval_of(output, query, noisy, draws, asked, missing))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
     groups = shown_groups(query.groups)
@@ -148,10 +155,11 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
     posts = any(output.post is not None for output in query.outputs)
+    missing = MissingRows.of(query, _TRIED, _TRIED)
     trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
     try:
         for trial in trials:
-            assemble(query, _trial(query, *trial), draws, asked)
+            assemble(query, _trial(query, *trial), draws, asked, missing)
         if asked is not None:
             noisy = in_order(_trial(query, 0, 0))
             lacking = [

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan import PlanData
-from dpframe.plan.pieces import FoundLimit
+from dpframe.plan.pieces import REACH, FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.risks import notes_of, risks_of
 from dpframe.report.story import (
@@ -121,6 +121,8 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
             f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
             "noise is made for the limit that is found, and what the query costs under the most "
             "expensive of them is charged, so the guarantee holds whichever is found",
+            f"intervals also hold what the limit drops, if nobody has more than {REACH[0]} n "
+            f"{'groups' if found.by else 'rows'}, or {REACH[1]:,} where that is more",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
             f"shown below under the largest, {found.words(last.n)}",
         ),

@@ -141,7 +141,7 @@ def _of_limits(plan: PlanData) -> Iterator[str]:
 
 
 def _of_weights(plan: PlanData) -> Iterator[str]:
-    """Individuals are weighed where nobody limits their groups, so that numbers are too small."""
+    """Individuals are weighed, so that numbers are too small."""
     norms = (s.definition for s in plan.steps if isinstance(s.definition, dict))
     numbers = any(not isinstance(release.law, KeyMechanism) for release in plan.releases)
     if (
@@ -152,8 +152,8 @@ def _of_weights(plan: PlanData) -> Iterator[str]:
         yield (
             "individuals are weighed, by limit_norm(1): one in t groups counts 1 / sqrt(t) in "
             "each, so numbers are too small where people are in several, by more than the stated "
-            'errors; limit_groups(n, by=...) or limits="auto" counts them whole, and so does a '
-            "second query by the keys that this one finds"
+            "errors; without limit_norm they count whole, under a limit that is found, and so they "
+            "do in a second query by the keys that this one finds"
         )
 
 

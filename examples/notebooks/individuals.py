@@ -32,13 +32,14 @@ purchases.group_by("customer").len().select(
 # ## 1. Say whose rows they are
 #
 # With `unit="customer"` neighbouring frames differ in *all* rows of one customer. Somebody with any
-# number of rows could move a sum by any amount, so that is refused, and the message names a limit:
+# number of rows could move a sum by any amount, so such a query finds a limit when it runs. With
+# `limits=None` it is refused, and the message names a limit:
 
 # %%
 session = dp.Session(epsilon=10, delta=1e-6, name="shops")
 customers = session.protect(purchases, unit="customer")
 try:
-    customers.agg(dp.sum("spent", (0, 50))).plan(epsilon=1)
+    customers.agg(dp.sum("spent", (0, 50))).plan(epsilon=1, limits=None)
 except dp.UnboundedSensitivity as refusal:
     print(refusal)
 

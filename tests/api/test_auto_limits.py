@@ -204,6 +204,7 @@ def test_the_plan_says_who_how_and_what_share() -> None:
     for words in (
         "a limit that is found first",
         "dropped and noise are the fewest together",
+        "intervals also hold what the limit drops, if nobody has more than 5 n rows, or 2,000",
         " 5% of the spend",
         "95% error of `len`: 3 under 1, 6 under 2",
         "shown below under the largest, limit_rows(100000)",
@@ -228,10 +229,125 @@ def test_sessions_and_lists() -> None:
     assert plan.fingerprint == query.plan(epsilon=1, limits="auto").fingerprint
     assert session.collect(query, epsilon=1, limits="auto").shape == (1, 1)
     assert session.release(query, epsilon=1, limits="auto").remark
-    with pytest.raises(dp.UnsupportedOperation, match="one query"):
-        session.collect([query], epsilon=1, limits="auto")
     with pytest.raises(dp.UnboundedSensitivity, match="limit_rows"):
-        session.collect(query, epsilon=1)
+        session.collect(query, epsilon=1, limits=None)
+
+
+def test_queries_of_a_list_share_a_limit() -> None:
+    frame = people()
+    session = frame.session
+    assert session is not None
+    some = frame.filter(pl.col("x") > 1)
+    whom = frame.agg(who=dp.n_unique("who"))
+    queries = [whom, frame.dp_count(), some.dp_sum("x", (0, 4)), frame.limit_rows(1).dp_count()]
+    plan = session.plan(queries, epsilon=20)
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+    assert len(plan.queries) == 5
+    found = session.release(queries, epsilon=20, interval=0.95)
+    assert session.spent == dp.PureDP(20)
+    assert len(found) == 4
+    assert found.warnings == found[0].warnings
+    ends = [(one.frame.row(0)[1], one.frame.row(0)[2]) for one in found]
+    truth = [3000, VISITS.height, VISITS.filter(pl.col("x") > 1)["x"].sum(), 3000]
+    for (low, high), exact in zip(ends, truth, strict=True):
+        assert low - 60 <= exact <= high + 60
+    assert ends[0][1] - ends[0][0] < 40  # which lack nothing
+    assert ends[3][1] - ends[3][0] < 40
+    assert ends[1][1] > VISITS.height + 100  # what may be dropped
+    with pytest.raises(dp.UnboundedSensitivity):
+        session.collect(queries, epsilon=1, limits=None)
+    other = session.protect(VISITS, unit="who")
+    with pytest.raises(dp.UnsupportedOperation, match="no finite form"):
+        session.plan([frame.dp_count(), other.dp_count()], epsilon=1)
+
+
+def test_queries_that_need_no_limit_cost_what_they_did() -> None:
+    frame = people()
+    for query in (frame.agg(n=dp.n_unique("who")), frame.limit_rows(2).dp_count()):
+        assert query.plan(epsilon=1).fingerprint == query.plan(epsilon=1, limits=None).fingerprint
+        assert query.plan(accuracy={query.plan(epsilon=1).outputs[0].name: 10}).found is None
+
+
+def test_individuals_count_whole_where_nobody_listed_the_groups() -> None:
+    """They were weighed by one over the root of the number of their groups, without being asked."""
+    data = pl.DataFrame({"who": [w for w in range(2000) for _ in range(9)]})
+    data = data.with_columns(day=pl.int_range(pl.len()) % 9)
+    frame = dp.Session(epsilon=100, delta=1e-2).protect(data, unit="who")
+    query = frame.group_by("day").agg(n=dp.n_unique("who"))
+    found = query.release(epsilon=10, delta=1e-6, interval=0.95)
+    assert found.frame.height == 9
+    assert (found.frame["n"] > 1900).all()
+    assert found.plan.found is not None
+    assert found.plan.found.step == "limit_groups"
+
+
+LOST = pl.DataFrame({"who": [0] * 5000 + [w for w in range(1, 2001) for _ in range(1 + w % 5)]})
+LOST = LOST.with_columns(
+    x=pl.when(pl.col("who") == 0).then(-9).otherwise(pl.int_range(pl.len()) % 10),
+    g=pl.int_range(pl.len()) % 2,
+)
+"""One person has many rows, with a value that nobody else has."""
+INTERVALS: dict[str, tuple[Any, pl.Expr]] = {
+    "count": (dp.count(), pl.len()),
+    "sum": (pl.col("x").dp_sum((-9, 9)), pl.col("x").sum()),
+    "mean": (pl.col("x").dp_mean((-9, 9)), pl.col("x").mean()),
+    "var": (pl.col("x").dp_var((-9, 9)), pl.col("x").var()),
+    "std": (pl.col("x").dp_std((-9, 9)), pl.col("x").std()),
+    "people": (dp.n_unique("who"), pl.col("who").n_unique()),
+    "values": (dp.n_unique("x"), pl.col("x").n_unique()),
+    "ratio": (
+        pl.col("x").dp_ratio(pl.lit(1), (-9, 9), denominator_bounds=(0, 1)),
+        pl.col("x").sum() / pl.len(),
+    ),
+    "arithmetic": (pl.col("x").dp_sum((-9, 9)) / dp.count(), pl.col("x").sum() / pl.len()),
+    "difference": (pl.col("x").dp_sum((-9, 9)) - dp.count(), pl.col("x").sum() - pl.len()),
+}
+
+
+@pytest.mark.parametrize("kind", INTERVALS)
+def test_intervals_hold_what_the_limit_drops(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded(monkeypatch, 23)
+    asked, exact = INTERVALS[kind]
+    frame = dp.Session(epsilon=1000).protect(LOST, unit="who")
+    truth = LOST.group_by("g").agg(exact.alias("v")).sort("g")["v"]
+    limited = dp.Session(epsilon=1000).protect(LOST, unit="who").limit_rows(5)
+    for query, holds in ((frame, True), (limited, False)):
+        found = query.group_by("g", keys=[0, 1]).agg(v=asked).collect(epsilon=2, interval=0.95)
+        low, high = found["v_low"].to_list(), found["v_high"].to_list()
+        inside = [
+            (a is None or a <= t) and (b is None or t <= b)
+            for a, t, b in zip(low, truth, high, strict=True)
+        ]
+        if holds:
+            assert all(inside)
+        elif kind not in ("people", "values"):
+            assert not all(inside)  # what a limit drops that was written is not in there
+
+
+def test_plans_never_say_unbiased_where_rows_are_dropped_or_clamped() -> None:
+    frame = people()
+    biased = [
+        frame.dp_count(),
+        frame.limit_rows(3).dp_count(),
+        frame.limit_norm(2).group_by("city", keys=["A"]).agg(n=dp.count()),
+        frame.agg(s=dp.sum("x", (0, 2), per="unit")),
+    ]
+    for query in biased:
+        plan = query.plan(epsilon=1)
+        notes = [output.note for output in plan.outputs if output.name != "individuals by rows"]
+        assert not any("unbiased" in note for note in notes)
+    assert "unbiased" in frame.agg(n=dp.n_unique("who")).plan(epsilon=1).outputs[0].note
+
+
+def test_warnings_stand_in_releases_and_are_results_warnings() -> None:
+    query = people().dp_count()
+    with pytest.warns(dp.ResultWarning, match="perhaps up to") as caught:
+        found = query.release(epsilon=1)
+    assert found.warnings == (str(caught[0].message),)
+    assert issubclass(dp.DroppedRows, dp.ResultWarning)
+    with pytest.warns(dp.DroppedRows) as caught:
+        query.collect(epsilon=1)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("word", ["find", True, 5])

@@ -141,4 +141,4 @@ def test_what_is_refused() -> None:
     with pytest.raises(dp.UnsupportedOperation, match="alias"):
         named.plan(epsilon=1, report_dropped=True)
     with pytest.raises(dp.UnboundedSensitivity):
-        frame.dp_count().plan(epsilon=1, report_dropped=True)
+        frame.dp_count().plan(epsilon=1, report_dropped=True, limits=None)

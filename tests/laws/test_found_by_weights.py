@@ -49,6 +49,10 @@ BY: dict[str, list[Any]] = {
 }
 
 
+def weighed_frame() -> Any:
+    return frame().limit_norm(1)
+
+
 def frame() -> Any:
     schema = frame_of([]).schema
     return dp.Session(epsilon=10**9, delta=0.9).protect(pl.LazyFrame(schema=schema), "id")
@@ -113,7 +117,7 @@ def test_nobody_moves_sums_of_weights_by_more_than_one(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weighed, "MOST_FOUND", most)
-        check(query_of(frame().group_by(*BY[by]).agg(*ASKED[name])), pair, salt)
+        check(query_of(weighed_frame().group_by(*BY[by]).agg(*ASKED[name])), pair, salt)
 
 
 @settings(max_examples=25)
@@ -145,18 +149,18 @@ def weights(data: pl.DataFrame, norm: Fraction) -> Counter[Any]:
 
 
 @settings(max_examples=25)
-@given(neighbours(most=30), st.sampled_from([None, 2, Fraction(1, 3)]))
+@given(neighbours(most=30), st.sampled_from([1, 2, Fraction(1, 3)]))
 def test_sums_are_what_integers_say(pair: Pair, norm: Any) -> None:
-    limited = frame() if norm is None else frame().limit_norm(norm)
+    limited = frame().limit_norm(norm)
     asked = query_of(limited.group_by("g").agg(PEOPLE))
     for data in (pair.before, pair.after):
-        expected = weights(data, Fraction(1 if norm is None else norm))
+        expected = weights(data, Fraction(norm))
         assert sums_of(asked, data)[Table(UnitCount())] == dict(expected)
 
 
 def test_an_individual_in_more_groups_counts_in_as_many_as_it_may() -> None:
     rows = [{"id": 1, "x": group} for group in range(300)]
-    asked = query_of(frame().group_by("x").agg(PEOPLE))
+    asked = query_of(weighed_frame().group_by("x").agg(PEOPLE))
     found = sums_of(asked, frame_of(rows))[Table(UnitCount())]
     assert [*found.values()] == [parts_in_each(PARTS, 256)] * 256
     other = sums_of(asked, frame_of(rows), salt=1)[Table(UnitCount())]
@@ -164,7 +168,7 @@ def test_an_individual_in_more_groups_counts_in_as_many_as_it_may() -> None:
 
 
 def test_a_group_of_one_individual_never_reaches_the_threshold_without_noise() -> None:
-    plan = frame().group_by("g").agg(PEOPLE).plan(**SPEND)
+    plan = weighed_frame().group_by("g").agg(PEOPLE).plan(**SPEND)
     law = plan.releases[0].law
     assert isinstance(law, WeighedThreshold)
     for t in range(1, law.most + 1):
@@ -187,7 +191,7 @@ MANY: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", MANY)
 def test_costs_counted_again_are_no_more(name: str) -> None:
-    plan = frame().group_by("g").agg(*MANY[name]).plan(**SPEND)
+    plan = weighed_frame().group_by("g").agg(*MANY[name]).plan(**SPEND)
     law = plan.releases[0].law
     assert isinstance(law, WeighedThreshold)
     assert law.alone == (name in ("totals", "means", "laplace", "many sums"))
@@ -208,7 +212,7 @@ def test_costs_counted_again_are_no_more(name: str) -> None:
 
 @pytest.mark.parametrize("name", MANY)
 def test_costs_in_rho_are_those_of_the_parts(name: str) -> None:
-    people = dp.Session(dp.ZCDP(1, 1e-3)).protect(frame_of([]).lazy(), "id")
+    people = dp.Session(dp.ZCDP(1, 1e-3)).protect(frame_of([]).lazy(), "id").limit_norm(1)
     plan = people.group_by("g").agg(*MANY[name]).plan(rho="0.5", delta="1e-6")
     law = plan.releases[0].law
     assert isinstance(law, WeighedThreshold)
@@ -225,7 +229,7 @@ def test_costs_in_rho_are_those_of_the_parts(name: str) -> None:
 @pytest.mark.parametrize("name", ["people", "totals"])
 def test_groups_of_one_individual_hardly_ever_appear(name: str) -> None:
     """By the law itself, on exact sums: alone in 1, 16 and 200 groups, at a delta that shows."""
-    asked = query_of(frame().group_by("x").agg(*ASKED[name]))
+    asked = query_of(weighed_frame().group_by("x").agg(*ASKED[name]))
     prepared = pipeline.plan(asked, dp.ApproxDP(1, Fraction(1, 10)), None)
     keys = prepared.draws[0]
     assert isinstance(keys.measurement, KeySelection)
@@ -243,7 +247,7 @@ def test_groups_of_one_individual_hardly_ever_appear(name: str) -> None:
 
 
 def test_what_has_no_weight_never_appears() -> None:
-    asked = query_of(frame().group_by("g").agg(PEOPLE))
+    asked = query_of(weighed_frame().group_by("g").agg(PEOPLE))
     for spend in (dp.ApproxDP(1, Fraction(1, 2)), dp.ApproxDP(Fraction(1, 1000), Fraction(1, 2))):
         keys = pipeline.plan(asked, spend, None).draws[0]
         law: Any = keys.law
@@ -258,7 +262,20 @@ def test_every_group_that_is_large_comes_out_with_its_weights() -> None:
     rows = [{"id": who, "g": g} for who in range(400) for g in POOLS["g"]]
     rows += [{"id": who, "g": "a"} for who in range(400, 500)]
     session = dp.Session(epsilon=10**6, delta="1e-2")
-    people = session.protect(frame_of(rows), "id")
+    people = session.protect(frame_of(rows), "id").limit_norm(1)
     query = people.group_by("g").agg(PEOPLE)
     found = query.collect(epsilon=10**5, delta="1e-6")
     assert found.rows() == [(None, 200), ("a", 300), ("b", 200), ("c", 200)]
+
+
+def test_nobody_is_weighed_unless_that_was_written() -> None:
+    """Without `limit_norm` individuals count whole, under a limit that is found."""
+    rows = [{"id": who, "g": g} for who in range(900) for g in POOLS["g"]]
+    people = dp.Session(epsilon=10**6, delta="1e-2").protect(frame_of(rows), "id")
+    query = people.group_by("g").agg(PEOPLE)
+    plan = query.plan(epsilon=100, delta="1e-6")
+    assert not any("limit_norm" in step.words for block in plan.blocks for step in block.steps)
+    found = query.collect(epsilon=100, delta="1e-6")
+    assert (found["n"] - 900).abs().max() < 20
+    with pytest.raises(dp.UnboundedSensitivity, match="any number of groups"):
+        query.plan(epsilon=100, delta="1e-6", limits=None)

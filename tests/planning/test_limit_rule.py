@@ -1,32 +1,63 @@
-"""The limit that errs least by what it drops and by noise together, and what is said of it."""
+"""The limit that errs least by what it drops and by noise together, and how much it may drop."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from dpframe.api.auto_limits import LIMITS
-from dpframe.planning.limit_rule import BLIND, GROUPS, LimitRule, remark_of
+from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace
+from dpframe.plan.pieces import REACH
+from dpframe.planning.limit_rule import BLIND, GROUPS, LimitRule, quantile_of_losses, remark_of
 
 EPSILON = 1.0
 SEARCH = EPSILON / 20
 NOISE = tuple(3 / (EPSILON - SEARCH) * n for n in LIMITS)
-VARIANCE = 2 / SEARCH**2
+LAW = DiscreteLaplace(Fraction(20))
+RULE = LimitRule(LIMITS, NOISE, LAW.variance(), (), LAW)
+WRONG = 1e-6
+"""How often a test may fail although all is right."""
 
 
-def histogram(rows: list[int]) -> list[int]:
+def histogram(rows: Any) -> list[int]:
     """How many have so many rows up to each limit and above the one before, and above all."""
     places = np.searchsorted(LIMITS, rows)
     return np.bincount(places, minlength=len(LIMITS) + 1).tolist()
 
 
-def lost(rows: list[int], limit: int) -> int:
-    return sum(max(0, t - limit) for t in rows)
+def lost(rows: Any, limit: int) -> int:
+    return int(np.maximum(0, np.asarray(rows) - limit).sum())
+
+
+def noisy(rows: Any, drawn: np.random.Generator, scale: float = 20) -> list[int]:
+    counts = np.array(histogram(rows))
+    p = 1 - math.exp(-1 / scale)
+    found = counts + drawn.geometric(p, counts.size) - drawn.geometric(p, counts.size)
+    return found.tolist()
+
+
+def outlier(drawn: np.random.Generator, n: int) -> Any:
+    rows = drawn.integers(1, 6, n)
+    rows[0] = 20_000
+    return rows
+
+
+HEAVY: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "Pareto 1.0": lambda drawn, n: np.floor(drawn.pareto(1.0, n) + 1).astype(int),
+    "Pareto 1.25": lambda drawn, n: np.floor(drawn.pareto(1.25, n) + 1).astype(int),
+    "Pareto 1.5": lambda drawn, n: np.floor(drawn.pareto(1.5, n) + 1).astype(int),
+    "lognormal 1.5": lambda drawn, n: np.ceil(drawn.lognormal(1, 1.5, n)).astype(int),
+    "one outlier": outlier,
+}
 
 
 @given(st.lists(st.integers(1, LIMITS[-1]), min_size=1, max_size=40))
@@ -36,96 +67,107 @@ def test_without_noise_what_is_dropped_lies_between_the_ends_of_the_bins(rows: l
     ends = np.searchsorted(LIMITS, rows)
     least = [1 if e == 0 else LIMITS[e - 1] + 1 for e in ends]
     most = [LIMITS[e] for e in ends]
+    every = rule.found(counts).every
     for place, limit in enumerate(LIMITS):
         only = LimitRule(LIMITS, tuple(0.0 if n <= limit else math.inf for n in LIMITS), 0.0)
-        loss = only.found(counts)
-        assert loss.place <= place
-        found = rule.dropped(rule.above(counts))[place]
-        assert lost(least, limit) - 1e-6 <= found <= lost(most, limit) + 1e-6
-    assert sum(least) - 1e-6 <= rule.found(counts).every <= sum(most) + 1e-6
+        assert only.found(counts).place <= place
+        found = rule.share(counts, place) * every
+        assert lost(least, limit) * (1 - 1e-6) - 1e-6 <= found
+        assert found <= lost(most, limit) * (1 + 1e-6) + 1e-6
+    assert sum(least) - 1e-6 <= every <= sum(most) + 1e-6
 
 
-noisy = st.lists(st.integers(-60, 3000), min_size=len(LIMITS) + 1, max_size=len(LIMITS) + 1)
+some = st.lists(st.integers(-60, 3000), min_size=len(LIMITS) + 1, max_size=len(LIMITS) + 1)
 
 
-@given(noisy, st.integers(1, len(LIMITS)))
-def test_whatever_the_counts_no_other_limit_seems_to_lose_less(counts: list[int], k: int) -> None:
-    rule = LimitRule(LIMITS, NOISE[:k], VARIANCE)
+@given(some, st.integers(1, len(LIMITS)))
+@settings(max_examples=30)
+def test_whatever_the_counts_there_is_a_limit(counts: list[int], k: int) -> None:
+    rule = LimitRule(LIMITS, NOISE[:k], LAW.variance(), (), LAW)
     above, loss = rule.above(counts), rule.found(counts)
-    assert all(0 <= later <= before for before, later in pairwise(above))
-    seems = [d + n for d, n in zip(rule.dropped(above), NOISE[:k], strict=False)]
-    open_to = [p for p in range(k) if loss.place >= p or LIMITS[p] >= BLIND]
-    assert loss.place < k
-    if sum(counts) > 20 * math.sqrt(VARIANCE):
-        assert seems[loss.place] == min(seems)
-    else:
-        assert seems[loss.place] <= min(seems[p] for p in open_to if LIMITS[p] >= min(BLIND, k))
-    assert 0 <= loss.dropped <= loss.most
-    assert 0 <= loss.share <= loss.most_share <= 1
-    assert loss.hidden >= 0
+    assert all(0 <= later <= before * (1 + 1e-9) for before, later in pairwise(above))
+    assert 0 <= loss.place < k
+    assert loss.dropped >= 0
+    assert 0 <= loss.share <= loss.most_share + 1e-9 <= 1 + 1e-9
+    assert loss.most.reach >= min(REACH[1], REACH[0] * LIMITS[loss.place])
     assert "was found" in remark_of(loss, "limit_rows(5)", by_groups=False)
 
 
-def people(kind: str) -> list[int]:
-    drawn = np.random.default_rng(5)
-    made = {
-        "even": lambda: np.minimum(49, 1 + drawn.poisson(24, 8000)),
-        "once": lambda: np.ones(8000),
-        "lognormal": lambda: np.ceil(drawn.lognormal(2.5, 1.2, 8000)),
-        "heavy": lambda: np.ceil(6 * drawn.pareto(1.5, 8000) + 1),
-    }
-    return made[kind]().astype(int).tolist()
+@pytest.mark.parametrize("kind", HEAVY)
+def test_no_more_is_dropped_than_is_said(kind: str) -> None:
+    """Of 60 runs on six draws of the data, at a hundred times the miss of warnings."""
+    drawn, miss, more, others = np.random.default_rng(11), Fraction(1, 10), 0, 0
+    for _ in range(6):
+        rows = HEAVY[kind](drawn, int(drawn.integers(2000, 5001)))
+        for _ in range(10):
+            counts = noisy(rows, drawn)
+            loss = RULE.found(counts)
+            most = RULE.most(counts, loss.place, miss)
+            limit = LIMITS[loss.place]
+            within = np.minimum(rows, most.reach)
+            more += lost(within, limit) > most.rows
+            others += int((rows > limit).sum()) > most.individuals
+            if lost(rows, limit) > 0.15 * rows.sum() and rows.max() <= loss.most.reach:
+                assert loss.is_much
+    for missed in (more, others):
+        assert binom.sf(missed - 1, 60, float(miss)) > WRONG
 
 
-@pytest.mark.parametrize("kind", ["even", "once", "lognormal", "heavy"])
-def test_it_is_near_the_best_limit_however_skewed_the_data_are(kind: str) -> None:
-    rows = people(kind)
-    counts, drawn = np.array(histogram(rows)), np.random.default_rng(7)
-    every = [lost(rows, n) + noise for n, noise in zip(LIMITS, NOISE, strict=True)]
-    rule, times, covered = LimitRule(LIMITS, NOISE, VARIANCE), [], []
-    p = 1 - math.exp(-SEARCH)
-    for _ in range(100):
-        noise = drawn.geometric(p, counts.size) - drawn.geometric(p, counts.size)
-        loss = rule.found((counts + noise).tolist())
-        times.append(every[loss.place] / min(every))
-        covered.append(lost(rows, LIMITS[loss.place]) <= loss.most)
-    assert np.median(times) < 1.6 or kind == "once"  # 2 instead of 1 there
-    assert np.mean(times) < 1.8
-    assert max(times) < 25
-    assert np.mean(covered) > 0.85
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [name for name in HEAVY if name != "one outlier"])
+def test_it_errs_little_more_than_the_best_limit(kind: str) -> None:
+    """In the median of the absolute error; nothing that hides an outlier can find its limit."""
+    drawn, found, fixed = np.random.default_rng(3), list[float](), []
+    for _ in range(30):
+        rows = HEAVY[kind](drawn, int(drawn.integers(2000, 5001)))
+        drops = np.array([lost(rows, n) for n in LIMITS])
+        fixed.append(abs(drawn.laplace(0, np.array(LIMITS), (100, len(LIMITS))) - drops))
+        for _ in range(5):
+            place = RULE.found(noisy(rows, drawn)).place
+            noise = drawn.laplace(0, LIMITS[place] / (EPSILON - SEARCH), 20)
+            found += abs(noise - drops[place]).tolist()
+    best = np.median(np.concatenate(fixed), axis=0).min()
+    assert np.median(found) < 2.2 * best
+
+
+@pytest.mark.parametrize("law", [LAW, DiscreteGaussian(Fraction(800))], ids=["Laplace", "Gauss"])
+def test_the_quantile_of_losses_holds_and_is_little_too_large(law: AdditiveMechanism) -> None:
+    drawn, ends, miss = np.random.default_rng(2), np.array(LIMITS[:10]), Fraction(1, 20)
+    found = quantile_of_losses(law, tuple(ends.tolist()), miss)
+    if law is LAW:
+        p = 1 - math.exp(-1 / 20)
+        noise = drawn.geometric(p, (10_000, 10)) - drawn.geometric(p, (10_000, 10))
+    else:
+        noise = np.rint(drawn.normal(0, math.sqrt(800), (10_000, 10)))
+    losses = np.maximum(0, -noise) @ ends
+    beyond = int((losses > found).sum())
+    assert binom.sf(beyond - 1, 10_000, float(miss)) > WRONG
+    assert (losses > 0.93 * found).mean() > float(miss)
 
 
 def test_where_noise_hides_who_has_more_no_low_limit_is_taken() -> None:
-    rule = LimitRule(LIMITS, NOISE, VARIANCE)
-    few = rule.found([40, *[0] * len(LIMITS)])
+    few = RULE.found([40, *[0] * len(LIMITS)])
     assert LIMITS[few.place] == BLIND
-    many = rule.found([20_000, *[0] * len(LIMITS)])
+    many = RULE.found([20_000, *[0] * len(LIMITS)])
     assert LIMITS[many.place] <= 2
 
 
-def test_noise_alone_seems_no_tail_that_never_ends() -> None:
-    """Where as many seem to be in the first bin that is not seen as above it, they become fewer in
-    proportion to the limit all the same.
-    """
-    rule = LimitRule((1, 2, 4, 8, 16), (0.0,) * 5, 200.0)
-    assert rule.above([900, 100, -80, 120, 27, 50]) == [140, 40, 40, 20, 10]
-
-
 @given(st.integers(1, 40), st.integers(50, 3000))
+@settings(max_examples=30)
 def test_a_usual_group_has_who_has_rows_in_it(rows: int, individuals: int) -> None:
     """Of individuals who have as many rows each, in groups that are drawn for each row."""
-    rule = LimitRule(LIMITS, (), 0.0)
+    rule, counts = LimitRule(LIMITS, (), 0.0), histogram([rows] * individuals)
     least, most = (
         [t for t in (0, *LIMITS) if t < rows][-1] + 1,
         min(t for t in LIMITS if t >= rows),
     )
-    found = rule.usual_size(histogram([rows] * individuals))
+    found = rule.usual_size(counts)
     lowest, highest = (individuals * (1 - (1 - 1 / GROUPS) ** t) for t in (least - 1, most))
     assert lowest - 1e-6 <= found <= highest + 1e-6
 
 
 def test_groups_of_a_usual_size_appear_where_they_can() -> None:
-    counts = histogram(people("heavy"))
+    counts = histogram(HEAVY["Pareto 1.5"](np.random.default_rng(5), 8000))
     usual = LimitRule(LIMITS, NOISE, 0.0).usual_size(counts)
     free = LimitRule(LIMITS, NOISE, 0.0).found(counts)
     sizes = tuple(math.floor(usual * (p + 1) / free.place) for p in range(len(LIMITS)))
@@ -134,8 +176,8 @@ def test_groups_of_a_usual_size_appear_where_they_can() -> None:
     assert LimitRule(LIMITS, NOISE, 0.0, none).found(counts).place == 0
 
 
-def test_much_is_more_than_noise_hides_and_than_one_percent() -> None:
-    rule = LimitRule((1, 2), (1.0, 10**9), 0.0)
+def test_much_is_more_than_a_tenth() -> None:
+    sure = DiscreteLaplace(Fraction(1, 100))
+    rule = LimitRule((1, 2), (1.0, 10**9), 0.0, (), sure)
     assert rule.found([50_000, 40_000, 0]).is_much  # 2 is out of the question
-    assert not rule.found([50_000, 400, 0]).is_much  # less than one percent
-    assert not LimitRule((1, 2), (10**6, 10**9), 0.0).found([50_000, 40_000, 0]).is_much
+    assert not rule.found([50_000, 400, 0]).is_much
