@@ -123,7 +123,7 @@ def warn_of_results(
 
 
 def _of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> Iterator[Doubt]:
-    """Say that a limit which was found drops more than a tenth, or may, by its own noisy histogram."""
+    """Say that a limit which was found drops more than a tenth, or may, by its noisy histogram."""
     loss = prepared.loss(histogram)
     if loss is None or not loss.is_much:
         return
