@@ -21,7 +21,7 @@ from dpframe.lower.engines import duckdb_border, duckdb_engine
 from dpframe.lower.engines.duckdb_border import Border
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 
-c = pl.col
+c = dp.col
 BASE = [math.nan] * 1000 + [1.0]
 ONE = 2**27
 """What 1 adds to a sum of values in (0, 5): sums are of whole numbers."""
