@@ -295,7 +295,7 @@ WRITERS: Mapping[str, Writer] = {
         "pyarrow, stale statistics": _stale,
         "pandas": _pandas,
         "DuckDB": _duckdb(),
-        "DuckDB, version 2": _duckdb(", PARQUET_VERSION 'V2', DICTIONARY_SIZE_LIMIT 1"),
+        "DuckDB, small dictionaries": _duckdb(", DICTIONARY_SIZE_LIMIT 1"),
         "files": _files,
         "hive by text": _hive(["g"], _by_pyarrow),
         "hive by a number": _hive(["k"], _by_pyarrow),
