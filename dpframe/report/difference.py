@@ -26,6 +26,9 @@ _BEHIND = "in what its words leave out"
 def differences(before: PlanData, after: PlanData) -> Iterator[str]:
     """One line for each change from one plan to the other."""
     found = list(_differences(before, after))
+    if not found:  # else it follows from what was told
+        forced = (forced_words(plan) if plan.forced else None for plan in (before, after))
+        found = list(_changed("forced", *forced))
     yield from found
     if not found and fingerprint(before) != fingerprint(after):
         yield "the plans differ in what is not told here, such as the reason of a mechanism"
@@ -50,7 +53,6 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _changed("split", before.split, after.split)
     if before.cost == after.cost:
         yield from _changed("spend that is asked for", *(_spend(p) for p in (before, after)))
-    yield from _changed("forced", *(forced_words(p) if p.forced else None for p in (before, after)))
     yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
     yield from _items("note:", _untold(before, after), _untold(after, before))

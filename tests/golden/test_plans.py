@@ -76,6 +76,7 @@ def test_the_plan_answers_what_a_reviewer_asks(golden: Golden) -> None:
         "releases",
         "outputs",
         "budget",
+        "outside the fingerprint",
     ]
     assert plan.unit.words() in text
     assert text.count("1-stable:") == len(plan.steps)
