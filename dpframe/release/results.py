@@ -157,6 +157,7 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
     posts = any(output.post is not None for output in query.outputs)
     missing = MissingRows.of(query, _TRIED, _TRIED)
     trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
+    lacking = list[Output]()
     try:
         for trial in trials:
             assemble(query, _trial(query, *trial), draws, asked, missing)
@@ -172,7 +173,7 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
             remedy="compute on the released results instead, or simplify the query",
         ) from None
-    if asked is not None and lacking:
+    if lacking and asked is not None:
         raise no_interval(lacking[0], query, asked)
 
 

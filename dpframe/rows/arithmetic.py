@@ -211,7 +211,7 @@ def negated(domain: Domain) -> Domain:
     """The facts about minus a number."""
     wide = widened(domain)
     if wide.dtype == INT128:
-        return whole_result("negation", [domain], operator.neg)
+        return whole_result("negation", [domain], lambda x: -x)
     known = -wide.interval
     if wide.dtype == INT64:
         known = _negated_whole(known) if not known.within(INT64_LIMITS) else known
