@@ -30,6 +30,7 @@ from dpframe.mechanisms import (
     DiscreteBox,
     DiscreteGaussian,
     DiscreteLaplace,
+    DiscreteStaircase,
     Exponential,
     JointExponential,
     NoisyTable,
@@ -149,6 +150,9 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
                 <= times * epsilon**2 / 2 * (1 + BIT * 2**20)
             )
             return
+        case DiscreteStaircase(rate, width):  # a number that moves changes by so many levels
+            assert cost.main == exact.l0 * math.ceil(exact.linf / width) * rate
+            used = cost.main
         case _:
             assert cost.main == times * l1 / law.scale  # exactly
             used = cost.main

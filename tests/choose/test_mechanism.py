@@ -5,6 +5,7 @@ Costs are computed again here, with Fractions, from the scale that is drawn from
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -21,6 +22,7 @@ from dpframe.mechanisms import (
     Choice,
     DiscreteGaussian,
     DiscreteLaplace,
+    DiscreteStaircase,
     Exponential,
     NoisyTable,
     NoNoise,
@@ -72,6 +74,10 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
         case DiscreteLaplace(scale), _:
             assert choice.cost.main == found.l1 / scale
             assert choice.cost.slack == 0
+        case DiscreteStaircase(rate, width), dp.PureDP():
+            assert choice.cost.main == found.l0 * math.ceil(found.linf / width) * rate
+            laplace = DiscreteLaplace.for_pure(found.l1, share.main)
+            assert law.variance() < laplace.variance()
         case DiscreteGaussian(sigma_squared), dp.ZCDP():
             assert pays(choice.cost.main, found.l2_squared / (2 * sigma_squared))
         case DiscreteGaussian(), dp.ApproxDP():

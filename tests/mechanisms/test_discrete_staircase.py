@@ -140,6 +140,11 @@ def test_the_first_level_has_the_least_variance(rate: Fraction, width: int) -> N
     assert chosen <= best * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("rate", [Fraction(32), Fraction(64)])
+def test_a_narrow_first_level_has_one_place(rate: Fraction) -> None:
+    assert [least_inner(rate, width) for width in (1, 1024, 5000)] == [1, 1, 1]
+
+
 def plan_of(spend: dict[str, Any], frame: pl.DataFrame | None = None, **noise: Any) -> dp.Plan:
     rows = pl.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]}) if frame is None else frame
     people = dp.Session(**spend).protect(rows, dp.Rows())
