@@ -247,6 +247,7 @@ def least_inner(rate: Fraction, width: int) -> int:
     root = math.cbrt((b - 2.0 * b**2 + 2.0 * b**4 - b**5) / 2.0)
     share = min(max(-b / (1.0 - b) + root / (1.0 - b) ** 2, 0.0), 1.0)
     near = (2 * width * round(share * 2**_BITS) + (1 << _BITS)) >> (_BITS + 1)
+    near = max(1, near)  # large rates make the share less than one magnitude
     tries = range(max(1, near - 1), min(width, near + 1) + 1) if width < 1 << 10 else [near]
     return min(tries, key=lambda inner: (_variance(float(rate), width, inner), inner))
 

@@ -114,7 +114,8 @@ def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
     )
     by_rho = count(opened()).explain(rho="0.005")
     assert by_rho.endswith(
-        "  cost: rho 0.005 (zCDP)\n  session: rho 0.0172053 before; rho 0.0122053 after"
+        "  cost: rho 0.005 (zCDP)\noutside the fingerprint\n"
+        "  session: rho 0.0172053 before; rho 0.0122053 after"
     )
     assert "it protects nobody" in count(opened()).explain(epsilon=11)
 
