@@ -67,7 +67,7 @@ def test_sizes_do_not_find_bounds_that_are_too_wide() -> None:
 
 def test_approvals_are_for_the_budget_that_is_named() -> None:
     said = page("docs/approval.md")
-    assert "An approval is for one budget of the ledger: that of `--name NAME`" in said
+    assert "An approval is for one budget of the ledger: the one that the plan names" in said
 
 
 def test_holes_are_reported_somewhere() -> None:

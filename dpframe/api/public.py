@@ -44,12 +44,13 @@ def bind_public_frames(given: object, relation: Relation, source: Source | Sourc
     frames = _by_name(given, sorted(set(names.values())), len(names))
     found = {}
     for token, name in names.items():
-        public = _public(frames[name])
+        if isinstance(frames[name], (NoRawAccess, Source, Sources)):
+            raise _private(f"a {type(frames[name]).__name__}")
         if source.holds(frames[name]):
             raise _private("the protected frame itself, or one with rows of it,")
         if isinstance(frames[name], pl.LazyFrame) and origins_of(frames[name]).unknown:
             raise _untold(name)
-        found[token] = _fitting(public, schemas[token], name)
+        found[token] = _fitting(_public(frames[name]), schemas[token], name)
     return found
 
 
@@ -79,8 +80,6 @@ def _by_name(given: object, names: list[str], frames: int) -> Mapping[str, Any]:
 
 
 def _public(frame: object) -> pl.LazyFrame:
-    if isinstance(frame, (NoRawAccess, Source, Sources)):
-        raise _private(f"a {type(frame).__name__}")
     with suppress(UnsupportedOperation):
         public = protected_source(frame)
         if public.engine is POLARS:

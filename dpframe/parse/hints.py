@@ -58,7 +58,7 @@ _PER_AGGREGATE = {
     "first": _ONE_ROW,
     "last": _ONE_ROW,
     "item": _ONE_ROW,
-    "pl.corr": f"{_COVARIANCE}; divided by both .dp_std(bounds) it is a correlation",
+    "pl.corr": f"{_COVARIANCE}; divided by both .dp_std(bounds, ddof=0) it is a correlation",
     "pl.cov": _COVARIANCE,
     "top_k": _LARGEST,
     "bottom_k": _LARGEST,

@@ -109,11 +109,13 @@ def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
         "  cost: rho 0.005 (zCDP), for a spend of epsilon 0.1 and delta 1e-9\n"
         "    the plan by itself satisfies the spend; the session adds up rho, which implies its "
         "epsilon and delta as a whole\n"
+        "outside the fingerprint\n"
         "  session: rho 0.0172053 before; rho 0.0122053 after"
     )
     by_rho = count(opened()).explain(rho="0.005")
     assert by_rho.endswith(
-        "  cost: rho 0.005 (zCDP)\n  session: rho 0.0172053 before; rho 0.0122053 after"
+        "  cost: rho 0.005 (zCDP)\noutside the fingerprint\n"
+        "  session: rho 0.0172053 before; rho 0.0122053 after"
     )
     assert "it protects nobody" in count(opened()).explain(epsilon=11)
 

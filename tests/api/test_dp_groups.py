@@ -180,7 +180,8 @@ def test_without_rounds_where_limits_or_rows_say_in_how_many_groups() -> None:
     rows = visits(data, unit=dp.Rows()).group_by("g").dp_groups().collect(**SURE)
     assert rows["g"].to_list() == [f"g{i:02}" for i in range(1, 50)]
     floats = visits().group_by(r=pl.col("x").floor().cast(pl.Int64)).dp_groups()
-    assert "limit_rows" in refused(lambda: floats.plan(**APPROX))
+    assert "limit_rows" in refused(lambda: floats.plan(**APPROX, limits=None))
+    assert "limit_rows(n)" in floats.explain(**APPROX)  # found
 
 
 def test_what_makes_no_sense_is_refused_in_words() -> None:
@@ -305,5 +306,7 @@ def test_an_audit_of_one_round_moves_weights_as_far_as_they_may() -> None:
 def test_plans_speak_of_no_numbers_where_there_are_none() -> None:
     grouped = visits().group_by("g")
     assert "sums and counts" not in grouped.dp_groups().explain(**APPROX)
-    numbers = grouped.agg(dp.n_unique("who").alias("n")).explain(**APPROX)
+    weighed = visits().limit_norm(1).group_by("g")
+    assert "sums and counts" not in weighed.dp_groups().explain(**APPROX)
+    numbers = weighed.agg(dp.n_unique("who").alias("n")).explain(**APPROX)
     assert "sums and counts towards 0" in numbers

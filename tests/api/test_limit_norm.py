@@ -25,6 +25,11 @@ def visits(data: pl.DataFrame | None = None, **session: Any) -> Any:
     return dp.Session(**budget).protect(frame, "who")
 
 
+def weighed(data: pl.DataFrame | None = None) -> Any:
+    """Rows of individuals who weigh less, the more groups they are in."""
+    return visits(data).limit_norm(1)
+
+
 def table() -> pl.DataFrame:
     """100 individuals once in each group, and one with 400 rows in each."""
     rows = [(who, g, 1.0, 2) for who in range(100) for g in KEYS]
@@ -195,8 +200,8 @@ def test_weighed_results_have_intervals() -> None:
 PEOPLE = dp.n_unique("who").alias("n")
 
 
-def test_groups_are_found_by_weights_where_nobody_limited_them() -> None:
-    plan = visits().group_by("g").agg(PEOPLE).plan(**APPROX)
+def test_groups_are_found_by_weights_where_a_norm_is_written() -> None:
+    plan = weighed().group_by("g").agg(PEOPLE).plan(**APPROX)
     keys, number = plan.releases
     assert keys.mechanism == "weighed_threshold"
     assert not keys.law.alone
@@ -233,22 +238,22 @@ def test_limits_that_somebody_set_are_kept() -> None:
 
 def test_sums_alone_need_no_count() -> None:
     totals = dp.sum("x", (0, 5), per="unit")
-    plan = visits().group_by("g").agg(totals).plan(**APPROX)
+    plan = weighed().group_by("g").agg(totals).plan(**APPROX)
     keys, total = plan.releases
     assert keys.law.alone
     assert keys.cost.main > 0
     assert keys.scale > 0
     assert total.law != keys.law.noise
     assert not any("intervals hold less often" in w for w in plan.warnings)
-    both = visits().group_by("g").agg(totals, PEOPLE).plan(**APPROX)
+    both = weighed().group_by("g").agg(totals, PEOPLE).plan(**APPROX)
     assert not both.releases[0].law.alone
 
 
 def test_expressions_and_several_columns_are_limited_by_what_they_are_made_of() -> None:
     by = [(pl.col("n") % 10).alias("digit"), "g"]
-    plan = visits().group_by(*by).agg(PEOPLE).plan(**APPROX)
+    plan = weighed().group_by(*by).agg(PEOPLE).plan(**APPROX)
     assert "limit_groups(256, by=['g', 'n'])" in plan.explain()
-    floats = visits().group_by(r=pl.col("x").floor().cast(pl.Int64))
+    floats = weighed().group_by(r=pl.col("x").floor().cast(pl.Int64))
     assert "limit_groups" in refused(lambda: floats.agg(PEOPLE))
 
 
@@ -257,7 +262,7 @@ def test_rows_are_not_individuals() -> None:
         text = refused(lambda asked=asked: visits().group_by("g").agg(asked))
         assert "any number of groups" in text
     assert "list them" in refused(lambda: visits(epsilon=1).group_by("g"))
-    pure = visits().group_by("g").agg(PEOPLE)
+    pure = weighed().group_by("g").agg(PEOPLE)
     assert "delta" in refused(lambda: pure.plan(epsilon=1))
 
 
@@ -267,7 +272,7 @@ def test_groups_that_are_found_have_weighed_numbers() -> None:
     rows += [(2000 + i, f"alone {i}", 2.0, 1) for i in range(50)]
     data = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     for frame in (data, data.sample(fraction=1.0, shuffle=True, seed=1)):
-        query = visits(frame).group_by("g").agg(PEOPLE, x=dp.sum("x", (0, 2), per="unit"))
+        query = weighed(frame).group_by("g").agg(PEOPLE, x=dp.sum("x", (0, 2), per="unit"))
         found = query.collect(epsilon=10**5, delta="1e-6")
         assert found["g"].to_list() == KEYS
         assert found["n"].to_list() == [550, 450, 450, 450]
@@ -275,7 +280,7 @@ def test_groups_that_are_found_have_weighed_numbers() -> None:
 
 
 def test_intervals_simulations_and_audits_know_them() -> None:
-    query = visits(table()).group_by("g").agg(PEOPLE)
+    query = weighed(table()).group_by("g").agg(PEOPLE)
     found = query.collect(epsilon=50, delta="1e-4", interval=0.95)
     assert (found["n_low"] <= found["n"]).all()
     simulated = query.simulate(table(), epsilon=50, delta="1e-4", runs=20)
@@ -287,7 +292,7 @@ def test_intervals_simulations_and_audits_know_them() -> None:
 
 def test_several_queries_of_one_frame_find_the_same_groups() -> None:
     session = dp.Session(epsilon=10**6, delta="1e-2")
-    people = session.protect(table(), "who")
+    people = session.protect(table(), "who").limit_norm(1)
     queries = [people.group_by("g").agg(PEOPLE), people.dp_n_unique("who")]
     plan = session.plan(queries, **APPROX)
     assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
@@ -297,6 +302,6 @@ def test_several_queries_of_one_frame_find_the_same_groups() -> None:
 
 
 def test_limits_of_weighed_queries_can_be_suggested() -> None:
-    query = visits(table()).group_by("g").agg(PEOPLE)
+    query = weighed(table()).group_by("g").agg(PEOPLE)
     found = query.suggest_limits(epsilon=100)
     assert "limit_groups" in found["limit"].to_list()

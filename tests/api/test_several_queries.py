@@ -201,12 +201,17 @@ def test_a_list_of_one_query_is_that_query() -> None:
 
 def test_intervals_and_engines() -> None:
     session, people = open_session()
-    found = session.collect(queries(people), epsilon=1, interval=0.9, engine="streaming")
+    counted = [query for number, query in enumerate(queries(people)) if number in (0, 2, 3, 4)]
+    found = session.collect(counted, epsilon=1, interval=0.9, engine="streaming")
     assert "n_low" in found[0].columns
-    assert "top_low" not in found[1].columns
-    chosen = [people.dp_argmax("city", candidates=CITIES), people.agg(m=dp.median("age", (0, 9)))]
-    with pytest.raises(dp.UnsupportedOperation, match="no result of the query has an interval"):
-        session.collect(chosen, epsilon=1, interval=0.9)
+    before = session.spent
+    for chosen, why in (
+        (people.dp_argmax("city", candidates=CITIES), "it is chosen"),
+        (people.agg(m=dp.median("age", (0, 9))), "a quantile is chosen by ranks"),
+    ):
+        with pytest.raises(dp.UnsupportedOperation, match=f"has no interval: {why}"):
+            session.collect([counted[0], chosen], epsilon=1, interval=0.9)
+    assert session.spent == before
 
 
 def test_groups_that_nobody_listed_are_found_in_any_query() -> None:

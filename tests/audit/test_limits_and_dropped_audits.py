@@ -67,7 +67,7 @@ def outcomes(kind: str, data: pl.DataFrame, runs: int) -> Floats:
     executions = opened_together([query._source] * len(tokens), tokens, "auto")
     made = []
     for _ in range(runs):
-        frames = pipeline.run_several(prepared, executions, session._payer.ledger)
+        frames = pipeline.run_several(prepared, executions, session._payer.ledger).frames
         numbers = (frame.select(pl.col(pl.Int64, pl.Float64)) for frame in frames)
         made.append([float(v or 0) for frame in numbers for row in frame.rows() for v in row])
     return np.array(made)

@@ -172,7 +172,7 @@ PLANS: dict[str, Plan] = {
     "many bins of whole numbers": Plan(
         "f",
         'n=pl.col("n").dp_histogram(100, bounds=(0, 50)), '
-        'i=pl.col("i").dp_histogram(100, bounds=(2**62, 2**63 - 1), other=True)',
+        'i=pl.col("i").dp_histogram(100, bounds=(2**63 - 101, 2**63 - 1), other=True)',
     ),
     "steps": Plan(
         "f",
@@ -297,7 +297,7 @@ PLANS: dict[str, Plan] = {
         'f.limit_groups(2, by=["e", "n"])', PEOPLE, '.group_by("n", "e")', "u"
     ),
     "found groups by weights": Plan(
-        "f", PEOPLE.replace("\n", " "), '.group_by("s")', "u"
+        "f.limit_norm(1)", PEOPLE.replace("\n", " "), '.group_by("s")', "u"
     ),
     "found groups by weights of rows": Plan("f.limit_norm(3)", SUMS, '.group_by("e", "c")', "who"),
     "windows of moments": Plan("f", PEOPLE, BY_S, "u 1d t"),

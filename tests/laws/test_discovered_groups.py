@@ -267,11 +267,13 @@ def test_rows_of_individuals_without_limits_are_refused() -> None:
     schema: Any = {"id": pl.Int64, "g": pl.String, "f": pl.Float64}
     frame = protected(pl.LazyFrame(schema=schema), "id")
     individuals = pl.col("id").dp_n_unique().alias("n")
-    for by in ("g", "id"):
+    for by in ("g", (pl.col("id") % 2).alias("odd")):
         with pytest.raises(dp.UnboundedSensitivity):
             query_of(frame.group_by(by).agg(dp.count()))
         with pytest.raises(dp.UnboundedSensitivity):
             query_of(frame.group_by(by).agg(individuals, dp.count()))
+    with pytest.raises(dp.MissingKeys, match="about one individual"):
+        frame.group_by("id").agg(dp.count())
     with pytest.raises(dp.UnboundedSensitivity):  # no limit speaks of what floats make
         query_of(frame.group_by(g=pl.col("f").floor().cast(pl.Int64)).agg(individuals))
 

@@ -45,7 +45,7 @@ BY: dict[str, list[Any]] = {
     "two": ["g", "h"],
     "c": ["c"],
     "computed": [(pl.col("h") % 2).alias("odd")],
-    "id": ["id"],
+    "of id": [(pl.col("id") % 2).alias("odd")],
 }
 
 

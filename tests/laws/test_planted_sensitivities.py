@@ -121,7 +121,9 @@ def _without_contributions(kind: type) -> Any:
 
 
 def _unclamped(patch: Patch) -> None:
-    def quantise(number: pl.Expr, grid: Any, whole: bool, ns: Any) -> pl.Expr:
+    def quantise(
+        number: pl.Expr, grid: Any, whole: bool, ns: Any, *, wide: bool = False
+    ) -> pl.Expr:
         return (number * float(1 / grid.step)).cast(ns.Int64, strict=False)
 
     patch.setattr(statistics, "quantise", quantise)

@@ -151,6 +151,16 @@ def plan_of(spend: dict[str, Any], frame: pl.DataFrame | None = None, **noise: A
     return people.agg(dp.sum("x", (0, 1000), **noise)).plan(**spend)
 
 
+@given(st.fractions(Fraction(1, 8), 64, max_denominator=40), st.integers(1, 2**56))
+def test_the_first_level_is_never_empty(rate: Fraction, width: int) -> None:
+    """Also where large rates make its share of a wide level less than one magnitude."""
+    assert 1 <= least_inner(rate, width) <= width
+
+
+def test_the_first_level_of_a_large_rate_has_one_magnitude() -> None:
+    assert least_inner(Fraction(45), 858993460) == 1
+
+
 @pytest.mark.parametrize("epsilon", [2, 3, 4, 6])
 def test_a_sum_alone_is_drawn_by_it_where_it_errs_less(epsilon: int) -> None:
     """Within 1.02 of the deviation of the continuous staircase (Geng and Viswanath 2015), which no
