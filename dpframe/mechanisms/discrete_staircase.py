@@ -43,7 +43,9 @@ differ in their last bits.
 @dataclass(frozen=True, slots=True)
 class DiscreteStaircase(IndependentNoise):
     """Noise with P(x) proportional to exp(-rate level(|x|)) on the integers, where level 0 has the
-    magnitudes below `inner` and each level after it the next `width` magnitudes.
+    magnitudes below `inner` and each level after it the next `width` magnitudes. This is the
+    discrete staircase law of Geng and Viswanath 2015, "The optimal noise-adding mechanism in
+    differential privacy", Section IV.
 
     Guarantee
     ---------
@@ -56,8 +58,7 @@ class DiscreteStaircase(IndependentNoise):
     level(m) + ceil(d / width) for every d >= 0, and level never falls. As |x + d| <= |x| + |d|, one
     number that moves by d changes each probability by a factor of at most
     exp(rate ceil(|d| / width)). Noises are independent, so the factors of the l0 numbers that move
-    multiply. (Geng and Viswanath 2015, "The optimal noise-adding mechanism in differential
-    privacy"; the discrete law is their Section IV.)
+    multiply.
 
     Parameters
     ----------
