@@ -88,7 +88,7 @@ def test_columns_that_look_like_identifiers(name: str, expected: bool) -> None:
 
 def test_rows_where_a_column_says_whose_they_are() -> None:
     risk = only(visits(dp.Rows(), whole=True).dp_count().plan(epsilon=1))
-    assert "one row is protected, and 'patient' and 'email' look as if they said whose" in risk
+    assert "one row is protected, and 'email' and 'patient' look as if they said whose" in risk
     assert "unit='patient'" in risk
     assert not visits(dp.Rows()).dp_count().plan(epsilon=1).risks
     assert not visits(dp.Rows(contributions=3), whole=True).dp_count().plan(epsilon=1).risks
@@ -179,7 +179,6 @@ def test_public_rows_that_say_who_is_kept(how: Any) -> None:
     [
         pl.col("ward") == "north",
         pl.col("visit_id") == 3,
-        pl.col("patient") % 10 == 3,
         pl.col("email").is_not_null(),
         pl.col("email").str.ends_with(".org"),
         pl.col("cost") > 4711,
