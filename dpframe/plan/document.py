@@ -63,8 +63,8 @@ _NO_OTHERS: Mapping[str, Any] = {
     _COLUMNS: None,
 }
 _UNSAID = re.compile(r"^(counts: |)(noise may make )")
-"""Where notes of the edition before called results unbiased, also where a limit, a weight or a clamp
-moves them.
+"""Where notes of the edition before called results unbiased, also where a limit, a weight or a
+clamp moves them.
 """
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
@@ -346,10 +346,15 @@ def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
             for block in found["blocks"]
         ]
     found["outputs"] = [
-        {**output, "note": _UNSAID.sub(r"\1unbiased; \2", output["note"])}
-        for output in found["outputs"]
+        {**output, "note": _as_of_before(output["note"])} for output in found["outputs"]
     ]
     return found
+
+
+def _as_of_before(note: str) -> str:
+    """A note in the words of the edition before, which called all totals of streams unbiased."""
+    of_stream = note.startswith("its running total is ") and note.endswith(" all nights so far")
+    return f"{note}; unbiased" if of_stream else _UNSAID.sub(r"\1unbiased; \2", note)
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:

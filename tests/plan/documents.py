@@ -50,6 +50,10 @@ def visits(session: dp.Session | None = None, name: str = "visits") -> dp.Privat
     return session.protect(secret(VISITS), unit="person", name=name)
 
 
+def staircase() -> dp.Plan:
+    return patients().agg(dp.sum("bill", (0, 9), mechanism="discrete_staircase")).plan(epsilon=1)
+
+
 def zcdp_session() -> dp.Plan:
     people = patients({**APPROX, "composition": "zcdp"})
     return people.agg(dp.count(), dp.mean("bill", (0, 100))).plan(epsilon="0.1")
@@ -234,6 +238,7 @@ def stream_in_pure_epsilon() -> dp.Plan:
 OWN: Mapping[str, Callable[[], dp.Plan]] = {
     make.__name__: make
     for make in (
+        staircase,
         zcdp_session,
         part,
         found_groups,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -142,7 +143,9 @@ MORE_WARNINGS = {"with_parameters"}
 
 def without_unbiased(plan: dp.Plan) -> dp.Plan:
     """A plan whose notes call no result unbiased, as those of plans do that drop rows or clamp."""
-    outputs = [replace(one, note=one.note.replace("unbiased; ", "")) for one in plan.outputs]
+    outputs = [
+        replace(one, note=re.sub("unbiased; |; unbiased$", "", one.note)) for one in plan.outputs
+    ]
     return replace(plan, outputs=tuple(outputs))
 
 
