@@ -51,7 +51,8 @@ def visits(session: dp.Session | None = None, name: str = "visits") -> dp.Privat
 
 
 def staircase() -> dp.Plan:
-    return patients().agg(dp.sum("bill", (0, 9), mechanism="discrete_staircase")).plan(epsilon=1)
+    total = dp.sum("bill", (0, 9), mechanism="discrete_staircase")
+    return patients({"epsilon": 1}).agg(total).plan(epsilon=1)
 
 
 def zcdp_session() -> dp.Plan:
