@@ -17,6 +17,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,10 @@ _NO_OTHERS: Mapping[str, Any] = {
     **{name: [] for name in _STATED},
     _COLUMNS: None,
 }
+_UNSAID = re.compile(r"^(counts: |)(noise may make )")
+"""Where notes of the edition before called results unbiased, also where a limit, a weight or a
+clamp moves them.
+"""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
 """What commands write beside a document: amounts of it in another form."""
@@ -340,7 +345,16 @@ def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
             {name: item for name, item in block.items() if name != _COLUMNS}
             for block in found["blocks"]
         ]
+    found["outputs"] = [
+        {**output, "note": _as_of_before(output["note"])} for output in found["outputs"]
+    ]
     return found
+
+
+def _as_of_before(note: str) -> str:
+    """A note in the words of the edition before, which called all totals of streams unbiased."""
+    of_stream = note.startswith("its running total is ") and note.endswith(" all nights so far")
+    return f"{note}; unbiased" if of_stream else _UNSAID.sub(r"\1unbiased; \2", note)
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:

@@ -50,6 +50,11 @@ def visits(session: dp.Session | None = None, name: str = "visits") -> dp.Privat
     return session.protect(secret(VISITS), unit="person", name=name)
 
 
+def staircase() -> dp.Plan:
+    total = dp.sum("bill", (0, 9), mechanism="discrete_staircase")
+    return patients({"epsilon": 1}).agg(total).plan(epsilon=1)
+
+
 def zcdp_session() -> dp.Plan:
     people = patients({**APPROX, "composition": "zcdp"})
     return people.agg(dp.count(), dp.mean("bill", (0, 100))).plan(epsilon="0.1")
@@ -78,7 +83,7 @@ def found_groups_of_individuals() -> dp.Plan:
 
 def found_by_weights() -> dp.Plan:
     people = pl.col("person").dp_n_unique().alias("n")
-    return visits().drop("tags").group_by("region").agg(people).plan(**HALF)
+    return visits().drop("tags").limit_norm(1).group_by("region").agg(people).plan(**HALF)
 
 
 def found_by_weights_alone() -> dp.Plan:
@@ -234,6 +239,7 @@ def stream_in_pure_epsilon() -> dp.Plan:
 OWN: Mapping[str, Callable[[], dp.Plan]] = {
     make.__name__: make
     for make in (
+        staircase,
         zcdp_session,
         part,
         found_groups,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -136,6 +137,18 @@ def stated(path: Path) -> dict[str, Any]:
     return found
 
 
+MORE_WARNINGS = {"with_parameters"}
+"""Plans that now warn of values that become null: warnings are part of all fingerprints."""
+
+
+def without_unbiased(plan: dp.Plan) -> dp.Plan:
+    """A plan whose notes call no result unbiased, as those of plans do that drop rows or clamp."""
+    outputs = [
+        replace(one, note=re.sub("unbiased; |; unbiased$", "", one.note)) for one in plan.outputs
+    ]
+    return replace(plan, outputs=tuple(outputs))
+
+
 @pytest.mark.parametrize("path", sorted(BEFORE.iterdir()), ids=lambda path: path.stem)
 def test_fingerprints_of_the_edition_before_are_known(path: Path) -> None:
     """Its documents are read with all that they said, and have fingerprints that cover it."""
@@ -148,8 +161,13 @@ def test_fingerprints_of_the_edition_before_are_known(path: Path) -> None:
     again = dp.Plan.from_json(plan.to_json())
     assert again.to_json() == plan.to_json()
     now = plan_of(path.stem)
+    if path.stem in MORE_WARNINGS:
+        assert {*plan.remarks} < {*now.remarks}
+        now = replace(now, remarks=plan.remarks)
     assert document.earlier_fingerprint(now) == found["fingerprint"]
-    assert document.says_the_same(plan, now, {})
+    same_notes = [one.note for one in plan.outputs] == [one.note for one in now.outputs]
+    assert document.says_the_same(plan, now, {}) is same_notes
+    assert document.says_the_same(without_unbiased(plan), without_unbiased(now), {})
     assert not document.says_the_same(now, now, {})
 
 

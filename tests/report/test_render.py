@@ -62,6 +62,7 @@ def test_sections_come_in_the_order_in_which_a_reviewer_asks() -> None:
         "releases",
         "outputs",
         "budget",
+        "outside the fingerprint",
         "notes",
     ]
 
