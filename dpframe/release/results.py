@@ -166,7 +166,7 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
             lacking = [
                 output
                 for output in query.outputs
-                if interval_of(output, query, noisy, draws, asked) is None
+                if interval_of(output, query, noisy, draws, asked, missing) is None
             ]
     except FAILURES as error:
         raise UnsupportedOperation(

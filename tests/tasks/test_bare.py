@@ -28,7 +28,7 @@ MOST = {
 }
 """What one row adds to a sum, at most."""
 QUICK = {"How many rows", "Share of nulls", "Sum of some rows", "Median"}
-WITHOUT_INTERVALS = {"Median", "Quantiles"}
+WITHOUT_INTERVALS = {"Median", "Quantiles by group"}
 """A quantile has no interval."""
 _SAID = re.compile(r"perhaps up to ([\d,]+) \(([\d.e+-]+)%\)")
 
