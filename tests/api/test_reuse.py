@@ -29,6 +29,7 @@ from dpframe.frames.public import digest
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.release.asked import read_intervals
 from tests.ledger.ledgers import Place, sql
 
 PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})
@@ -75,7 +76,9 @@ def asked(
     if parameter is not None:  # as of a job
         payer.parameters = (Parameter("day", "date", parameter),)
     how = Spend(**spend or {"epsilon": 1})
-    return payer.release(bare, source, how, interval, repeat=repeat or Repeat("same"))
+    return payer.release(
+        bare, source, how, read_intervals(interval), repeat=repeat or Repeat("same")
+    )
 
 
 def files(place: Path) -> list[Path]:
@@ -201,6 +204,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "parameters": ((), "parameter"),
     "period": (None, "period"),
     "types": (None, "type of a key"),
+    "release": ("0" * 64, "spend"),
 }
 """What each part of an identity would always be if it were forgotten, and a change that tells."""
 

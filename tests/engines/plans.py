@@ -172,7 +172,7 @@ PLANS: dict[str, Plan] = {
     "many bins of whole numbers": Plan(
         "f",
         'n=pl.col("n").dp_histogram(100, bounds=(0, 50)), '
-        'i=pl.col("i").dp_histogram(100, bounds=(2**63 - 1, 2**64), other=True)',
+        'i=pl.col("i").dp_histogram(100, bounds=(2**62, 2**63 - 1), other=True)',
     ),
     "steps": Plan(
         "f",
