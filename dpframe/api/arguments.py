@@ -17,7 +17,7 @@ from dpframe.sealed import has_rows
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase"]
 Per: TypeAlias = Literal["row", "unit"]
 Counting: TypeAlias = Literal[
-    "auto", "discrete_laplace", "discrete_gaussian", "randomized_response"
+    "auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase", "randomized_response"
 ]
 
 

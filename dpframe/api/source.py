@@ -325,11 +325,14 @@ def protected_source(
 def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
     """A source of Polars, of whose rows no statistic decides what they are."""
     try:
-        data, pushes = guarded(frame)
+        guard = guarded(frame)
     except DPFrameError:
         raise
-    except FAILURES:  # the schema cannot be read, and says why
-        return Source(frame, NOT_PUSHING, **about)
+    except FAILURES:
+        guard = None
+    if guard is None:  # the schema cannot be read, and says why; outside of the handler, whose
+        return Source(frame, NOT_PUSHING, **about)  # error would be the context of that one
+    data, pushes = guard
     if pushes:
         return Source(data, **about)
     require_no_pushdown()

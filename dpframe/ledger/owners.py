@@ -117,8 +117,9 @@ def move(source: Store, destination: Store, by: str) -> Head:
         bring(source.read(whole=True), source, destination)
         _move(source, destination, identity, who)
         moved = destination.read()
+        left = source.read(whole=True)  # while its head files are still its own
         source.hand_over(Seen(moved.length, moved.tip, moved.identity))
-        return source.read(whole=True)
+        return left
 
     # In the order in which forks wait for them.
     first, second = sorted((source.turn, destination.turn), key=lambda turn: turn.number)

@@ -6,10 +6,12 @@ A Boolean counts as 0 or 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpframe.core.domain import Domain
+from dpframe.core.dtypes import INT64
 from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.rows.operands import whole_result
+from dpframe.rows.operands import whole_result, widened
 
 
 def are_whole(domains: Sequence[Domain]) -> bool:
@@ -21,7 +23,11 @@ def are_whole(domains: Sequence[Domain]) -> bool:
 
 def combined(op: str, args: Sequence[Domain]) -> Domain:
     """The facts about two whole numbers combined by `&`, `|` or `^`."""
-    return whole_result(f"bits ({op})", args, lambda a, b: _combined(op, a, b))
+    found = whole_result(f"bits ({op})", args, lambda a, b: _combined(op, a, b))
+    if found.dtype != INT64:
+        return found
+    x, y = (widened(d).interval for d in args)
+    return replace(found, interval=_combined(op, x, y))  # no bit leaves Int64: nothing wraps
 
 
 def _combined(op: str, a: Interval, b: Interval) -> Interval:

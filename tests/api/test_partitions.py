@@ -143,7 +143,9 @@ def test_the_plan_of_a_part_says_so() -> None:
     text = plan.explain()
     assert '  1. part(col("sex") == "m")\n       1-stable: each row is in one part at most' in text
     assert text.endswith(
-        "  cost: epsilon 0.7 (pure DP), charged to this part\n"
+        "  cost: epsilon 0.7 (pure DP)\n"
+        "outside the fingerprint\n"
+        "  charged to a part\n"
         "    one of 3 disjoint parts, of which one individual is in 1 at most: the session pays "
         "for the most expensive part, which is now epsilon 0.2 more, and never more than this "
         "cost\n"

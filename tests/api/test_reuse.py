@@ -29,6 +29,7 @@ from dpframe.frames.public import digest
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.release.asked import read_intervals
 from tests.ledger.ledgers import Place, sql
 
 PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})
@@ -75,7 +76,9 @@ def asked(
     if parameter is not None:  # as of a job
         payer.parameters = (Parameter("day", "date", parameter),)
     how = Spend(**spend or {"epsilon": 1})
-    return payer.release(bare, source, how, interval, repeat=repeat or Repeat("same"))
+    return payer.release(
+        bare, source, how, read_intervals(interval), repeat=repeat or Repeat("same")
+    )
 
 
 def files(place: Path) -> list[Path]:
@@ -201,6 +204,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "parameters": ((), "parameter"),
     "period": (None, "period"),
     "types": (None, "type of a key"),
+    "release": ("0" * 64, "spend"),
 }
 """What each part of an identity would always be if it were forgotten, and a change that tells."""
 
@@ -635,19 +639,20 @@ def test_every_type_of_result_is_kept_as_it_is(folder: Path) -> None:
         }
     )
 
-    def ask() -> Release:
+    lists = pl.col("x").dp_quantile([0.1, 0.9], candidates=[1, 2]).alias("q")
+    mean = pl.col("x").dp_mean((0, 5)).alias("m")
+
+    def ask(outputs: list[pl.Expr], interval: float | None) -> Release:
         of = session(folder)
         private = of.protect(frame, unit=dp.Rows(), name="typed")
         grouped = private.group_by("e", "d", keys=frame.select("e", "d"))
-        return grouped.agg(
-            pl.col("x").dp_quantile([0.1, 0.9], candidates=[1, 2]).alias("q"),
-            pl.col("x").dp_mean((0, 5)).alias("m"),
-        ).release(epsilon=1, reuse="same", interval=0.9)
+        return grouped.agg(*outputs).release(epsilon="0.5", reuse="same", interval=interval)
 
-    first, again = ask(), ask()
-    assert again.reused
-    assert again.frame.schema == first.frame.schema
-    assert again.frame.equals(first.frame, null_equal=True)
+    for outputs, interval in (([lists, mean], None), ([mean], 0.9)):  # quantiles have no interval
+        first, again = ask(outputs, interval), ask(outputs, interval)
+        assert again.reused
+        assert again.frame.schema == first.frame.schema
+        assert again.frame.equals(first.frame, null_equal=True)
 
 
 def test_results_with_plans_of_earlier_versions_are_read(folder: Path) -> None:

@@ -104,7 +104,8 @@ def test_a_run_writes_a_line_for_each_step(run: Run, job: Path) -> None:
     )
     assert (done.code, done.out) == (0, "")
     found = events(done.err)
-    names = [line["event"] for line in found if line["event"] != "message"]
+    said = ("message", "warning")  # few rows: by chance all numbers lie within their noise
+    names = [line["event"] for line in found if line["event"] not in said]
     assert names == ["start", "plan", "charge", "release", "written", "end"]
     by = {line["event"]: line for line in found}
     for line in found:
