@@ -109,6 +109,8 @@ class Approval:
         """
         if covered is None:
             return not self.allowed and fingerprint == self.fingerprint
+        if covered.parameters and not self.allowed:  # an approval of one plan leaves none open
+            return False
         return covered.template == self.fingerprint and covers_all(self.allowed, covered.parameters)
 
     def limits(self) -> str:
