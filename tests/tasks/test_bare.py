@@ -28,8 +28,8 @@ MOST = {
 }
 """What one row adds to a sum, at most."""
 QUICK = {"How many rows", "Share of nulls", "Sum of some rows", "Median"}
-WITHOUT_INTERVALS = {"Median", "Quantiles by group"}
-"""A quantile has no interval."""
+WITHOUT_INTERVALS = {"Median", "Quantiles by group", "Maximum", "Describe"}
+"""Their results hold quantiles, which have no interval."""
 _SAID = re.compile(r"perhaps up to ([\d,]+) \(([\d.e+-]+)%\)")
 
 
