@@ -48,7 +48,8 @@ def from_files(
         _require_no_schema(schema, "a Delta table")
         return _of_store(lambda: from_delta(str(path), options), path)
     folder = Path(os.path.expanduser(str(path)))
-    if folder.is_dir() or (schema is not None and Path(path).suffix == ".parquet"):
+    pattern = Path(path).suffix == ".parquet" and not folder.is_file()
+    if folder.is_dir() or (schema is not None and pattern):
         return _of_folders(str(path), folder.is_dir(), schema, options)
     _require_no_schema(schema, f"a {Path(path).suffix} file")
     scan = _SCANS.get(Path(path).suffix)
@@ -72,8 +73,8 @@ def from_files(
 def _require_no_schema(schema: object, what: str) -> None:
     if schema is not None:
         raise UnsupportedOperation(
-            f"a schema is declared for text files and for columns in the names of folders, not for "
-            f"{what}",
+            f"a schema is declared for the path of a text file, or for columns in the names of "
+            f"folders, not for {what}",
             where="session.protect(frame, ..., schema=...)",
             remedy="leave schema= out: the frame has one",
         )

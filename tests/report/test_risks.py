@@ -88,8 +88,9 @@ def test_columns_that_look_like_identifiers(name: str, expected: bool) -> None:
 
 def test_rows_where_a_column_says_whose_they_are() -> None:
     risk = only(visits(dp.Rows(), whole=True).dp_count().plan(epsilon=1))
-    assert "one row is protected, and 'patient' and 'email' look as if they said whose" in risk
-    assert "unit='patient'" in risk
+    # in the order of their names, which does not depend on how the frame is stored
+    assert "one row is protected, and 'email' and 'patient' look as if they said whose" in risk
+    assert "unit='email'" in risk
     assert not visits(dp.Rows()).dp_count().plan(epsilon=1).risks
     assert not visits(dp.Rows(contributions=3), whole=True).dp_count().plan(epsilon=1).risks
     assert not visits().limit_rows(3).dp_count().plan(epsilon=1).risks
