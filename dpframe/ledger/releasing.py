@@ -13,7 +13,6 @@ A traceback that somebody keeps holds nothing either: no lock waits for a finali
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from threading import RLock, get_ident
 from typing import Protocol, TypeVar
 
@@ -89,5 +88,5 @@ class Exclusive:
 
 def give_up(lock: RLock) -> None:
     """Release a lock if this thread has it, which the lock alone knows for certain."""
-    with suppress(RuntimeError):
+    if lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks it
         lock.release()

@@ -84,6 +84,24 @@ class _Tracer:
         return self._within
 
 
+def handling(work: Callable[[], object]) -> None:
+    """Do some work while an exception is handled.
+
+    Python may go on to handle an exception for ever if it is interrupted at the last instructions
+    of its handler. It stops when a handler around that ends.
+    """
+    try:
+        raise LookupError
+    except LookupError:
+        work()
+
+
+@pytest.fixture(autouse=True)
+def _no_exception_is_handled_afterwards() -> Iterator[None]:
+    yield
+    assert sys.exc_info()[1] is None
+
+
 def interrupts(
     work: Callable[[], object],
     files: tuple[str, ...] = (ALL,),
@@ -98,7 +116,7 @@ def interrupts(
         raised: BaseException | None = None
         sys.settrace(tracer)
         try:
-            work()
+            handling(work)
         except (Stop, dp.DPFrameError) as error:
             raised = error
         finally:
@@ -197,7 +215,7 @@ def test_each_interrupt_of_a_fork(which: int) -> None:
         for place, hook in enumerate(hooks):
             sys.settrace(tracer if place == which else None)
             with suppress(Stop):
-                hook()
+                handling(hook)
             sys.settrace(None)
         found = tracer.seen >= number
         elsewhere(lambda: REGISTER.run(nothing))
