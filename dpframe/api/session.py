@@ -181,12 +181,16 @@ class Session(StreamingSession):
         categories
             Declared values of columns, {column: [values]}; public.
         schema
-            Of the path of a text file the columns to read and their types, {column: dtype}. A value
-            that is none of its type is null, and so is each value of a line that is no record.
-            Without a schema all columns that the header line of a CSV file names are text. Of the
-            path of Parquet files the types of columns whose values are in the names of folders,
-            such as ``year=2026``: text where a schema does not name them. A pattern of Parquet
-            files has such columns only where a schema is declared.
+            Of a path the columns to read and their types, {column: dtype}, in this order; others
+            are not read. Then nothing is read before a query runs, not even whether there is a
+            file, so that a query is planned, explained and approved without permission to read the
+            data. Before the charge the files have to have these columns with these types. Types
+            may be written as in jobs, ``"List(Decimal(10, 2))"``. In text files a value that is
+            none of its type is null, and so is each value of a line that is no record. Without a
+            schema all columns that the header line of a CSV file names are text, and so are columns
+            whose values are in the names of folders, such as ``year=2026``. A pattern of Parquet
+            files has such columns only where a schema states them; on DuckDB and Spark they
+            are text.
         typical
             What a value of a numeric column is like, {column: value}, from what is public. Plans
             show it, and say which bounds and limits make noise that is too large for it; privacy
