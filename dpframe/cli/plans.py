@@ -24,6 +24,7 @@ from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.ledger.store import Store
 from dpframe.plan.document import RISKS, fields_beside
 from dpframe.report import Plan
 from dpframe.report.windows import windows_words
@@ -228,13 +229,31 @@ def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
 
 
 def _revoke(parsed: argparse.Namespace) -> int:
-    store, name = store_at(parsed.ledger, create=False), parsed.name or DEFAULT_NAME
+    store = store_at(parsed.ledger, create=False)
+    name = parsed.name or _approved_for(store, parsed.revoke)
     found = revoke(store, name, parsed.revoke, parsed.by, parsed.reason)
     if parsed.json:
         print(json.dumps({"revoked": found, "by": parsed.by, "name": name}, indent=2))
     else:
         say(f"revoked {found}, for budget {name!r}, by {parsed.by}")
     return 0
+
+
+def _approved_for(store: Store, fingerprint: str) -> str:
+    """The budget that a plan is approved for, which need not be named where it is one only."""
+    approvals = store.read().approvals
+    names = [
+        name
+        for name, of_budget in approvals.items()
+        if any(one.fingerprint.startswith(fingerprint) for one in of_budget)
+    ]
+    if len(names) > 1:
+        raise UnsupportedOperation(
+            f"the plan is approved for several budgets: {', '.join(map(repr, sorted(names)))}",
+            where="dpframe approve --revoke",
+            remedy="name one of them by --name, and revoke it for each",
+        )
+    return names[0] if names else DEFAULT_NAME
 
 
 def _approve_plan(parsed: argparse.Namespace) -> int:

@@ -155,6 +155,17 @@ def test_runs_and_days(run: Run, job: Path) -> None:
     assert "ended after" in done.err
 
 
+def test_a_plan_is_revoked_for_the_budget_that_it_is_approved_for(run: Run, folder: Path) -> None:
+    """Whose name the plan states, so that nobody need repeat it."""
+    session = dp.Session(epsilon=1, ledger="budget.db", name="mine")
+    plan = session.protect(pl.DataFrame({"x": [1]}), unit=dp.Rows()).dp_count().plan(epsilon=0.25)
+    Path("plan.json").write_text(plan.to_json())
+    assert run("approve", "plan.json", *BY).code == 0
+    done = run("approve", "--revoke", plan.fingerprint, *BY)
+    assert done.out == f"revoked {plan.fingerprint}, for budget 'mine', by Ann\n"
+    assert "no approved plan" in run("approve", "--revoke", plan.fingerprint, *BY).err
+
+
 def test_revoked(run: Run, job: Path) -> None:
     plan = planned(run, job)
     run("approve", "plan.json", *BY)

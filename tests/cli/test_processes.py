@@ -184,9 +184,12 @@ def test_the_result_is_on_stdout_and_the_rest_on_stderr(folder: Path) -> None:
     assert done.code == 0
     assert "shape: (2, 2)" in done.out
     assert "released" not in done.out
-    released = [line for line in done.said.splitlines() if line.startswith("released: ")]
-    assert len(released) == 1
-    assert released[0].startswith("released: cost epsilon 0.25, plan ")
+    said = done.said.splitlines()
+    # by chance all numbers may lie within their noise, which is said first
+    warned = [line for line in said if "are within the 95% bound of their noise" in line]
+    assert len(warned) <= 1
+    assert said[: len(warned)] == warned
+    assert said[len(warned)].startswith("released: cost epsilon 0.25, plan ")
 
 
 def test_python_and_toml_make_the_same_plan(command: Run, folder: Path) -> None:
