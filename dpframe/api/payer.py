@@ -379,8 +379,7 @@ class Payer:
         """The budget that plans are to be charged to, as reviewers read it."""
         identity = next(reversed(self.ledger.identities), None)
         bound = self.ledger.bound
-        name = None if identity is None else self.name or DEFAULT_NAME
-        return StatedBudget(name, identity, bound.whole, bound.counted, self.ledger.per)
+        return StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, self.ledger.per)
 
 
 def require_windows(unit: Unit, per: Every | None) -> None:

@@ -82,7 +82,7 @@ def test_check_by_exit_code(run: Run, job: Path) -> None:
     assert run(*check, "--at-least", "0.75").code == 0
     assert run(*check, "--at-least", "0.76").code == 3
     assert run(*check, "--at-least", "0.2", "--name", "default").code == 0
-    assert run(*check, "--at-least", "0.2", "--name", "other").code == 6
+    assert run(*check, "--at-least", "0.2", "--name", "other").code == 9
 
 
 def test_metrics(run: Run, job: Path) -> None:
@@ -92,7 +92,7 @@ def test_metrics(run: Run, job: Path) -> None:
     found = read(done.out)
     labels = (("amount", "epsilon"), ("name", "default"))
     assert found["dpframe_remaining"].samples[labels] == 0.75
-    assert run("ledger", "metrics", "--ledger", "none.db").code == 6
+    assert run("ledger", "metrics", "--ledger", "none.db").code == 9
 
 
 # -- lines of a log -------------------------------------------------------------------------------
