@@ -183,7 +183,7 @@ def _place(number: int, query: Any) -> Place:
 PURE, ZCDP = SPENDS
 MISTAKES: dict[str, tuple[Any, str, Budget]] = {
     "a level that is not charged": (_without(0), "many edges", PURE),
-    "a level that is not charged in rho": (_without(0), "many edges", ZCDP),
+    "a level that is not charged in rho": (_without(0), "few edges", ZCDP),
     "another level that is not charged": (_without(2), "few edges", ZCDP),
     "a level that is charged twice": (drawn_otherwise(_twice), "many edges", PURE),
     "a level that is charged twice in rho": (drawn_otherwise(_twice), "few edges", ZCDP),
