@@ -15,6 +15,7 @@ from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.core.budget import ApproxDP, Budget, PureDP
+from dpframe.core.edition import is_edition_before
 from dpframe.workloads import Degree
 
 __all__ = ["ways_to_measure"]
@@ -45,7 +46,10 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     roots: list[Query] = []
     if len(degrees) > 1:  # many parts may be composed better than one: both are compared
         roots = [way for way in ways[1:] if any(map(_is_root, way.aggregates))]
+    if roots or is_edition_before():
         ways = [_changed(way, _as_tree) for way in ways]
+    if is_edition_before():
+        roots = []
     own = [made for way in ways if (made := _with_own_totals(way)) is not way]
     return [*ways, *own, *map(_of_finest, own), *roots]
 

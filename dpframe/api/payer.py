@@ -17,8 +17,8 @@ from dpframe.api.result_warnings import Warnings, warn_of_queries, warn_of_resul
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
-from dpframe.choose import as_the_edition_before
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES, Every, Windows
@@ -295,10 +295,8 @@ class Payer:
             )
         if not self.keeps:
             return unkept(run(None))
-        # staircase noise is of pure DP alone, and all that the edition before chose otherwise
-        before = plan_before if isinstance(plan.cost, PureDP) or not plan.cost.slack else None
         keeping = self.ledger.keeping
-        return Keeper(keeping, queries, plan, interval, repeat, before).done(run)
+        return Keeper(keeping, queries, plan, interval, repeat, plan_before).done(run)
 
     def is_name(self, name: str | None, source: Source) -> bool:
         """Whether a frame that is protected was given a name that no other one has."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from dpframe.core.budget import Budget
+from dpframe.core.edition import is_edition_before
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.mechanisms import (
     ADDITIVE,
@@ -33,19 +33,6 @@ from dpframe.mechanisms import (
 )
 
 _Kind = TypeVar("_Kind", bound=Mechanism)
-_AS_BEFORE: Final = ContextVar("as_before", default=False)
-
-
-@contextmanager
-def as_the_edition_before() -> Iterator[None]:
-    """Choose among the mechanisms that the edition before had, to find what was paid by its plans.
-    Nothing is drawn by plans that are made here.
-    """
-    token = _AS_BEFORE.set(True)
-    try:
-        yield
-    finally:
-        _AS_BEFORE.reset(token)
 
 
 def choose(task: MechanismTask, share: Budget) -> Choice:
@@ -80,7 +67,7 @@ def _additive(task: AdditiveTask, share: Budget) -> Choice:
         return next(filter(None, (kind.fitted(task, share) for kind in VECTORS)))
     found: list[Choice] = []
     for kind in ADDITIVE:
-        if kind is DiscreteStaircase and _AS_BEFORE.get():
+        if kind is DiscreteStaircase and is_edition_before():
             continue
         choice = kind.fitted(task, share)
         if choice is not None:

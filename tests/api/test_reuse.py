@@ -25,7 +25,7 @@ from dpframe.api.query import parts
 from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat
 from dpframe.api.spend import Spend
-from dpframe.choose import as_the_edition_before
+from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest
 from dpframe.ledger.contents import FolderContents

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.choose import as_the_edition_before
+from dpframe.core.edition import as_the_edition_before
 from dpframe.plan.document import earlier_fingerprint
 
 SCHEMA = {"who": pl.Int64, "x": pl.Float64, "n": pl.Int64, "s": pl.String, "day": pl.Date}
@@ -32,6 +32,11 @@ def two_queries() -> dp.Plan:
     session = dp.Session(rho=1)
     frame = rows(session)
     return session.plan([frame.agg(m=NUMBER.dp_mean((0, 9))), frame.dp_count()], rho="0.1")
+
+
+def distribution() -> dp.Plan:
+    session = dp.Session(rho=1)
+    return rows(session).dp_cdf("x", range(100)).plan(rho="0.1")
 
 
 def limit() -> dp.Plan:
@@ -79,14 +84,25 @@ PLANS: dict[str, tuple[Callable[[], dp.Plan], str]] = {
         two_queries,
         "5b9a2730785a22cc97dd24f3493d199a16d902ca87eb113aaf92c2ac882756bc",
     ),
+    "a distribution": (
+        distribution,
+        "20991f467c12d8d98e2a22be5c00cfd47f1a98accff0cd2cb40d6d27beb74331",
+    ),
     "a limit that is found": (
         limit,
         "304550375521e6e93494d18901c74c5e09f44f6ce1762a0227156720400e537c",
     ),
     "a stream": (stream, "0f50a8f478f7e41d96384e7ec5f0502bd63e002e7983e64dc2ae141c8a6493b6"),
 }
-DRAWS_OTHERWISE = {"narrow cast", "a sum alone", "sums together", "a limit that is found", "cast"}
-"""Of these, or of what they are compared with, noise is a staircase now."""
+DRAWS_OTHERWISE = {
+    "a distribution",
+    "narrow cast",
+    "a sum alone",
+    "sums together",
+    "a limit that is found",
+    "cast",
+}
+"""Of these, or of what they are compared with, noise is a staircase or of a square root now."""
 
 
 @pytest.mark.parametrize("name", PLANS)
