@@ -9,6 +9,7 @@ from functools import reduce
 from operator import add
 from typing import Final, Literal, TypeAlias
 
+from dpframe.aggregates.distribution_error import RootError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import Budget
 from dpframe.core.exact import sqrt_up
@@ -250,6 +251,15 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
         why = _groups_words(plan, groups)
     elif release.spread.norm is not None:
         why = _weighed_words(release, groups)
+    elif (cells := _root_cells(plan, release)) is not None:
+        grouped = release.entries > cells
+        who = rows
+        if isinstance(plan.unit, Identifier):
+            who = f"{_rows_words(total, groups, k, grouped)}, each"
+        after = f"by at most {one}, and each after it{' in its group' if grouped else ''} by less"
+        why = f"{who} moves the number of its step {after}"
+        if plan.unit.adjacency == "change-one":
+            why = f"{who} may leave a step for another, and moves the number of each {after}"
     elif isinstance(plan.unit, Identifier):
         why = f"{_rows_words(total, groups, k, release.entries > 1)}, each moves "
         why += f"{what} by at most {one}"
@@ -266,6 +276,13 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     scores = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {shown(s.l1)}, L2 {shown(s.l2)}, Linf {shown(s.linf)}"
     return f"sensitivity{scores} {norms}: {why}"
+
+
+def _root_cells(plan: PlanData, release: NoisyAggregate) -> int | None:
+    """Of a release by the square root factorisation how many numbers each group has; else None."""
+    place = next(i for i, other in enumerate(plan.releases) if other is release)
+    of_it = [output.error for output in plan.outputs if place in output.releases]
+    return next((error.cells for error in of_it if isinstance(error, RootError)), None)
 
 
 def _nightly_words(plan: PlanData, release: NoisyAggregate) -> str:

@@ -79,13 +79,12 @@ def exact(part: pipeline.Prepared, rows: Sequence[dict[str, Any]]) -> Counted:
 def check(asked: Sequence[Ask], spend: Budget) -> None:
     """All that may be spent is, on what one row loses in all that is drawn."""
     found = planned(asked, spend)
-    lost = sum(stated_loss(p, exact(p, [ROW]), exact(p, [])) for p in found.parts)
+    roots = any(isinstance(d.measurement, RootSums) for p in found.parts for d in p.draws)
+    row = ROW | {"age": -(10**6)} if roots else ROW  # in the first step, where it moves most
+    lost = sum(stated_loss(p, exact(p, [row]), exact(p, [])) for p in found.parts)
     cost = found.plan.cost.main
     assert lost <= cost * (1 + Fraction(1, 10**9)), "more is lost than is charged"
-    roots = any(isinstance(d.measurement, RootSums) for p in found.parts for d in p.draws)
-    # of the square root a row in the first step loses all, and this one is in a later one
-    least = Fraction(99, 100) if roots else Fraction(999, 1000)
-    assert lost >= cost * least, "more is charged than is lost"
+    assert lost >= cost * Fraction(999, 1000), "more is charged than is lost"
     assert Fraction(999, 1000) * spend.main < cost <= spend.main, "not what may be spent"
 
 
