@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given
-from dpframe.core.tree import Call, Column, Named, Tree
+from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.own_columns import renamed_column
