@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from dpframe.core.tree import Column
-from dpframe.frames.relation import Relation
-from dpframe.frames.with_columns import WithColumns
+from typing import Final
 
-__all__ = ["own_columns"]
+from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.frames.relation import Relation
+from dpframe.frames.with_columns import Select, WithColumns
+
+__all__ = ["own_columns", "renamed_column"]
+
+_ONE_TO_ONE: Final = frozenset({"add", "cast", "fill_null", "mul", "neg", "sub"})
+"""Operations that, beside constants, give each value, or nearly each, a value of its own."""
 
 
 def own_columns(relation: Relation) -> frozenset[str]:
-    """The identifier of a frame as it is named now, and copies of it; none where rows are
-    protected.
+    """The identifier of a frame as it is named now, and columns that hold the same in another form;
+    none where rows are protected.
     """
     found = set[str]()
     for step, before in relation.steps:
-        if isinstance(step, WithColumns) and before.identifier is not None:
+        if isinstance(step, (Select, WithColumns)) and before.identifier is not None:
             own = {before.identifier, *found}
-            found |= {n.name for n in step.named if n.tree in {Column(name) for name in own}}
+            found |= {n.name for n in step.named if renamed_column(n.tree) in own}
     if relation.facts.identifier is not None:
         found.add(relation.facts.identifier)
     return frozenset(found & {*relation.facts.columns})
+
+
+def renamed_column(tree: Tree) -> str | None:
+    """The column that an expression is, perhaps in another type, or shifted by constants."""
+    while isinstance(tree, Call) and tree.operation.name in _ONE_TO_ONE:
+        others = [arg for arg in tree.args if not isinstance(arg, Literal)]
+        if len(others) != 1:
+            return None
+        (tree,) = others
+    return tree.name if isinstance(tree, Column) else None

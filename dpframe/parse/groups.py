@@ -11,9 +11,10 @@ import polars as pl
 
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given
-from dpframe.core.tree import Call, Column, Named, Tree
+from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
+from dpframe.frames.own_columns import renamed_column
 from dpframe.frames.public import held
 from dpframe.frames.with_columns import unique_names
 from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
@@ -69,7 +70,7 @@ def read_groups(
     if keys is None:
         domains = with_few_values(named, domains, origin)
         for one in named:
-            if _column_of(one.tree) in own and domains[one.name].categories is None:
+            if renamed_column(one.tree) in own and domains[one.name].categories is None:
                 raise _of_people(one)
         if discover and any(found.categories is None for found in domains.values()):
             none = pl.DataFrame(schema={name: _stored(found) for name, found in domains.items()})
@@ -99,13 +100,6 @@ def _groupable(named: Named, columns: Columns) -> Domain:
             ".bin_intervals(...), on older Polars .cut(...), or cast them to integers",
         )
     return found
-
-
-def _column_of(tree: Tree) -> str | None:
-    """The column that an expression is, perhaps in another type."""
-    while isinstance(tree, Call) and tree.operation.name == "cast":
-        (tree,) = tree.args
-    return tree.name if isinstance(tree, Column) else None
 
 
 def _of_people(named: Named) -> MissingKeys:

@@ -401,6 +401,10 @@ def test_numbers_of_each_person_are_asked_for_per_unit() -> None:
                 frame.group_by(by)
         with pytest.raises(dp.MissingKeys, match="would be about one individual"):
             frame.with_columns(copy=pl.col("user")).group_by("copy", "x")
+        with pytest.raises(dp.MissingKeys, match="would be about one individual"):
+            frame.select("user", copy=pl.col("user").cast(pl.String)).group_by("copy")
+        with pytest.raises(dp.MissingKeys, match="would be about one individual"):
+            frame.with_columns(next=pl.col("user").fill_null(0) + 1).group_by(-pl.col("next"))
     shared = found.limit_rows(1).group_by(pl.col("user") % 2).len()
     assert shared.plan(epsilon=1, delta=1e-7).releases
     found = found.limit_rows(1).group_by("x").len()

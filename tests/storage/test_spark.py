@@ -7,7 +7,7 @@ conditions by themselves: the number of rows that pass one behind the border, ma
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import reduce
 from pathlib import Path
@@ -67,10 +67,13 @@ def empty_cache(session: Any) -> Iterator[None]:
     session.catalog.clearCache()
 
 
-def _compare(session: Any, folder: Path, trials: int) -> tuple[int, int]:
+def _compare(
+    session: Any, folder: Path, trials: int, border: Callable[[Any], Any] | None = None
+) -> tuple[int, int]:
     """How many numbers of rows were compared with those of Polars, and how many differ."""
-    from dpframe.lower.engines.spark_border import border
+    from dpframe.lower.engines import spark_border
 
+    border = border or spark_border.border
     ways = readers(session)
     rng = random.Random(0)
     cases = wrong = 0
@@ -112,6 +115,14 @@ def test_conditions_see_the_rows_that_are_stored(session: Any, tmp_path: Path) -
     cases, wrong = _compare(session, tmp_path, 6)
     assert cases >= 150
     assert not wrong
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_without_the_border_numbers_of_rows_are_wrong(session: Any, tmp_path: Path) -> None:
+    """So the tests here can fail: the same files, readers and conditions, and no border."""
+    cases, wrong = _compare(session, tmp_path, 6, lambda frame: frame)
+    assert cases >= 150
+    assert wrong
 
 
 @pytest.mark.usefixtures("one_hash", "empty_cache")
