@@ -11,6 +11,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.lower.engines.scans import require_stated_folders
 from dpframe.rows.failures import FAILURES
 
 _WHERE = "session.protect(reader, ...)"
@@ -22,6 +23,7 @@ def from_arrow(data: Any) -> pl.LazyFrame:
     import pyarrow.dataset as pads  # type: ignore[import-untyped]
 
     if isinstance(data, pads.Dataset):
+        require_stated_folders(data)
         return _lazily(_batches_of(data), _plain(data.schema.empty_table()).schema)
     if isinstance(data, pa.RecordBatchReader):
         encoded = (pa.types.is_dictionary, pa.types.is_run_end_encoded)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pytest
 
 import dpframe as dp
@@ -14,10 +16,12 @@ from tests.api.exactly import exactly, protected
 FOLDERS = ["year=2024/city=A", "year=2025/city=a%20b", "year=__HIVE_DEFAULT_PARTITION__/city=7"]
 
 
-def _write(at: Path, *folders: str) -> Path:
+def _write(at: Path, *folders: str, suffix: str = "parquet") -> Path:
+    rows = pl.DataFrame({"x": [1, 2]})
     for folder in folders:
         (at / folder).mkdir(parents=True)
-        pl.DataFrame({"x": [1, 2]}).write_parquet(at / folder / "part.parquet")
+        write = rows.write_parquet if suffix == "parquet" else rows.write_ipc
+        write(at / folder / f"part.{suffix}")
     return at
 
 
@@ -62,14 +66,68 @@ def test_without_a_schema_a_pattern_reads_what_files_hold(tmp_path: Path) -> Non
     assert protected(f"{at}/**/*.parquet").columns == ["x"]
 
 
-def test_a_scan_that_guesses_is_refused_whatever_it_guesses(tmp_path: Path) -> None:
-    for name, folder in (("a", "year=2024/city=B"), ("b", "year=secret/city=B")):
-        at = _write(tmp_path / name, folder)
-        with pytest.raises(dp.UnsupportedOperation, match="guessed from these names") as caught:
-            protected(pl.scan_parquet(at).filter(pl.col("x") > 0))
-        assert "hive_schema=" in str(caught.value)
-        types = {"year": pl.String, "city": pl.String}
-        assert protected(pl.scan_parquet(at, hive_schema=types)).schema["year"] == pl.String
+SCANS = {"parquet": pl.scan_parquet, "arrow": pl.scan_ipc}
+
+
+@pytest.mark.parametrize("suffix", SCANS)
+@pytest.mark.parametrize("folder", ["year=2024", "year=secret"])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "guessed from these names"),
+        ({"hive_partitioning": True}, "guessed from these names"),
+        *(
+            ({"hive_schema": {"year": dtype}}, "other types than String")
+            for dtype in (
+                *(pl.Int64, pl.UInt8, pl.Float64, pl.Boolean, pl.Date, pl.Datetime("us"), pl.Time),
+                *(pl.Decimal(10, 2), pl.Enum(["2024"]), pl.Categorical()),
+            )
+        ),
+        ({"hive_schema": {"year": pl.Int64}, "try_parse_hive_dates": False}, "than String"),
+    ],
+    ids=str,
+)
+def test_a_scan_reads_folders_as_text_or_is_refused(
+    options: dict[str, Any], words: str, folder: str, suffix: str, tmp_path: Path
+) -> None:
+    """With the same words for all names of folders, also those that Polars itself fails for."""
+    at = _write(tmp_path / "a", folder, suffix=suffix)
+    with pytest.raises(dp.UnsupportedOperation, match=words) as caught:
+        protected(SCANS[suffix](at, **options).filter(pl.col("x") > 0))
+    assert "secret" not in str(caught.value)
+    assert "hive_schema=" in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", SCANS)
+def test_what_the_refusal_of_a_scan_says_is_right(suffix: str, tmp_path: Path) -> None:
+    at = _write(tmp_path / "a", "year=2024", "year=secret", "year=07", "year=2e1", suffix=suffix)
+    text = protected(SCANS[suffix](at, hive_schema={"year": pl.String}).filter(pl.col("x") > 0))
+    cast = text.with_columns(pl.col("year").cast(pl.Int64, strict=False))
+    ways = [cast]
+    if suffix == "parquet":
+        ways.append(protected(at, schema={"x": "Int64", "year": "Int64"}))
+    for people in ways:
+        assert people.schema == {"x": pl.Int64, "year": pl.Int64}
+        years = people.group_by("year", keys=[7, 2024, None]).agg(dp.count())
+        assert exactly(years)["len"].to_list() == [2, 2, 4]
+    without = SCANS[suffix](at, hive_partitioning=False)
+    assert protected(without).columns == ["x"]
+
+
+@pytest.mark.parametrize("make", [lambda d: d, pl.scan_pyarrow_dataset])
+@pytest.mark.parametrize("folder", ["year=2024", "year=secret"])
+def test_a_dataset_states_types_or_is_refused(folder: str, make: Any, tmp_path: Path) -> None:
+    at = _write(tmp_path / "a", folder)
+    for guess in ("hive", ds.HivePartitioning.discover(infer_dictionary=True)):
+        with pytest.raises(dp.UnsupportedOperation, match="pyarrow guesses the types"):
+            protected(make(ds.dataset(at, format="parquet", partitioning=guess)))
+    stated = ds.partitioning(pa.schema([("year", pa.string())]), flavor="hive")
+    dataset = ds.dataset(at, format="parquet", partitioning=stated)
+    assert protected(make(dataset)).schema["year"] == pl.String
+    with pytest.raises(dp.UnsupportedOperation, match="does not say whether pyarrow guessed"):
+        protected(make(ds.dataset([dataset, dataset])))
+    flat = ds.dataset(at, format="parquet")
+    assert protected(make(ds.dataset([flat, flat]))).columns == ["x"]
 
 
 @pytest.mark.parametrize(

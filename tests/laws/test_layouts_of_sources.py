@@ -53,7 +53,8 @@ def _partitioned(at: Path, frame: pl.DataFrame) -> Any:
         folder = at / f"k={value}"
         folder.mkdir()
         part.drop("k").write_parquet(folder / "part.parquet")
-    return pl.scan_parquet(at, hive_partitioning=True, hive_schema={"k": pl.Int64})
+    files = pl.scan_parquet(at, hive_partitioning=True, hive_schema={"k": pl.String})
+    return files.with_columns(pl.col("k").cast(pl.Int64, strict=False))
 
 
 def _file(**options: Any) -> Callable[[Path, pl.DataFrame], Any]:

@@ -41,8 +41,11 @@ def _scanned(stored: Stored, **options: Any) -> pl.LazyFrame:
         case "parquet":
             return pl.scan_parquet(stored.path, **options)
         case "hive":
-            types = {name: SCHEMA[name] for name in stored.hive}
-            return pl.scan_parquet(stored.path, hive_schema=types, **options)
+            text = dict.fromkeys(stored.hive, pl.String())
+            typed = [n for n in stored.hive if SCHEMA[n] != pl.String()]
+            files = pl.scan_parquet(stored.path, hive_schema=text, **options)
+            values = [pl.col(name).cast(SCHEMA[name], strict=False) for name in typed]
+            return files.with_columns(values) if values else files
         case "ipc":
             return pl.scan_ipc(stored.path)
         case "delta":

@@ -25,7 +25,7 @@ from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.optimizations import NOTHING_PUSHED
 
-__all__ = ["guarded", "kinds_of", "require_no_pushdown"]
+__all__ = ["guarded", "kinds_of", "require_no_pushdown", "require_stated_folders"]
 
 _READS: Final = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
 """What a plan says that it reads from."""
@@ -36,9 +36,25 @@ _FILES: Final = {"parquet", "ipc", "csv", "ndjson", "lines"}
 """Files that Polars itself reads."""
 _BELIEVES, _DOUBTS = b"\xaeuse_statistics\xc3", b"\xaeuse_statistics\xc2"
 """A field of the scan of Parquet, true and false, in the MessagePack form of a plan."""
-_NO_TYPES: Final = b"\xa6schema\xc0\xaftry_parse_dates"
-"""Of a scan that states no types of columns in the names of folders, in that form."""
+_FOLDERS: Final = re.compile(
+    rb"\xa7enabled([\xc0\xc2\xc3])\xaehive_start_idx(?s:.){1,9}?"
+    rb"\xa6schema(?:\xc0\xaftry_parse_dates|[\x81\x82]\xa6fields(.))",
+    re.DOTALL,
+)
+"""What a scan says of columns in the names of folders, in that form: whether it reads them, and how
+many types are stated, if any are.
+"""
+_READ, _NOT_READ = b"\xc3", b"\xc2"
+_STRING: Final = b"\xa6String"
+_OF_FOLDERS: Final = re.compile(r"[\\/][^\\/=]+=[^\\/]*[\\/]")
+"""A folder such as ``year=2026`` within a path."""
 _WHERE: Final = "session.protect(frame, ...)"
+_TEXT: Final = (
+    "protect the path of a folder of Parquet files, and state the columns that are read, such as "
+    'schema={"x": "Int64", "year": "Int64"}: a name that is no such value is null then; or scan '
+    'with hive_schema={"year": pl.String}, and write with_columns(pl.col("year").cast(pl.Int64, '
+    "strict=False)) on the private frame; or leave them out with hive_partitioning=False"
+)
 _MOST_FILES: Final = 1_000
 """Of which the footers are looked at when a frame is protected."""
 
@@ -63,13 +79,17 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
     UnsupportedOperation
         For a source in which another engine runs a query of the owner's, for files that state an
         order of their rows that earlier steps of the frame would have believed, and for columns in
-        the names of folders whose types are guessed.
+        the names of folders that are not read as text.
     """
-    kinds = kinds_of(frame)
+    try:
+        kinds = kinds_of(frame)
+    except FAILURES:  # perhaps for the name of a folder
+        _require_text_as_written(frame, in_folders=False)
+        raise
     if kinds and kinds <= _MEMORY:
         return frame, True
     _require_no_other_engine(frame, kinds)
-    _require_types_of_folders(frame, kinds)
+    _require_text_of_folders(frame, kinds)
     frame = _without_order(frame, kinds)
     if not kinds or not kinds <= _FILES:
         return frame, False
@@ -113,30 +133,84 @@ def _leaves(frame: pl.LazyFrame) -> Iterator[Any]:
             yield nodes.view_current_node()
 
 
-def _require_types_of_folders(frame: pl.LazyFrame, kinds: set[str]) -> None:
-    """Refuse a scan of folders such as ``year=2026`` that states no types for them: Polars guesses
-    these from the names, so one row with a folder of its own could change the type of a column.
+# -- columns in the names of folders --------------------------------------------------------------
+
+
+def _require_text_of_folders(frame: pl.LazyFrame, kinds: set[str]) -> None:
+    """Refuse a scan that reads columns off the names of folders such as ``year=2026`` as anything
+    but text. One row may have a folder of its own: a type that Polars guesses from all names would
+    be another one, and a name that is no value of a stated type makes Polars fail.
     """
-    if "parquet" not in kinds or "pythondataset" in kinds:
+    if not kinds & {"parquet", "ipc"} or "pythondataset" in kinds:
         return
     try:
-        guessed = any(
-            getattr(leaf, "hive_parts", None) is not None
-            and (leaf.file_options.hive_options or {}).get("schema") is None
-            for leaf in _leaves(frame)
-        )
-    except NotImplementedError as error:  # Polars 1.32 shows no scan of folders
-        guessed = "hive" in str(error) and _NO_TYPES in frame.clone().serialize()
-    except FAILURES:
+        for leaf in _leaves(frame):
+            if getattr(leaf, "hive_parts", None) is not None:
+                types = (leaf.file_options.hive_options or {}).get("schema")
+                if types is None:
+                    raise _guessed()
+                if any(dtype != pl.String for dtype in types.values()):
+                    raise _no_text()
+    except NotImplementedError as error:  # Polars shows no scan of IPC, and 1.32 none of folders
+        told = frame.clone().explain(optimized=False)
+        in_folders = "hive" in str(error) or _OF_FOLDERS.search(told) is not None
+        _require_text_as_written(frame, in_folders=in_folders)
+
+
+def _require_text_as_written(frame: pl.LazyFrame, *, in_folders: bool) -> None:
+    """The same by the form in which Polars writes plans, for which it looks at no folder.
+
+    Parameters
+    ----------
+    in_folders
+        Whether files are in such folders, which scans without stated types read unless they are
+        told not to.
+    """
+    try:
+        written = frame.clone().serialize()
+    except FAILURES:  # a function of Python that cannot be written
+        if in_folders:
+            raise _guessed() from None
         return
-    if guessed:
-        raise UnsupportedOperation(
-            "the types of columns in the names of folders are guessed from these names, so one row "
-            "could change them",
-            where=_WHERE,
-            remedy="state them: pl.scan_parquet(folder, hive_schema={column: dtype}), or protect "
-            "the folder's path with schema={column: dtype}",
-        )
+    for said in _FOLDERS.finditer(written):
+        reads, number = said.groups()
+        if reads == _NOT_READ:
+            continue
+        if number is None and (in_folders or reads == _READ):
+            raise _guessed()
+        if number is not None and not _are_strings(written, said.end(), number[0] - 0x80):
+            raise _no_text()
+
+
+def _are_strings(written: bytes, start: int, number: int) -> bool:
+    """Whether so many pairs of a short name and a type, in the MessagePack form, are of text."""
+    if number > 0xF:
+        return False
+    for _ in range(number):
+        length = written[start] - 0xA0
+        start += 1 + length
+        if not 0 <= length < 0x20 or not written.startswith(_STRING, start):
+            return False
+        start += len(_STRING)
+    return True
+
+
+def _guessed() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "the types of columns in the names of folders are guessed from these names, so one row "
+        "could change them",
+        where=_WHERE,
+        remedy=_TEXT,
+    )
+
+
+def _no_text() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "columns in the names of folders are read as other types than String, and one row could "
+        "have a folder whose name is no such value, which makes Polars fail",
+        where=_WHERE,
+        remedy=_TEXT,
+    )
 
 
 # -- orders that files state ----------------------------------------------------------------------
@@ -219,7 +293,8 @@ def _footer_states_order(file: str, changed: int, size: int) -> bool:
 
 def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
     """Refuse a lazy frame behind which DuckDB runs a relation: what its optimiser makes of the
-    owner's own conditions cannot be ruled out from here.
+    owner's own conditions cannot be ruled out from here. And one of a dataset of pyarrow that
+    guesses types.
     """
     if "python" not in kinds or "pythondataset" in kinds:
         return
@@ -227,12 +302,44 @@ def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
         functions = [f for leaf in _leaves(frame) for f in _functions_of(leaf)]
     except (NotImplementedError, *FAILURES):
         return
+    for function in functions:
+        for value in getattr(function, "args", None) or ():
+            if _package_of(type(value)) == "pyarrow":
+                require_stated_folders(value)
     if any(_package_of(function) in ("duckdb", "_duckdb") for function in functions):
         raise UnsupportedOperation(
             "the frame is a query of DuckDB that Polars starts, and DuckDB may decide by "
             "statistics of stored data which rows it has",
             where=_WHERE,
             remedy="protect the relation itself: session.protect(relation, ...)",
+        )
+
+
+def require_stated_folders(dataset: Any) -> None:
+    """Refuse a dataset of pyarrow that guesses types of columns from the names of its folders: only
+    such a one has values of these columns at hand.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Saying how to state them.
+    """
+    for part in getattr(dataset, "children", None) or ():
+        if any(str(one.partition_expression) != "true" for one in part.get_fragments()):
+            raise UnsupportedOperation(
+                "a dataset that is made of others does not say whether pyarrow guessed the types "
+                "of columns in the names of their folders",
+                where="session.protect(dataset, ...)",
+                remedy="protect one dataset of a folder, with ds.partitioning(schema, ...)",
+            )
+    values = getattr(getattr(dataset, "partitioning", None), "dictionaries", None) or ()
+    if any(value is not None for value in values):
+        raise UnsupportedOperation(
+            "pyarrow guesses the types of columns in the names of folders from these names, so one "
+            "row could change them",
+            where="session.protect(dataset, ...)",
+            remedy='state them: ds.dataset(folder, partitioning=ds.partitioning(pa.schema([("year",'
+            ' pa.string())]), flavor="hive"))',
         )
 
 

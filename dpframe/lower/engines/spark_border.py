@@ -40,6 +40,12 @@ _ALL_ROWS: Final = frozenset(
 _ONE_BELOW: Final = frozenset(["Filter", "Project", "SubqueryAlias", "View"])
 """Nodes through which a condition on a column means the same."""
 _ROW_NUMBER: Final = 3
+_GUESSES: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+"""The setting by which a session guesses types from the names of folders, which is on by default."""
+_LISTS_FOLDERS: Final = "PartitioningAwareFileIndex"
+"""The class of what finds folders and their columns when a frame is made. Catalogs and tables of
+other formats keep the types of these columns themselves.
+"""
 
 
 def border(frame: Any) -> Any:
@@ -48,10 +54,12 @@ def border(frame: Any) -> Any:
     Raises
     ------
     UnsupportedOperation
-        For a frame whose sources cannot be told apart from what was asked of them.
+        For a frame whose sources cannot be told apart from what was asked of them, or with types
+        of columns that are guessed from the names of folders.
     """
     if is_connect(frame):
         _require_all_rows(frame)
+        _require_no_folders(frame)
         return frame.filter(_EVERY)
     return _Plans(frame).frame()
 
@@ -133,6 +141,7 @@ class _Plans:
                 "write it as a join, such as a LEFT SEMI JOIN for IN",
             )
         _require_own_rows(plan)
+        _require_stated_folders(plan, guesses=_guesses(self._frame.sparkSession))
         kept = self._of(plan)._jdf.queryExecution().withCachedData()
         return kept if all(map(_holds_all_rows, _kept_in(kept))) else plan
 
@@ -186,6 +195,71 @@ def _folder_columns(leaf: Any) -> set[int]:
         return set()
     names = set(leaf.relation().partitionSchema().fieldNames())
     return {_id(column) for column in _items(leaf.output()) if column.name() in names}
+
+
+def _guesses(session: Any) -> bool:
+    return str(session.conf.get(_GUESSES, "true")).lower() != "false"
+
+
+def _require_stated_folders(plan: Any, *, guesses: bool) -> None:
+    """Refuse files with columns in the names of folders, such as ``year=2026``, whose types were not
+    stated when the frame was made: one row with a folder of its own could change them.
+    """
+    below = _items(plan.children())
+    for part in below:
+        _require_stated_folders(part, guesses=guesses)
+    index = None if below else _index_of(plan)
+    stated = None if index is None else _stated_in(index)
+    if stated is None:
+        return
+    for field in _items(index.partitionSchema().toSeq()):
+        is_text = field.dataType().simpleString() == "string"
+        if field.name().casefold() not in stated and (guesses or not is_text):
+            raise _guessed(f"Spark guessed the type of the column {field.name()!r}")
+
+
+def _index_of(leaf: Any) -> Any:
+    """What knows the folders of the files that a plan reads; None for anything else."""
+    if _name(leaf) == "LogicalRelation" and _name(leaf.relation()) == "HadoopFsRelation":
+        return leaf.relation().location()
+    if _name(leaf) == "DataSourceV2Relation" and _class_above(leaf.table(), "FileTable"):
+        return leaf.table().fileIndex()
+    return None
+
+
+def _stated_in(index: Any) -> set[str] | None:
+    """The columns of which the owner stated the types; None where a catalog has all types."""
+    lists = _class_above(index, _LISTS_FOLDERS)
+    if lists is None:
+        return None
+    field = lists.getDeclaredField("userSpecifiedSchema")
+    field.setAccessible(True)
+    schema = field.get(index)
+    if schema.isEmpty():
+        return set()
+    return {str(name).casefold() for name in schema.get().fieldNames()}
+
+
+def _class_above(value: Any, name: str) -> Any:
+    """The class of that name among those of a value of the virtual machine, if it is one."""
+    kind = value.getClass()
+    while kind is not None and kind.getSimpleName() != name:
+        kind = kind.getSuperclass()
+    return kind
+
+
+def _require_no_folders(frame: Any) -> None:
+    """The same on Spark Connect, which does not say what was stated: no folder at all."""
+    if _guesses(frame.sparkSession) and any("=" in path for path in frame.inputFiles()):
+        raise _guessed("on Spark Connect, Spark may have guessed the types of columns")
+
+
+def _guessed(what: str) -> UnsupportedOperation:
+    return _refused(
+        f"{what} in the names of folders from all of these names, so one row may change it",
+        'state the types, spark.read.schema("x bigint, year string").parquet(folder), or make '
+        f'the frame after spark.conf.set("{_GUESSES}", "false")',
+    )
 
 
 def _kept_in(plan: Any) -> Iterator[Any]:
