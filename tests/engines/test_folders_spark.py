@@ -1,4 +1,4 @@
-"""Types of columns in the names of folders are stated on Spark, and never guessed from the names."""
+"""Types of columns in the names of folders are stated on Spark, never guessed from the names."""
 
 from __future__ import annotations
 

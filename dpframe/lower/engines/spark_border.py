@@ -41,7 +41,7 @@ _ONE_BELOW: Final = frozenset(["Filter", "Project", "SubqueryAlias", "View"])
 """Nodes through which a condition on a column means the same."""
 _ROW_NUMBER: Final = 3
 _GUESSES: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
-"""The setting by which a session guesses types from the names of folders, which is on by default."""
+"""The setting by which a session guesses types from the names of folders, on by default."""
 _LISTS_FOLDERS: Final = "PartitioningAwareFileIndex"
 """The class of what finds folders and their columns when a frame is made. Catalogs and tables of
 other formats keep the types of these columns themselves.
@@ -202,7 +202,7 @@ def _guesses(session: Any) -> bool:
 
 
 def _require_stated_folders(plan: Any, *, guesses: bool) -> None:
-    """Refuse files with columns in the names of folders, such as ``year=2026``, whose types were not
+    """Refuse files with columns in the names of folders (``year=2026``) whose types were not
     stated when the frame was made: one row with a folder of its own could change them.
     """
     below = _items(plan.children())
