@@ -21,6 +21,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.datasets import require_readable, without_filter
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.optimizations import NOTHING_PUSHED
@@ -68,7 +69,7 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
     kinds = kinds_of(frame)
     if kinds and kinds <= _MEMORY:
         return frame, True
-    _require_no_other_engine(frame, kinds)
+    _require_readable_sources(frame, kinds)
     _require_types_of_folders(frame, kinds)
     frame = _without_order(frame, kinds)
     if not kinds or not kinds <= _FILES:
@@ -217,9 +218,9 @@ def _footer_states_order(file: str, changed: int, size: int) -> bool:
 # -- sources of Python ----------------------------------------------------------------------------
 
 
-def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
+def _require_readable_sources(frame: pl.LazyFrame, kinds: set[str]) -> None:
     """Refuse a lazy frame behind which DuckDB runs a relation: what its optimiser makes of the
-    owner's own conditions cannot be ruled out from here.
+    owner's own conditions cannot be ruled out from here. Refuse datasets that a row can stop.
     """
     if "python" not in kinds or "pythondataset" in kinds:
         return
@@ -227,6 +228,10 @@ def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
         functions = [f for leaf in _leaves(frame) for f in _functions_of(leaf)]
     except (NotImplementedError, *FAILURES):
         return
+    for function in functions:
+        for dataset in getattr(function, "args", ()):
+            if _package_of(type(dataset)) == "pyarrow" and hasattr(dataset, "get_fragments"):
+                _require_whole_dataset(dataset)
     if any(_package_of(function) in ("duckdb", "_duckdb") for function in functions):
         raise UnsupportedOperation(
             "the frame is a query of DuckDB that Polars starts, and DuckDB may decide by "
@@ -234,6 +239,21 @@ def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
             where=_WHERE,
             remedy="protect the relation itself: session.protect(relation, ...)",
         )
+
+
+def _require_whole_dataset(dataset: Any) -> None:
+    """Refuse a scan of a dataset that its owner filtered: pyarrow skips rows by statistics there.
+    And one that a row can stop.
+    """
+    rows, condition = without_filter(dataset)
+    if condition is not None:
+        raise UnsupportedOperation(
+            "the frame scans a dataset of pyarrow with a filter, and pyarrow decides by statistics "
+            "of stored data which rows that has",
+            where=_WHERE,
+            remedy="protect the dataset itself: session.protect(dataset, ...)",
+        )
+    require_readable(rows)
 
 
 def _functions_of(leaf: Any) -> Iterator[object]:
