@@ -296,7 +296,8 @@ class Payer:
         if not self.keeps:
             return unkept(run(None))
         # staircase noise is of pure DP alone, and all that the edition before chose otherwise
-        before = plan_before if isinstance(plan.cost, PureDP) or not plan.cost.slack else None
+        pure = isinstance(plan.cost, (PureDP, ApproxDP)) and not plan.cost.slack
+        before = plan_before if pure else None
         keeping = self.ledger.keeping
         return Keeper(keeping, queries, plan, interval, repeat, before).done(run)
 

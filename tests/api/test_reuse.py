@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe import pipeline
 from dpframe.api import reuse
 from dpframe.api.packed import NotKept, unpacked
 from dpframe.api.query import parts
@@ -697,6 +698,48 @@ def test_results_that_the_edition_before_drew_otherwise_are_found(
     assert session(folder).spent == dp.PureDP(4)
     with pytest.raises(dp.PlanMismatch) if repeat.run else nullcontext():
         assert not asked(folder, total, repeat=repeat, epsilon=5).reused
+
+
+def test_a_lost_result_of_the_edition_before_may_be_paid_again(folder: Path) -> None:
+    """By the same ways as one of today."""
+    with as_the_edition_before():
+        asked(folder, total, epsilon=4)
+    for file in files(folder):
+        file.unlink()
+    with pytest.raises(dp.LedgerError, match="to pay anew"):
+        asked(folder, total, epsilon=4)
+    assert session(folder).spent == dp.PureDP(4)
+    anew = asked(folder, total, epsilon=4, repeat=Repeat("same", again=True))
+    assert not anew.reused
+    assert session(folder).spent == dp.PureDP(8)
+    for repeat in (Repeat("same"), Repeat("same", again=True)):
+        assert asked(folder, total, epsilon=4, repeat=repeat).frame.equals(anew.frame)
+    assert session(folder).spent == dp.PureDP(8)
+
+
+@pytest.mark.parametrize(
+    ("measure", "spend", "plans"),
+    [
+        ({"epsilon": 9}, {"epsilon": 4}, 2),
+        ({"epsilon": 9, "delta": 1e-6}, {"epsilon": 4}, 2),
+        ({"rho": 9}, {"rho": 4}, 1),
+    ],
+)
+def test_plans_of_the_edition_before_are_made_in_pure_dp_only(
+    measure: dict[str, Any], spend: dict[str, Any], plans: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    plan = pipeline.plan
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        made.append(plan(*args, **kwargs))
+        return made[-1]
+
+    monkeypatch.setattr(pipeline, "plan", counted)
+    query = total(people(dp.Session(**measure, keep_releases=True)))
+    made.clear()
+    query.collect(**spend, reuse="same")
+    assert len(made) == plans
 
 
 def test_distribution_functions_answer_ranges_again(folder: Path) -> None:
