@@ -11,7 +11,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import EngineError, UnsupportedOperation
-from dpframe.lower.engines.scans import require_stated_folders
+from dpframe.lower.engines.datasets import require_readable, without_filter
 from dpframe.rows.failures import FAILURES
 
 _WHERE = "session.protect(reader, ...)"
@@ -23,7 +23,6 @@ def from_arrow(data: Any) -> pl.LazyFrame:
     import pyarrow.dataset as pads  # type: ignore[import-untyped]
 
     if isinstance(data, pads.Dataset):
-        require_stated_folders(data)
         return _lazily(_batches_of(data), _plain(data.schema.empty_table()).schema)
     if isinstance(data, pa.RecordBatchReader):
         encoded = (pa.types.is_dictionary, pa.types.is_run_end_encoded)
@@ -69,7 +68,8 @@ def _lazily(
 def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     import pyarrow as pa
 
-    rows, condition = _unfiltered(dataset)
+    rows, condition = without_filter(dataset)
+    require_readable(rows)
 
     def batches(columns: list[str] | None) -> Iterator[Any]:
         if condition is None:
@@ -83,36 +83,10 @@ def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     return batches
 
 
-def _unfiltered(dataset: Any) -> tuple[Any, Any]:
-    """A dataset without the filter that its owner gave it, and that filter: pyarrow skips rows by
-    statistics where it reads, and decides for each row alone where that is in memory.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Where it is not told whether there is one.
-    """
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
-
-    stated = getattr(dataset, "_scan_options", None)
-    if stated == {}:
-        return dataset, None
-    if isinstance(stated, dict) and stated.keys() == {"filter"}:
-        rows = dataset.filter(pc.scalar(True))  # a copy, which has a dict of its own
-        if isinstance(rows._scan_options, dict) and rows._scan_options is not stated:
-            rows._scan_options.clear()
-            return rows, stated["filter"]
-    raise UnsupportedOperation(
-        "this version of pyarrow does not tell how the dataset is filtered",
-        where="session.protect(dataset, ...)",
-        remedy="protect the dataset without a filter, and filter the private frame",
-    )
-
-
 def _without_runs(table: Any) -> Any:
     """A pyarrow table with rows for runs of equal values, which Polars does not read."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     for i, field in enumerate(table.schema):
         if pa.types.is_run_end_encoded(field.type):

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
+from dpframe.lower.engines.scans import kinds_of
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 
@@ -119,6 +120,8 @@ def _marks_of_file(path: str) -> Iterator[object]:
 
 def _of_plan(frame: pl.LazyFrame) -> Origins:
     """The leaves of a plan. Its nodes can be seen since Polars 1; what cannot be is unknown."""
+    if "pythondataset" in kinds_of(frame):  # Polars would wait for Python, and Python for Polars
+        return UNKNOWN
     nodes = frame._ldf.visit()
     found, waiting, only_named = Origins(), [nodes.get_node()], False
     while waiting:

@@ -253,18 +253,15 @@ class Keeper:
             When the run was one of another plan.
         """
         while True:
-            lost = None
             found = self._keeping.newest(self._key, self._identity)
-            if found is None and (before := self._newest_before()) is not None:
-                return self._done_before(before)
             if found is not None:
                 self._require_same(found)
-                answer = self._answer(found)
-                if isinstance(answer, Done):
-                    return answer
-                lost = answer.number
+            attempt = found or self._newest_before()
+            answer = None if attempt is None else self._answer(attempt)
+            if isinstance(answer, Done):
+                return answer
             try:
-                return self._made(run, lost)
+                return self._made(run, None if found is None else found.number)
             except Overtaken:
                 continue
 
@@ -274,12 +271,6 @@ class Keeper:
         if identity is None or self._repeat.run is not None:
             return None
         return self._keeping.newest(self._repeat.key(identity, self._job), identity)
-
-    def _done_before(self, found: Attempt) -> Done:
-        answer = self._answer(found)
-        if isinstance(answer, Done):
-            return answer
-        raise lost(found, "its result is not there")
 
     @cached_property
     def _identity_before(self) -> Identity | None:

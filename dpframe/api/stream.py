@@ -10,6 +10,7 @@ from typing import NoReturn, TypeAlias
 import polars as pl
 
 from dpframe.api.payer import Payer
+from dpframe.api.result_warnings import warn_of_queries
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.core import clock
@@ -250,6 +251,7 @@ class Stream:
                 len(lost),
             )
         rows = results.rows_of([(batch.last, content) for batch, content in found])
+        warn_of_queries([self._asked.prepared.query])
         return results.frame(rows, (first, last))
 
     def _lost(self, opened: OpenedStream, found: Contents | None = None) -> list[int]:

@@ -245,12 +245,14 @@ def _revoke(parsed: argparse.Namespace) -> int:
 
 
 def _approved_for(store: Store, fingerprint: str) -> str:
-    """The budget that a plan is approved for, which need not be named where it is one only."""
+    """The budget that a plan is approved for, which need not be named where it is one only. What
+    was revoked does not count.
+    """
     approvals = store.read().approvals
     names = [
         name
         for name, of_budget in approvals.items()
-        if any(one.fingerprint.startswith(fingerprint) for one in of_budget)
+        if any(a.revoked is None and a.fingerprint.startswith(fingerprint) for a in of_budget)
     ]
     if len(names) > 1:
         raise UnsupportedOperation(

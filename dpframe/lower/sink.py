@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import IO, Any, Final, Self
 
 import polars as pl
 
-__all__ = ["Sink", "can_sink"]
+__all__ = ["BucketFiles", "Sink", "can_sink"]
 
 _HANDLES: Final = "/proc/self/fd"
 _BUCKET: Final = "bucket"
@@ -28,24 +29,21 @@ def can_sink() -> bool:
     return major >= 2 and hasattr(pl, "PartitionBy") and os.path.isdir(_HANDLES)
 
 
-class Sink:
-    """The rows of one frame in temporary files, one or more for each bucket. As a context it closes
-    them, and with that they are gone.
+class BucketFiles(ABC):
+    """The rows of one frame in temporary files that have no names, divided into buckets. As a
+    context it closes them, and with that they are gone.
 
     Parameters
     ----------
     schema
         All columns of the frame, of which files may have some.
-    buckets
-        How many there are.
     """
 
-    __slots__ = ("_open", "files", "schema")
+    __slots__ = ("_open", "schema")
 
-    def __init__(self, schema: pl.Schema, buckets: int) -> None:
+    def __init__(self, schema: pl.Schema) -> None:
         self.schema = schema
         self._open = ExitStack()
-        self.files: list[list[IO[bytes]]] = [[] for _ in range(buckets)]
 
     def __enter__(self) -> Self:
         return self
@@ -63,7 +61,38 @@ class Sink:
         """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
         some are kept. One scan, and little memory however many rows there are.
         """
-        name = free_name(columns)
+        name = _free_name(columns)
+        marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
+        self._divide(marked, name, optimizations)
+
+    @abstractmethod
+    def _divide(self, marked: pl.LazyFrame, name: str, optimizations: pl.QueryOptFlags) -> None:
+        """Write the rows of a frame, each of which has the number of its bucket under a name."""
+
+    def _open_file(self) -> IO[bytes]:
+        file: Any = tempfile.TemporaryFile(prefix="dpframe-")  # noqa: SIM115
+        self._open.enter_context(file)
+        return file  # type: ignore[no-any-return]
+
+
+class Sink(BucketFiles):
+    """One or more files for each bucket, which Polars writes itself.
+
+    Parameters
+    ----------
+    schema
+        All columns of the frame, of which files may have some.
+    buckets
+        How many there are.
+    """
+
+    __slots__ = ("files",)
+
+    def __init__(self, schema: pl.Schema, buckets: int) -> None:
+        super().__init__(schema)
+        self.files: list[list[IO[bytes]]] = [[] for _ in range(buckets)]
+
+    def _divide(self, marked: pl.LazyFrame, name: str, optimizations: pl.QueryOptFlags) -> None:
         parts: Any = pl.PartitionBy(
             tempfile.gettempdir(),  # where nothing is written, as all files are given
             file_path_provider=self._opened,
@@ -71,15 +100,13 @@ class Sink:
             include_key=False,
             approximate_bytes_per_file=None,
         )
-        marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
         marked.sink_ipc(parts, maintain_order=False, optimizations=optimizations)
 
     def _opened(self, part: Any) -> IO[bytes]:
         """A new file for a bucket."""
-        found: Any = tempfile.TemporaryFile(prefix="dpframe-")  # noqa: SIM115
-        self._open.enter_context(found)
-        self.files[part.partition_keys.item()].append(found)
-        return found  # type: ignore[no-any-return]
+        file = self._open_file()
+        self.files[part.partition_keys.item()].append(file)
+        return file
 
     def size(self, number: int) -> int:
         """The bytes of one bucket."""
@@ -110,7 +137,7 @@ class Sink:
         return [pl.lit(None, dtype=dtype).alias(name) for name, dtype in missing.items()]
 
 
-def free_name(columns: Sequence[str]) -> str:
+def _free_name(columns: Sequence[str]) -> str:
     """What a column of numbers of buckets may be called beside others."""
     name = _BUCKET
     while name in columns:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any, Final, Self
+from typing import IO, Final
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from dpframe.lower.sink import Sink, can_sink, free_name
+from dpframe.lower.sink import BucketFiles, Sink, can_sink
 
 __all__ = ["Spill", "can_spill", "put_aside"]
 
@@ -60,9 +58,8 @@ class _Pieces:
         return pl.read_ipc_stream(io.BytesIO(content))
 
 
-class Spill:
-    """The rows of one frame in temporary files, one for each bucket. As a context it closes them,
-    and with that they are gone.
+class Spill(BucketFiles):
+    """One file for each bucket, written piece by piece.
 
     Parameters
     ----------
@@ -72,37 +69,14 @@ class Spill:
         How many files there are.
     """
 
-    __slots__ = ("_files", "_open", "schema")
+    __slots__ = ("_files",)
 
     def __init__(self, schema: pl.Schema, buckets: int) -> None:
-        self.schema = schema
-        self._open = ExitStack()
-        self._files = [_Pieces(self._opened()) for _ in range(buckets)]
+        super().__init__(schema)
+        self._files = [_Pieces(self._open_file()) for _ in range(buckets)]
 
-    def _opened(self) -> IO[bytes]:
-        found: Any = tempfile.TemporaryFile(prefix="dpframe-")  # noqa: SIM115
-        self._open.enter_context(found)
-        return found  # type: ignore[no-any-return]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def write(
-        self,
-        frame: pl.LazyFrame,
-        bucket: pl.Expr,
-        columns: Sequence[str],
-        optimizations: pl.QueryOptFlags,
-    ) -> None:
-        """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
-        some are kept. One scan, and little memory however many rows there are.
-        """
-        name = free_name(columns)
-        marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
-        rows = _AT_ONCE if len(columns) < 20 else _AT_ONCE // 4
+    def _divide(self, marked: pl.LazyFrame, name: str, optimizations: pl.QueryOptFlags) -> None:
+        rows = _AT_ONCE if len(marked.collect_schema()) <= 20 else _AT_ONCE // 4
         pieces = marked.collect_batches(
             chunk_size=rows, maintain_order=False, optimizations=optimizations
         )

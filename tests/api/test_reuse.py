@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe import pipeline
 from dpframe.api import reuse
 from dpframe.api.packed import NotKept, unpacked
 from dpframe.api.query import parts
@@ -582,7 +583,6 @@ def test_a_forged_content_is_not_finished(folder: Path, monkeypatch: pytest.Monk
 def test_a_failure_is_not_paid_again_in_silence(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpframe import pipeline
 
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "_counted", lambda *_: 1 / 0)
@@ -697,6 +697,23 @@ def test_results_that_the_edition_before_drew_otherwise_are_found(
     assert session(folder).spent == dp.PureDP(4)
     with pytest.raises(dp.PlanMismatch) if repeat.run else nullcontext():
         assert not asked(folder, total, repeat=repeat, epsilon=5).reused
+
+
+def test_a_lost_result_of_the_edition_before_may_be_paid_again(folder: Path) -> None:
+    """By the same ways as one of today."""
+    with as_the_edition_before():
+        asked(folder, total, epsilon=4)
+    for file in files(folder):
+        file.unlink()
+    with pytest.raises(dp.LedgerError, match="to pay anew"):
+        asked(folder, total, epsilon=4)
+    assert session(folder).spent == dp.PureDP(4)
+    anew = asked(folder, total, epsilon=4, repeat=Repeat("same", again=True))
+    assert not anew.reused
+    assert session(folder).spent == dp.PureDP(8)
+    for repeat in (Repeat("same"), Repeat("same", again=True)):
+        assert asked(folder, total, epsilon=4, repeat=repeat).frame.equals(anew.frame)
+    assert session(folder).spent == dp.PureDP(8)
 
 
 def test_distribution_functions_answer_ranges_again(folder: Path) -> None:

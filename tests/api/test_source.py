@@ -22,6 +22,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api import readers
+from dpframe.api.origins import UNKNOWN, origins_of
 from tests.api.exactly import ENOUGH, exactly, protected
 
 FRAME = pl.DataFrame(
@@ -236,6 +237,12 @@ def test_delta_tables_need_their_reader(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(readers, "find_spec", lambda name: None)
     with pytest.raises(dp.UnsupportedOperation, match="deltalake is not installed"):
         protected(tmp_path / "table")
+
+
+def test_where_the_rows_of_a_scan_of_delta_come_from_is_not_asked_of_polars(tmp_path: Path) -> None:
+    """Polars would wait for Python, and Python for Polars, for ever."""
+    FRAME.write_delta(tmp_path / "table")
+    assert origins_of(pl.scan_delta(str(tmp_path / "table"))) == UNKNOWN
 
 
 def test_delta_tables_are_read_as_they_are(tmp_path: Path) -> None:

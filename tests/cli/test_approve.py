@@ -178,6 +178,22 @@ def test_a_plan_is_revoked_for_the_budget_that_it_is_approved_for(run: Run, fold
     assert "no approved plan" in run("approve", "--revoke", plan.fingerprint, *BY).err
 
 
+def test_what_was_revoked_for_one_budget_is_revoked_for_the_other(run: Run, folder: Path) -> None:
+    """Of two budgets that a plan was approved for, one is left, which need not be named."""
+    for name in ("mine", "yours"):
+        dp.Session(epsilon=1, ledger="budget.db", name=name)
+    frame = dp.Session(epsilon=1).protect(pl.DataFrame({"x": [1]}), unit=dp.Rows())
+    plan = frame.dp_count().plan(epsilon=0.25)
+    Path("plan.json").write_text(plan.to_json())
+    for name in ("mine", "yours"):
+        assert run("approve", "plan.json", *BY, "--name", name).code == 0
+    both = run("approve", "--revoke", plan.fingerprint, *BY)
+    assert "approved for several budgets: 'mine', 'yours'" in both.err
+    assert run("approve", "--revoke", plan.fingerprint, *BY, "--name", "mine").code == 0
+    done = run("approve", "--revoke", plan.fingerprint, *BY)
+    assert done.out == f"revoked {plan.fingerprint}, for budget 'yours', by Ann\n"
+
+
 def test_revoked(run: Run, job: Path) -> None:
     plan = planned(run, job)
     run("approve", "plan.json", "--create", *BY)

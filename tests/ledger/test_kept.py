@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,33 @@ def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyP
         assert "by Ann" in str(assert_found(found, number, CONTENT).pruned)
     assert prune(store_at(place, "k" * 32), None, "Ann", date(2999, 1, 1)) == []
     verify(place, "k" * 32)
+
+
+def test_results_of_the_edition_before_are_found_behind_a_checkpoint(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It recorded as the fingerprint what is the digest of what is released now."""
+    every = 20
+    for where in (checkpoints, transactions):
+        monkeypatch.setattr(where, "EVERY", every)
+    ledger = opened(place, dp.PureDP(100))
+    beginning = Beginning(begun(), TENTH, same_key(IDENTITY))
+    number = ledger.charge(TENTH, PRINT, UNIT, beginning=beginning)
+    ledger.settle(number, "released", CONTENT)
+    for other in range(3 * every):
+        ledger.settle(ledger.charge(TENTH, f"{other}", UNIT), "released")
+    store = store_at(place)
+    chain = store.read()
+    assert isinstance(chain, Chain)
+    assert chain.checkpoint > number
+    assert not chain.results.of("default").by_number
+    keeping = StoredKeeping(store, "default")
+    today = replace(IDENTITY, fingerprint="ef" * 32, release=PRINT)
+    found = keeping.newest(same_key(today), today)
+    assert found is not None
+    assert found.number == number
+    other_release = replace(today, release="12" * 32)
+    assert keeping.newest(same_key(other_release), other_release) is None
 
 
 def assert_found(keeping: StoredKeeping, number: int, content: str | None) -> Attempt:

@@ -21,11 +21,12 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.datasets import require_readable, without_filter
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.optimizations import NOTHING_PUSHED
 
-__all__ = ["guarded", "kinds_of", "require_no_pushdown", "require_stated_folders"]
+__all__ = ["guarded", "kinds_of", "require_no_pushdown"]
 
 _READS: Final = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
 """What a plan says that it reads from."""
@@ -88,7 +89,7 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
         raise
     if kinds and kinds <= _MEMORY:
         return frame, True
-    _require_no_other_engine(frame, kinds)
+    _require_readable_sources(frame, kinds)
     _require_text_of_folders(frame, kinds)
     frame = _without_order(frame, kinds)
     if not kinds or not kinds <= _FILES:
@@ -291,10 +292,9 @@ def _footer_states_order(file: str, changed: int, size: int) -> bool:
 # -- sources of Python ----------------------------------------------------------------------------
 
 
-def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
+def _require_readable_sources(frame: pl.LazyFrame, kinds: set[str]) -> None:
     """Refuse a lazy frame behind which DuckDB runs a relation: what its optimiser makes of the
-    owner's own conditions cannot be ruled out from here. And one of a dataset of pyarrow that
-    guesses types.
+    owner's own conditions cannot be ruled out from here. Refuse datasets that a row can stop.
     """
     if "python" not in kinds or "pythondataset" in kinds:
         return
@@ -303,9 +303,9 @@ def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
     except (NotImplementedError, *FAILURES):
         return
     for function in functions:
-        for value in getattr(function, "args", None) or ():
-            if _package_of(type(value)) == "pyarrow":
-                require_stated_folders(value)
+        for dataset in getattr(function, "args", ()):
+            if _package_of(type(dataset)) == "pyarrow" and hasattr(dataset, "get_fragments"):
+                _require_whole_dataset(dataset)
     if any(_package_of(function) in ("duckdb", "_duckdb") for function in functions):
         raise UnsupportedOperation(
             "the frame is a query of DuckDB that Polars starts, and DuckDB may decide by "
@@ -315,32 +315,19 @@ def _require_no_other_engine(frame: pl.LazyFrame, kinds: set[str]) -> None:
         )
 
 
-def require_stated_folders(dataset: Any) -> None:
-    """Refuse a dataset of pyarrow that guesses types of columns from the names of its folders: only
-    such a one has values of these columns at hand.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Saying how to state them.
+def _require_whole_dataset(dataset: Any) -> None:
+    """Refuse a scan of a dataset that its owner filtered: pyarrow skips rows by statistics there.
+    And one that a row can stop.
     """
-    for part in getattr(dataset, "children", None) or ():
-        if any(str(one.partition_expression) != "true" for one in part.get_fragments()):
-            raise UnsupportedOperation(
-                "a dataset that is made of others does not say whether pyarrow guessed the types "
-                "of columns in the names of their folders",
-                where="session.protect(dataset, ...)",
-                remedy="protect one dataset of a folder, with ds.partitioning(schema, ...)",
-            )
-    values = getattr(getattr(dataset, "partitioning", None), "dictionaries", None) or ()
-    if any(value is not None for value in values):
+    rows, condition = without_filter(dataset)
+    if condition is not None:
         raise UnsupportedOperation(
-            "pyarrow guesses the types of columns in the names of folders from these names, so one "
-            "row could change them",
-            where="session.protect(dataset, ...)",
-            remedy='state them: ds.dataset(folder, partitioning=ds.partitioning(pa.schema([("year",'
-            ' pa.string())]), flavor="hive"))',
+            "the frame scans a dataset of pyarrow with a filter, and pyarrow decides by statistics "
+            "of stored data which rows that has",
+            where=_WHERE,
+            remedy="protect the dataset itself: session.protect(dataset, ...)",
         )
+    require_readable(rows)
 
 
 def _functions_of(leaf: Any) -> Iterator[object]:

@@ -209,8 +209,7 @@ def _require_stated_folders(plan: Any, *, guesses: bool) -> None:
     for part in below:
         _require_stated_folders(part, guesses=guesses)
     index = None if below else _index_of(plan)
-    stated = None if index is None else _stated_in(index)
-    if stated is None:
+    if index is None or (stated := _stated_in(index)) is None:
         return
     for field in _items(index.partitionSchema().toSeq()):
         is_text = field.dataType().simpleString() == "string"
