@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
@@ -128,6 +129,47 @@ def test_a_dataset_states_types_or_is_refused(folder: str, make: Any, tmp_path: 
         protected(make(ds.dataset([dataset, dataset])))
     flat = ds.dataset(at, format="parquet")
     assert protected(make(ds.dataset([flat, flat]))).columns == ["x"]
+
+
+@pytest.mark.parametrize("folder", ["year=2024", "year=secret"])
+def test_a_relation_reads_folders_as_text_or_is_refused(folder: str, tmp_path: Path) -> None:
+    at = _write(tmp_path / "a", folder)
+    files = f"{at}/**/*.parquet"
+    connection = duckdb.connect()
+    connection.execute(f"CREATE VIEW \"a AS b\" AS SELECT x FROM read_parquet('{files}')")
+    connection.execute('CREATE VIEW again AS FROM "a AS b"')
+    guessed = connection.sql(f"FROM read_parquet('{files}')")
+    for relation in (
+        guessed,
+        guessed.filter("x > 0").project("x"),
+        connection.read_parquet(files, hive_partitioning=True),
+        connection.sql(f"FROM '{files}'"),
+        connection.sql(f"FROM parquet_scan(['{files}'], hive_partitioning := true)"),
+        connection.sql(f"WITH a AS (FROM read_parquet('{files}')) SELECT 1 AS x FROM a"),
+        connection.sql(f"FROM read_parquet('{files}', hive_types = {{'year': INTEGER}})"),
+        connection.sql(f"FROM read_parquet('{at}/year=*/*.parquet')"),
+        connection.sql("FROM read_parquet(?)", params=[files]),
+        connection.view("again"),
+    ):
+        with pytest.raises(dp.UnsupportedOperation, match="DuckDB guesses the types") as caught:
+            protected(relation)
+        assert "secret" not in str(caught.value)
+    text = "hive_partitioning = true, hive_types_autocast = false"
+    connection.execute(
+        f"CREATE VIEW typed AS SELECT x, TRY_CAST(year AS INTEGER) AS year "
+        f"FROM read_parquet('{files}', {text})"
+    )
+    people = protected(connection.table("typed"))
+    assert people.schema == {"x": pl.Int64, "year": pl.Int32}
+    connection.execute("CREATE TABLE stored AS FROM typed")
+    for relation, columns in (
+        (connection.sql(f"FROM read_parquet('{files}', {text})"), ["x", "year"]),
+        (connection.sql(f"FROM read_parquet('{files}', hive_partitioning = false)"), ["x"]),
+        (connection.read_parquet(files), ["x"]),
+        (connection.sql(f"SELECT x FROM read_parquet('{at}/{folder}/*.parquet')"), ["x"]),
+        (connection.table("stored"), ["x", "year"]),
+    ):
+        assert protected(relation).columns == columns
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,13 @@ def _connect(*settings: str) -> Any:
 def _files(stored: Stored, options: str = "") -> str:
     """The rows of files, in SQL."""
     if stored.hive:
-        types = ", ".join(f"'{name}': {_SQL_TYPES[name]}" for name in stored.hive)
-        options += f", hive_partitioning = true, hive_types = {{{types}}}"
+        options += ", hive_partitioning = true, hive_types_autocast = false"
     path = stored.path + "/**/*.parquet" if stored.form == "hive" else stored.path
-    return f"read_parquet('{path}'{options})"
+    files = f"read_parquet('{path}'{options})"
+    if not stored.hive:
+        return files
+    typed = ", ".join(f"TRY_CAST({name} AS {_SQL_TYPES[name]}) AS {name}" for name in stored.hive)
+    return f"(SELECT * REPLACE ({typed}) FROM {files})"
 
 
 def _query(

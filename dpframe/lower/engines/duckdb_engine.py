@@ -20,6 +20,7 @@ from dpframe.core.interval import interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.dialect import COMMON_TYPES, Dialect
 from dpframe.lower.engines.duckdb_border import Border
+from dpframe.lower.engines.duckdb_folders import require_text_of_folders
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.namespace import EngineNamespace
@@ -152,6 +153,7 @@ class DuckDBEngine(Engine):
         self.require_settings()
         if not self.is_accepted:
             self._border.require()
+        require_text_of_folders(relation.sql_query(), self._border.fetch)
         self._border.require_joins(relation)
         folded = [column.casefold() for column in relation.columns]
         if len(set(folded)) < len(folded):
