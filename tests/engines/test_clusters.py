@@ -178,10 +178,12 @@ def assert_all_equal(found: list[Any], names: list[str]) -> None:
     assert found == [{"plan": name, "equal": True} for name in names]
 
 
+@pytest.mark.slow
 def test_plans_on_a_master_and_two_workers(cluster: Cluster) -> None:
     assert_all_equal(ended(started(cluster.url, *SOME)), SOME)
 
 
+@pytest.mark.slow
 def test_plans_on_a_server_of_spark_connect(server: str) -> None:
     assert_all_equal(ended(started(server, *SOME)), SOME)
 

@@ -18,7 +18,14 @@ pytestmark = pytest.mark.spark
 FRAME = awkward("spark")
 
 
-@pytest.mark.parametrize("constant", ["i8 i64 f64 s", "i32 i64b f64b sb d dt", "b e f32 dtb f64"])
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "i8 i64 f64 s",
+        pytest.param("i32 i64b f64b sb d dt", marks=pytest.mark.slow),
+        pytest.param("b e f32 dtb f64", marks=pytest.mark.slow),
+    ],
+)
 def test_operations(constant: str, session: Any, tmp_path: Any) -> None:
     """A join with one row makes constants of its columns."""
     from dpframe.lower.engines.spark_engine import SparkEngine

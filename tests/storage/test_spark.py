@@ -117,6 +117,7 @@ def test_conditions_see_the_rows_that_are_stored(session: Any, tmp_path: Path) -
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("empty_cache")
 def test_without_the_border_numbers_of_rows_are_wrong(session: Any, tmp_path: Path) -> None:
     """So the tests here can fail: the same files, readers and conditions, and no border."""
