@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         InvalidBudget,
         LedgerError,
         MissingKeys,
+        NoBudget,
         NoGroups,
         NoRows,
         PlanMismatch,
@@ -98,6 +99,7 @@ __all__ = [
     "Keys",
     "LedgerError",
     "MissingKeys",
+    "NoBudget",
     "NoGroups",
     "NoRows",
     "NoisyAggregate",
@@ -150,8 +152,8 @@ __all__ = [
 
 _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
-    *("LedgerError", "MissingKeys", "PlanMismatch", "TooEarly", "UnboundedSensitivity"),
-    *("UnitDropped", "UnknownColumn", "UnsupportedOperation"),
+    *("LedgerError", "MissingKeys", "NoBudget", "PlanMismatch", "TooEarly"),
+    *("UnboundedSensitivity", "UnitDropped", "UnknownColumn", "UnsupportedOperation"),
     *("DroppedRows", "EventRows", "ImpossibleKeys", "NoGroups", "NoRows", "ResultWarning"),
     "ValuesAtBounds",
 )

@@ -47,6 +47,7 @@ __all__ = [
     "InvalidBudget",
     "LedgerError",
     "MissingKeys",
+    "NoBudget",
     "NoGroups",
     "NoRows",
     "PlanMismatch",
@@ -139,6 +140,10 @@ class UnitDropped(DPFrameError):
 
 class LedgerError(DPFrameError):
     """The ledger cannot be opened, does not verify, or holds another budget."""
+
+
+class NoBudget(LedgerError):
+    """The ledger does not exist, or it has no budget of that name, and none is opened here."""
 
 
 class PlanMismatch(DPFrameError):

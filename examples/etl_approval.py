@@ -60,6 +60,9 @@ def main() -> None:
         Path("nightly.toml").write_text(JOB, encoding="utf-8")
         pl.read_parquet(DATA).write_parquet("people.parquet")  # what the night's load leaves
 
+        say("Whoever answers for the data opens the budget: jobs can use no other")
+        run("ledger create --ledger budget.db --name hours --epsilon 1 --by owner")
+
         say("The first night: nobody has approved the job, so nothing is charged and nothing runs")
         run("run nightly.toml")
 

@@ -101,7 +101,7 @@ def clamped_totals(frame: pl.DataFrame) -> pl.Series:
 
 def approve(document: Path, ledger: Path) -> None:
     """On record; then the analyst's session runs the plan, and refuses a larger limit."""
-    dpframe(["approve", str(document), "--by", "reviewer", "--ledger", str(ledger)])
+    dpframe(["approve", str(document), "--by", "reviewer", "--ledger", str(ledger), "--create"])
     data = pl.LazyFrame({"person": range(3000), "region": REGIONS * 750, "spent": [20.0] * 3000})
     for regions in (3, 4):
         session = dp.Session(BUDGET, ledger=ledger, require_approval=True, must_exist=True)

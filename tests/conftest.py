@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     nightly, shard = tiers.nightly_names(), config.getoption("--shard")
     for item in items:
-        if tiers.name_of(item.nodeid) in nightly:
+        if tiers.name_of(item.nodeid) in nightly and not item.get_closest_marker("always"):
             item.add_marker("nightly")
     rest = [item for item in items if not tiers.in_shard(item.nodeid, shard)]
     if PROFILE == "slow":

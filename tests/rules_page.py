@@ -22,6 +22,7 @@ from dpframe.aggregates.margins import Margin, MarginWithTotal
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
+from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
 from dpframe.api.session import Session
 from dpframe.api.through import Through
@@ -118,6 +119,7 @@ def aggregates() -> str:
     parts.append(_entry("Those with a total beside a table", RunMarginWithTotal))
     parts.append(_entry("Levels of a distribution function", LevelSums))
     parts.append(_entry("Levels with a total beside them", LevelSumsWithTotal))
+    parts.append(_entry("The square root of a distribution function", RootSums))
     parts.append(_entry("Several outputs of one draw", JointSums))
     parts.append(_entry("Several outputs of one draw, by grouping sets", JointMargins))
     found = _entry("Groups that nobody listed", KeySelection)

@@ -143,6 +143,7 @@ def test_etl_runs_what_is_approved_until_the_budget_is_spent(
         r"^\$ dpframe (\w+).*?-> exit code (\d)", printed, re.MULTILINE | re.DOTALL
     )
     assert commands == [
+        ("ledger", "0"),
         ("run", "4"),
         ("explain", "0"),
         ("approve", "0"),

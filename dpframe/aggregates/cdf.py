@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.best_levels import best_levels, levels_of, strategy_words, weights_of
 from dpframe.aggregates.bound import BoundAggregate, Clamp, Laws, MeasurementUse, Noisy
 from dpframe.aggregates.count import UNBIASED
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import DistributionError, EdgesError, RootError
 from dpframe.aggregates.edges import edge_words, equal_edges, listed_edges
 from dpframe.aggregates.isotonic import nondecreasing
 from dpframe.aggregates.joint_noise import Independent, JointNoise
@@ -23,6 +25,7 @@ from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.ranges import CumulativeRanges
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
+from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.shapes import Cumulative, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.up_to_cells import UpToCells
@@ -31,11 +34,21 @@ from dpframe.core.exact import as_given, dyadic_down
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain, words
-from dpframe.workloads import Degree, Estimate, Strategy, WholeTables
+from dpframe.workloads import (
+    MOST_ROOT_CELLS,
+    Degree,
+    Estimate,
+    MeasuredLevels,
+    RootPrefixes,
+    Strategy,
+    WholeTables,
+)
 
 __all__ = ["BoundDistribution", "DistributionFunction"]
 
 _BITS = 20
+_MOST_WORK = 10**10
+"""Groups times the square of cells, up to which the square root is a matter of seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +71,9 @@ class BoundDistribution(BoundAggregate):
         Whether a rho is shared (1) or an epsilon (2).
     has_free_total
         See `best_levels`.
+    root_norm
+        The squared L2 norm of the sums of the square root factorisation, relative to that of noisy
+        cells; None where these sums are not drawn.
     """
 
     cells: UpToCells
@@ -67,11 +83,40 @@ class BoundDistribution(BoundAggregate):
     of_all: Fraction
     degree: Degree
     has_free_total: bool = False
+    root_norm: Fraction | None = None
 
     def by(self, degree: Degree) -> BoundDistribution:
         """The same where a rho is shared (1) or an epsilon (2)."""
         made = replace(self, degree=degree)
+        if made.is_root:
+            part = RootSums(Table(RowCount(), self.cells))
+            impact = dyadic_down(Fraction(made.root_error), _BITS)
+            return replace(made, uses=(MeasurementUse(part, "cdf", impact),))
         return replace(made, uses=_uses(self.cells, made.strategy))
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the square root factorisation is measured: where a rho is shared, and its numbers
+        err less than those of a tree.
+        """
+        return self.gain is not None and self.gain > 1.0
+
+    @property
+    def gain(self) -> float | None:
+        """How many times less numbers err by the square root factorisation than by the best tree;
+        None where it is not tried.
+        """
+        if self.degree == 2 or self.root_norm is None:
+            return None
+        return math.sqrt(_tree_error(self.strategy) / self.root_error)
+
+    @property
+    def root_error(self) -> float:
+        """The mean squared error of its numbers by the square root factorisation, relative to that
+        of noise of a cell.
+        """
+        assert self.root_norm is not None
+        return float(self.root_norm) * _mean_of_root(self.cells.size)
 
     @property
     def strategy(self) -> Strategy:
@@ -88,7 +133,23 @@ class BoundDistribution(BoundAggregate):
 
     @property
     def note(self) -> str:
-        return f"{self.sign}; {strategy_words(self.strategy)}"
+        return f"{self.sign}; {self._measured}"
+
+    @property
+    def _measured(self) -> str:
+        """What is measured, and why."""
+        gain, tree = self.gain, strategy_words(self.strategy)
+        if gain is None:
+            return tree
+        if gain > 1.0:
+            return (
+                "rebuilt from noisy sums of each of its steps and those before it (square root "
+                f"factorisation), {gain:.3g} times less expected error than by sums of neighbours"
+            )
+        return (
+            f"{tree}; {1 / gain:.3g} times less expected error than by the square root "
+            "factorisation"
+        )
 
     @property
     def sign(self) -> str:
@@ -98,7 +159,9 @@ class BoundDistribution(BoundAggregate):
         return f"{UNBIASED}noise may make numbers negative, or fall"
 
     @property
-    def error(self) -> DistributionError:
+    def error(self) -> EdgesError:
+        if self.is_root:
+            return RootError(self.cells.size, self.cells.edges.size)
         strategy = self.strategy
         (axis,) = strategy.workload.axes
         levels, weights = levels_of(strategy), weights_of(strategy)
@@ -122,6 +185,9 @@ class BoundDistribution(BoundAggregate):
             law = laws[key]
             assert isinstance(law, AdditiveMechanism)
             variances.append(law.variance())
+        if self.is_root:
+            (variance,) = variances
+            return variance * _mean_of_root(self.cells.size) / 2**32 / float(_flat(self.strategy))
         return self.strategy.objective(variances)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
@@ -137,6 +203,8 @@ class BoundDistribution(BoundAggregate):
 
     def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows up to each edge, of shape (groups, cells)."""
+        if self.is_root:
+            return RootPrefixes(self.cells.size).prefixes(values[0])
         lines = [np.ascontiguousarray(numbers.T) for numbers in _parted(self.strategy, values)]
         estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
         return WholeTables(estimate).cells((True,), (True,)).T
@@ -164,7 +232,9 @@ class DistributionFunction(Aggregate):
     What is released are sums over runs of neighbouring steps between edges, each level of runs with
     noise of its own. A row lies in at most one run of one group, so each level has the
     sensitivities of a histogram: add-remove L1 = L2 = Linf = k for k rows per individual,
-    change-one L1 = 2k, L2 = sqrt(2) k, Linf = k. What the levels cost adds up.
+    change-one L1 = 2k, L2 = sqrt(2) k, Linf = k. What the levels cost adds up. Where a rho is spent
+    and it errs less, one vector is released instead: sums of all steps so far with falling factors,
+    whose sensitivities are those of `RootSums`.
 
     Proof
     -----
@@ -206,7 +276,8 @@ class DistributionFunction(Aggregate):
         is_free = scope.spread.changes and scope.entries in (None, 1)
         uses = _uses(cells, best_levels(cells.size, 2, of_all, is_free))
         about = cells, listed, self.nonnegative, bounds, of_all
-        return BoundDistribution(request, uses, *about, 2, is_free)
+        norm = _root_norm(cells, request, scope)
+        return BoundDistribution(request, uses, *about, 2, is_free, norm)
 
 
 def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
@@ -234,10 +305,51 @@ def _of_all(cells: UpToCells, scope: QueryScope) -> Fraction:
     return (whole.l1 / steps.l1) ** 2 if steps.l1 else Fraction(1)
 
 
+def _root_norm(cells: UpToCells, request: Request, scope: QueryScope) -> Fraction | None:
+    """How much more noise the sums of the square root factorisation need than cells do, squared;
+    None where they are not drawn: where others than Gaussian noise is asked for, where individuals
+    are weighed, where there is nothing to add up, and where that takes too long.
+    """
+    groups = 1 if scope.entries is None else scope.entries
+    if request.mechanism not in ("auto", "discrete_gaussian") or scope.norm is not None:
+        return None
+    if not 2 <= cells.size <= MOST_ROOT_CELLS or groups * cells.size**2 > _MOST_WORK:
+        return None
+    table = Table(RowCount(), cells)
+    steps = LevelSums(table, cells.size, 1).sensitivity(scope)
+    if scope.parts != 1 or steps.is_zero:
+        return None
+    root = RootSums(table)
+    return root.sensitivity(scope).l2_squared * root.step**2 / steps.l2_squared
+
+
+@lru_cache(maxsize=64)
+def _mean_of_root(cells: int) -> float:
+    """The mean over prefixes of the variance where sums have noise of the variance of a unit."""
+    root = RootPrefixes(cells)
+    return float(root.power_sums(2).mean()) * root.unit**2
+
+
+@lru_cache(maxsize=64)
+def _tree_error(strategy: Strategy) -> float:
+    """The mean squared error of the numbers, relative to that of noise of a cell."""
+    (axis,) = strategy.workload.axes
+    levels, weights = levels_of(strategy), weights_of(strategy)
+    measured = MeasuredLevels(axis, levels, tuple(map(float, weights)))
+    variances = strategy.unit_variances
+    spreads, _ = measured.moments(variances, [0.0] * len(variances))
+    return float(spreads.mean())
+
+
+def _flat(strategy: Strategy) -> Fraction:
+    """The mean squared error of numbers that are added up from noisy cells."""
+    return strategy.workload.flat(strategy.workload.tables[0])
+
+
 def _uses(cells: UpToCells, strategy: Strategy) -> tuple[MeasurementUse, ...]:
     """The levels, with what makes the shares of a plan's cost those of the strategy."""
-    (axis,), (wanted,) = strategy.workload.axes, strategy.workload.tables
-    squares = dyadic_down(Fraction(strategy.objective()), _BITS) * strategy.workload.flat(wanted)
+    (axis,) = strategy.workload.axes
+    squares = dyadic_down(Fraction(strategy.objective()), _BITS) * _flat(strategy)
     table, made = Table(RowCount(), cells), list[MeasurementUse]()
     for number, (level, share) in enumerate(zip(levels_of(strategy), strategy.shares, strict=True)):
         kind = LevelSumsWithTotal if number == strategy.total_of else LevelSums

@@ -1,4 +1,4 @@
-"""The error of a distribution function that is rebuilt from several noisy levels, by edge."""
+"""The error of a distribution function that is rebuilt from noisy sums of cells, by edge."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of, reaches_of
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.workloads import Axis, MeasuredLevels
+from dpframe.workloads import Axis, MeasuredLevels, RootPrefixes
 
-__all__ = ["DistributionError", "RunError"]
+__all__ = ["DistributionError", "EdgesError", "RootError", "RunError"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Noises: TypeAlias = "Sequence[AdditiveMechanism]"
@@ -130,6 +130,62 @@ class RunError:
         return self.edges.range_noise(laws, 0, self.cells)
 
 
+@dataclass(frozen=True, slots=True)
+class RootError:
+    """The number of rows up to an edge follows from noisy sums of the square root factorisation.
+
+    Parameters
+    ----------
+    cells
+        How many cells there are.
+    shown
+        How many edges are released; the cell after them, if there is one, has rows above them.
+    """
+
+    cells: int
+    shown: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shown <= self.cells <= self.shown + 1:
+            raise ValueError("there are not so many edges")
+        _ = self.root  # is checked as well
+
+    @property
+    def root(self) -> RootPrefixes:
+        """What is measured."""
+        return RootPrefixes(self.cells)
+
+    @property
+    def parts(self) -> int:
+        """How many noisy vectors there are."""
+        return 1
+
+    @property
+    def entries(self) -> int:
+        """How many numbers the vector has for each group."""
+        return self.cells
+
+    def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
+        """As `DistributionError.reaches`."""
+        (variance,), (fourth,) = _cumulants(laws)
+        spreads = self.root.power_sums(2) * variance
+        rounded = spreads + np.minimum(spreads, _ROUNDING)
+        fourths = self.root.power_sums(4) * fourth
+        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
+        return reaches_of(rounded, excesses, float(level))
+
+    def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
+        """As `DistributionError.range_noise`."""
+        (variance,), (fourth,) = _cumulants(laws)
+        factors = self.root.factors_of(start, stop)
+        spread = float((factors**2).sum()) * variance
+        total = spread + (1 + (start > 0)) * min(spread, _ROUNDING)
+        around = float((factors**4).sum()) * fourth
+        return WeightedNoise(total, around / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+
+
+EdgesError: TypeAlias = DistributionError | RootError
+"""How the numbers up to each edge err."""
 Cumulants: TypeAlias = tuple[float, ...]
 
 

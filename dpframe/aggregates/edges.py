@@ -148,6 +148,7 @@ def equal_edges(
     steps = range(1, bins + 1)
     if value.is_whole:
         edges = Edges.of((first + each * i) // under for i in steps)
+        _require_room(edges, value, where)  # before they are put into a column, which is of Int64
         shown = _shown(list(edges.numbers), value)
     else:
         floats = [(first + each * i) / under for i in steps]
@@ -155,8 +156,8 @@ def equal_edges(
             edges = Edges.of(floats)
         else:
             edges = Edges.of(comparable(Fraction(first + each * i, under), value) for i in steps)
+        _require_room(edges, value, where)
         shown = _shown(floats, value)
-    _require_room(edges, value, where)
     return edges, shown, (lo, hi)
 
 

@@ -1,7 +1,8 @@
-"""Sums of neighbouring cells, with noise of their own: one level of a tree of cells."""
+"""Sums of the cells of each group, and those of neighbours: one level of a tree of cells."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,11 +19,48 @@ from dpframe.core.sensitivity import (
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import Axis, Factor
 
-__all__ = ["LevelSums", "LevelSumsWithTotal", "run_words"]
+__all__ = ["CellSums", "LevelSums", "LevelSumsWithTotal", "run_words"]
 
 
 @dataclass(frozen=True, slots=True)
-class LevelSums(Measurement):
+class CellSums(Measurement):
+    """Sums of the cells of each group with public whole factors.
+
+    Parameters
+    ----------
+    table
+        The table of cells.
+    """
+
+    table: Table
+
+    @property
+    @abstractmethod
+    def numbers(self) -> int:
+        """How many numbers each group has."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.table.statistic.spread(scope)
+
+    def entries(self, scope: QueryScope) -> int:
+        return (1 if scope.entries is None else scope.entries) * self.numbers
+
+    @abstractmethod
+    def of(self, cells: Integers) -> Integers:
+        """The sums of the cells of each group, modulo 2**64; of shape (groups, numbers)."""
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> AdditiveTask:
+        return AdditiveTask(name, sensitivity, mechanism)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSums(CellSums):
     """The sums of an exact table over runs of neighbouring cells of each group.
 
     Guarantee
@@ -38,15 +76,12 @@ class LevelSums(Measurement):
 
     Parameters
     ----------
-    table
-        The table of cells.
     branching
         How many children a node of the tree of cells has.
     level
         The level of the runs; 0 has one run of all cells.
     """
 
-    table: Table
     branching: int
     level: int
 
@@ -63,15 +98,7 @@ class LevelSums(Measurement):
 
     @property
     def numbers(self) -> int:
-        """How many numbers each group has."""
         return self.nodes
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        return (self.table,)
-
-    def spread(self, scope: QueryScope) -> ContributionBounds:
-        return self.table.statistic.spread(scope)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         contribution = self.table.statistic.contribution(scope.facts)
@@ -81,20 +108,11 @@ class LevelSums(Measurement):
     def step(self) -> Fraction:
         return self.table.statistic.step
 
-    def entries(self, scope: QueryScope) -> int:
-        return self._runs(scope)
-
     def _runs(self, scope: QueryScope) -> int:
         return (1 if scope.entries is None else scope.entries) * self.nodes
 
     def of(self, cells: Integers) -> Integers:
-        """The sums of the cells of each group, modulo 2**64; of shape (groups, runs)."""
         return Factor(self.axis, self.level).of(cells, 1)
-
-    def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
-    ) -> AdditiveTask:
-        return AdditiveTask(name, sensitivity, mechanism)
 
     def words(self) -> str:
         return f"{self.table.words()}; {run_words(self.axis, self.level)}"
@@ -126,9 +144,6 @@ class LevelSumsWithTotal(LevelSums):
             return found
         contribution = self.table.statistic.contribution(scope.facts)
         return sensitivity_with_total(found, contribution, self.spread(scope))
-
-    def entries(self, scope: QueryScope) -> int:
-        return (1 if scope.entries is None else scope.entries) * self.numbers
 
     def of(self, cells: Integers) -> Integers:
         runs = super(LevelSumsWithTotal, self).of(cells)

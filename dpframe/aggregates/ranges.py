@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import DistributionError, EdgesError
 from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.edges import Comparable, Edges, comparable, edge_words
 from dpframe.aggregates.values import Value, number_of
@@ -127,7 +127,7 @@ class CumulativeRanges(_UpToEdges):
         How numbers err.
     """
 
-    rule: DistributionError
+    rule: EdgesError
 
     def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
         noises = [law for law in laws if isinstance(law, AdditiveMechanism)]

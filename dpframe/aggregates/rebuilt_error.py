@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from dpframe.aggregates.distribution_error import DistributionError, RunError
+from dpframe.aggregates.distribution_error import DistributionError, RootError, RunError
 from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import JointNoise
@@ -107,6 +107,7 @@ OutputError: TypeAlias = (
     | RebuiltError
     | DistributionError
     | DistributionSetsError
+    | RootError
     | RunError
     | RunningError
 )

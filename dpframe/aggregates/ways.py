@@ -42,8 +42,24 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     if isinstance(spend, (PureDP, ApproxDP)):
         degrees = (2, 1) if spend.slack else (2,)
     ways = [_measured(query, degree) for degree in degrees]
+    roots: list[Query] = []
+    if len(degrees) > 1:  # many parts may be composed better than one: both are compared
+        roots = [way for way in ways[1:] if any(map(_is_root, way.aggregates))]
+        ways = [_changed(way, _as_tree) for way in ways]
     own = [made for way in ways if (made := _with_own_totals(way)) is not way]
-    return [*ways, *own, *map(_of_finest, own)]
+    return [*ways, *own, *map(_of_finest, own), *roots]
+
+
+def _is_root(aggregate: BoundAggregate) -> bool:
+    """Whether it is measured by the square root factorisation."""
+    return isinstance(aggregate, BoundDistribution) and aggregate.is_root
+
+
+def _as_tree(aggregate: BoundAggregate) -> BoundAggregate:
+    """The aggregate measured by levels of a tree, where it is by the square root factorisation."""
+    if isinstance(aggregate, BoundDistribution) and aggregate.is_root:
+        return replace(aggregate, root_norm=None).by(aggregate.degree)
+    return aggregate
 
 
 def _with_own_totals(query: Query) -> Query:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -17,6 +17,7 @@ from dpframe.api.result_warnings import Warnings, warn_of_queries, warn_of_resul
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
+from dpframe.choose import as_the_edition_before
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
@@ -232,7 +233,11 @@ class Payer:
             needed = self._approved(prepared.plan)
             return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
 
-        done = self._done([query], prepared.plan, interval, repeat, run)
+        def plan_before() -> Plan:
+            with as_the_edition_before():
+                return self.prepare(query, spend).plan
+
+        done = self._done([query], prepared.plan, interval, repeat, run, plan_before)
         self.unit = query.relation.facts.unit
         warned = _joined(warned, warn_of_results(whole, done.frames, done.doubts))
         answers = [answers_of(prepared.query, prepared.laws)]
@@ -259,7 +264,11 @@ class Payer:
             needed = self._approved(prepared.plan)
             return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
 
-        done = self._done(queries.queries, prepared.plan, interval, repeat, run)
+        def plan_before() -> Plan:
+            with as_the_edition_before():
+                return self.prepare_several(queries, spend).plan
+
+        done = self._done(queries.queries, prepared.plan, interval, repeat, run, plan_before)
         self.unit = queries.queries[0].relation.facts.unit
         found = prepared.under(done.frames[0])
         warned = _joined(warned, warn_of_results(found, done.frames, done.doubts))
@@ -275,6 +284,7 @@ class Payer:
         interval: Intervals | None,
         repeat: Repeat,
         run: Run,
+        plan_before: Callable[[], Plan],
     ) -> Done:
         """What is released, or was released before."""
         if not self.keeps and repeat.reuse != "never":
@@ -285,7 +295,10 @@ class Payer:
             )
         if not self.keeps:
             return unkept(run(None))
-        return Keeper(self.ledger.keeping, queries, plan, interval, repeat).done(run)
+        # staircase noise is of pure DP alone, and all that the edition before chose otherwise
+        before = plan_before if isinstance(plan.cost, PureDP) or not plan.cost.slack else None
+        keeping = self.ledger.keeping
+        return Keeper(keeping, queries, plan, interval, repeat, before).done(run)
 
     def is_name(self, name: str | None, source: Source) -> bool:
         """Whether a frame that is protected was given a name that no other one has."""
@@ -366,8 +379,7 @@ class Payer:
         """The budget that plans are to be charged to, as reviewers read it."""
         identity = next(reversed(self.ledger.identities), None)
         bound = self.ledger.bound
-        name = None if identity is None else self.name or DEFAULT_NAME
-        return StatedBudget(name, identity, bound.whole, bound.counted, self.ledger.per)
+        return StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, self.ledger.per)
 
 
 def require_windows(unit: Unit, per: Every | None) -> None:

@@ -12,8 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import DPFrameError, EngineError, UnknownColumn, UnsupportedOperation
-from dpframe.lower.text import TEXT_KINDS, declared_types, value
+from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.lower.text import (
+    TEXT_KINDS,
+    WITHOUT_DATA,
+    no_file,
+    require_known,
+    require_readable,
+    value,
+)
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 
@@ -31,7 +38,7 @@ _NONE_MATCHES = re.compile(r'expanded paths were empty \(path .*?inner: "((?:[^"
 
 
 def from_files(
-    path: str | Path, storage_options: object = None, schema: object = None
+    path: str | Path, storage_options: object = None, schema: pl.Schema | None = None
 ) -> pl.LazyFrame:
     """A file, all files that a pattern such as ``visits/*.parquet`` matches, the Parquet files in a
     folder, or a Delta table.
@@ -41,17 +48,18 @@ def from_files(
     Parameters
     ----------
     schema
-        The types of columns whose values are in the names of folders.
+        What is stated of columns, of which those are parsed whose values are in the names of
+        folders.
     """
     options = _checked(storage_options)
-    if (Path(path) / "_delta_log").is_dir() or _is_remote_folder(str(path)):
-        _require_no_schema(schema, "a Delta table")
+    if os.path.isdir(Path(path) / "_delta_log") or _is_remote_folder(str(path)):
         return _of_store(lambda: from_delta(str(path), options), path)
     folder = Path(os.path.expanduser(str(path)))
-    pattern = Path(path).suffix == ".parquet" and not folder.is_file()
-    if folder.is_dir() or (schema is not None and pattern):
-        return _of_folders(str(path), folder.is_dir(), schema, options)
-    _require_no_schema(schema, f"a {Path(path).suffix} file")
+    if os.path.isdir(folder):
+        require_readable(folder, _PATH)
+    pattern = Path(path).suffix == ".parquet" and not os.path.isfile(folder)
+    if os.path.isdir(folder) or (schema is not None and pattern):
+        return _of_folders(str(path), os.path.isdir(folder), schema, options)
     scan = _SCANS.get(Path(path).suffix)
     if scan is None:
         raise UnsupportedOperation(
@@ -60,8 +68,8 @@ def from_files(
             remedy=f"use {', '.join([*TEXT_KINDS, *_SCANS])}, or scan it with Polars first",
         )
     place = os.path.expanduser(str(path))
-    if "://" not in place and not glob(place, recursive=True):
-        raise no_file(path, _PATH)
+    if "://" not in place:
+        require_files(path, place)
     how: dict[str, Any] = {}
     if scan is pl.scan_parquet:
         how = {"use_statistics": False, "hive_partitioning": False}
@@ -70,18 +78,8 @@ def from_files(
     return _of_store(lambda: scan(path, storage_options=options, **how), path)
 
 
-def _require_no_schema(schema: object, what: str) -> None:
-    if schema is not None:
-        raise UnsupportedOperation(
-            f"a schema is declared for the path of a text file, or for columns in the names of "
-            f"folders, not for {what}",
-            where="session.protect(frame, ..., schema=...)",
-            remedy="leave schema= out: the frame has one",
-        )
-
-
 def _of_folders(
-    path: str, is_folder: bool, schema: object, options: dict[str, str] | None
+    path: str, is_folder: bool, schema: pl.Schema | None, options: dict[str, str] | None
 ) -> pl.LazyFrame:
     """Parquet files in folders such as ``year=2026``, whose names have values of columns.
 
@@ -91,25 +89,44 @@ def _of_folders(
     pattern = os.path.join(escape(path), "**", "*.parquet") if is_folder else path
     place = os.path.expanduser(pattern)
     names = _columns_in_names(place, path)
-    stated = _stated_types(schema, names)
-    text = dict.fromkeys(names or stated, pl.String())
 
     def scan() -> pl.LazyFrame:
-        how: dict[str, Any] = {"hive_partitioning": bool(text), "hive_schema": text or None}
-        frame = pl.scan_parquet(place, use_statistics=False, storage_options=options, **how)
-        parsed = [value(pl.col(name), dtype).alias(name) for name, dtype in stated.items()]
+        files = pl.scan_parquet(
+            place, use_statistics=False, storage_options=options, hive_partitioning=False
+        )
+        found = names
+        if found is None:  # in a store: what is stated and in no file
+            held = files.collect_schema()
+            found = [name for name in schema or () if name not in held]
+        if not found:
+            return files
+        frame = pl.scan_parquet(
+            place,
+            use_statistics=False,
+            storage_options=options,
+            hive_partitioning=True,
+            hive_schema=dict.fromkeys(found, pl.String()),
+        )
+        stated = {} if schema is None else dict(schema)
+        types: dict[str, pl.DataType] = {name: stated.get(name, pl.String()) for name in found}
+        for name, dtype in types.items():
+            require_known(name, dtype)
+        parsed = [
+            value(pl.col(name), dtype).alias(name)
+            for name, dtype in types.items()
+            if dtype != pl.String()
+        ]
         return frame.with_columns(parsed) if parsed else frame
 
-    return scan() if options is None else _of_store(scan, path)
+    return scan() if options is None and names is not None else _of_store(scan, path)
 
 
-def _columns_in_names(place: str, path: str) -> list[str]:
-    """The columns that folders below the first wildcard of a pattern name; none for an address."""
+def _columns_in_names(place: str, path: str) -> list[str] | None:
+    """The columns that folders below the first wildcard of a pattern name; None for an address."""
     if "://" in place:
-        return []
+        return None
+    require_files(path, place)
     files = glob(place, recursive=True)
-    if not files:
-        raise no_file(path, _PATH)
     start = len(re.split(r"[*?[]", place, maxsplit=1)[0].rpartition("/")[0])
     listed = {
         tuple(part.partition("=")[0] for part in file[start:].split("/")[:-1] if "=" in part)
@@ -123,24 +140,6 @@ def _columns_in_names(place: str, path: str) -> list[str]:
         )
     (names,) = listed
     return list(names)
-
-
-def _stated_types(schema: object, names: list[str]) -> dict[str, pl.DataType]:
-    """The types that a schema states for columns in the names of folders; where these are not known
-    it names all of them.
-    """
-    if schema is None:
-        return {}
-    stated = dict(declared_types(schema))
-    for name in stated:
-        if names and name not in names:
-            raise UnknownColumn(
-                f"no folder of the Parquet files names a column {name!r}, and the files state the "
-                "types of the columns that they hold",
-                where="session.protect(path, ..., schema={column: dtype})",
-                remedy=f"use {', '.join(names)}",
-            )
-    return stated
 
 
 def _checked(options: object) -> dict[str, str] | None:
@@ -179,17 +178,17 @@ def _of_store(scan: Callable[[], pl.LazyFrame], path: str | Path) -> pl.LazyFram
         "credentials",
         where=_PATH,
         remedy="check the address and storage_options=; a folder is read as a Delta table, and "
-        "Parquet files by a pattern such as 's3://bucket/folder/*.parquet'",
+        f"Parquet files by a pattern such as 's3://bucket/folder/*.parquet'; {WITHOUT_DATA}",
     )
 
 
-def no_file(path: object, where: str) -> UnsupportedOperation:
-    """The refusal of a path, or a pattern, at which there is nothing."""
-    return UnsupportedOperation(
-        f"there is no file {location(path)!r}",
-        where=where,
-        remedy="check the path, and the folder that it starts from",
-    )
+def require_files(path: str | Path, place: str) -> None:
+    """Refuse a path or pattern without files on this machine, or with one that may not be read."""
+    files = glob(place, recursive=True)
+    if not files:
+        raise no_file(path, _PATH)
+    for file in files:
+        require_readable(file, _PATH)
 
 
 def missing_file(error: BaseException) -> str | None:

@@ -8,8 +8,9 @@ unless somebody says so; whether a charge is under way is seen by a lock of whoe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ from dpframe.api.answers import Answers
 from dpframe.api.packed import Content, NotKept, kept_blobs, packed, unpacked
 from dpframe.api.release import Releases
 from dpframe.core.exact import as_given
-from dpframe.errors import LedgerError, PlanMismatch, UnsupportedOperation
+from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.binary import chain_words, frames_of
 from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.kept import (
@@ -210,6 +211,9 @@ class Keeper:
         The intervals of its results.
     repeat
         What is to be done where the same was asked before.
+    plan_before
+        Makes the plan that the edition before made of the same at the same spend; None where that
+        has no other noise.
     """
 
     def __init__(
@@ -219,7 +223,9 @@ class Keeper:
         plan: Plan,
         interval: Intervals | None,
         repeat: Repeat,
+        plan_before: Callable[[], Plan] | None = None,
     ) -> None:
+        self._plan_before = plan_before
         self._keeping = keeping
         self._plan = plan
         self._repeat = repeat
@@ -248,7 +254,10 @@ class Keeper:
         """
         while True:
             lost = None
-            if (found := self._keeping.newest(self._key, self._identity)) is not None:
+            found = self._keeping.newest(self._key, self._identity)
+            if found is None and (before := self._newest_before()) is not None:
+                return self._done_before(before)
+            if found is not None:
                 self._require_same(found)
                 answer = self._answer(found)
                 if isinstance(answer, Done):
@@ -258,6 +267,33 @@ class Keeper:
                 return self._made(run, lost)
             except Overtaken:
                 continue
+
+    def _newest_before(self) -> Attempt | None:
+        """The last result by the plan that the edition before made of the same."""
+        identity = self._identity_before
+        if identity is None or self._repeat.run is not None:
+            return None
+        return self._keeping.newest(self._repeat.key(identity, self._job), identity)
+
+    def _done_before(self, found: Attempt) -> Done:
+        answer = self._answer(found)
+        if isinstance(answer, Done):
+            return answer
+        raise lost(found, "its result is not there")
+
+    @cached_property
+    def _identity_before(self) -> Identity | None:
+        """What told the same from others in the edition before, whose noise was another."""
+        if self._key is None or self._plan_before is None:
+            return None
+        try:
+            plan = self._plan_before()
+        except DPFrameError:  # that edition had no such plan
+            return None
+        release = earlier_fingerprint(plan)
+        if release == self._identity.release:
+            return None
+        return replace(self._identity, fingerprint=plan.fingerprint, release=release)
 
     def _made(self, run: Run, lost: int | None) -> Done:
         self._keeping.contents.prepare()
@@ -286,7 +322,10 @@ class Keeper:
 
     def _require_same(self, found: Attempt) -> None:
         """Refuse a run that was one of something else."""
-        apart = found.begun.identity.differences(self._identity)
+        identity = found.begun.identity
+        apart = identity.differences(self._identity)
+        if apart and self._identity_before is not None:
+            apart = identity.differences(self._identity_before) and apart
         if apart:
             raise PlanMismatch(
                 f"the run {self._repeat.run!r} was begun on {found.time:%Y-%m-%d %H:%M} UTC with "

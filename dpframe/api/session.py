@@ -68,7 +68,11 @@ class Session(StreamingSession):
         has spent that has spent most, `remaining` what it has left, `remaining_in` that of another.
     must_exist
         Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
-        session. Then a mistyped name or path is an error, where it would open a fresh budget.
+        session. Then a mistyped name or path is an error, where it would open a fresh budget. In a
+        job that ``dpframe run`` runs it is one in any case.
+    create
+        Whether the budget may be new in a job that ``dpframe run`` runs. Elsewhere a session opens
+        a budget that is new unless it must exist.
 
     Raises
     ------
@@ -77,7 +81,10 @@ class Session(StreamingSession):
         composition; when it is for windows that there are not.
     LedgerError
         When the ledger cannot be opened, does not verify, or has another budget by that name; when
-        the budget is new and must exist, or its name looks like that of another.
+        the name of a new budget looks like that of another.
+    NoBudget
+        When the budget does not exist, and it must or the session is one of a job that may not open
+        it. Nothing is created then.
 
     Guarantee
     ---------
@@ -113,6 +120,7 @@ class Session(StreamingSession):
         composition: Literal["sum", "zcdp", "gdp"] = "sum",
         require_approval: bool = False,
         must_exist: bool = False,
+        create: bool = False,
         keep_releases: bool = False,
         per: Every | None = None,
     ) -> None:
@@ -131,8 +139,16 @@ class Session(StreamingSession):
                 where="Session(must_exist=True)",
                 remedy='say where it is: Session(..., ledger="budget.db", must_exist=True)',
             )
+        if must_exist and create:
+            raise LedgerError(
+                "the budget must exist, and it may be new",
+                where="Session(must_exist=True, create=True)",
+                remedy="leave one of the two out",
+            )
         every = None if per is None else as_every(per)
-        charged = open_ledger(ledger, name, opened, within, must_exist=must_exist, per=every)
+        charged = open_ledger(
+            ledger, name, opened, within, must_exist=must_exist, create=create, per=every
+        )
         counts_apart = within is not None
         keeps = bool(keep_releases)
         super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval, keeps))
@@ -181,12 +197,16 @@ class Session(StreamingSession):
         categories
             Declared values of columns, {column: [values]}; public.
         schema
-            Of the path of a text file the columns to read and their types, {column: dtype}. A value
-            that is none of its type is null, and so is each value of a line that is no record.
-            Without a schema all columns that the header line of a CSV file names are text. Of the
-            path of Parquet files the types of columns whose values are in the names of folders,
-            such as ``year=2026``: text where a schema does not name them. A pattern of Parquet
-            files has such columns only where a schema is declared.
+            Of a path the columns to read and their types, {column: dtype}, in this order; others
+            are not read. Then nothing is read before a query runs, not even whether there is a
+            file, so that a query is planned, explained and approved without permission to read the
+            data. Before the charge the files have to have these columns with these types. Types
+            may be written as in jobs, ``"List(Decimal(10, 2))"``. In text files a value that is
+            none of its type is null, and so is each value of a line that is no record. Without a
+            schema all columns that the header line of a CSV file names are text, and so are columns
+            whose values are in the names of folders, such as ``year=2026``. A pattern of Parquet
+            files has such columns only where a schema states them; on DuckDB and Spark they
+            are text.
         typical
             What a value of a numeric column is like, {column: value}, from what is public. Plans
             show it, and say which bounds and limits make noise that is too large for it; privacy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,29 +13,45 @@ import polars as pl
 from dpframe.api.batches import from_arrow
 from dpframe.api.origins import origins_of
 from dpframe.api.probe import require_equal
-from dpframe.api.readers import from_delta, from_files, missing_file, no_file
+from dpframe.api.readers import from_delta, from_files, missing_file
 from dpframe.api.sizes import scans, sizes_of
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.core.exact import as_given
-from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.errors import DPFrameError, EngineError, UnknownColumn, UnsupportedOperation
 from dpframe.frames.joins import joined
 from dpframe.lower import Execution, require_threads
-from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
+from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, unread_on
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import NOT_PUSHING, POLARS, PolarsEngine
 from dpframe.lower.engines.room import bytes_of, has_disk, room_for
 from dpframe.lower.engines.scans import guarded, require_no_pushdown
 from dpframe.lower.sink import can_sink
-from dpframe.lower.text import text_files, text_kind
+from dpframe.lower.text import (
+    WITHOUT_DATA,
+    declared_types,
+    no_file,
+    text_files,
+    text_kind,
+    text_types,
+    type_words,
+)
+from dpframe.redaction import location
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
-from dpframe.rows.polars_dtypes import schema_from_polars
+from dpframe.rows.polars_dtypes import from_polars, schema_from_polars
 
 
 class Source:
-    """A protected frame. Its data can be reached by the pipeline only."""
+    """A protected frame. Its data can be reached by the pipeline only.
 
-    __slots__ = ("_data", "_given", "_options", "_owners", "engine", "remarks", "schema")
+    Of one whose columns are stated nothing is read, not even whether it exists, until a query runs:
+    then `reader` opens it, and refuses what has not the columns that were stated.
+    """
+
+    __slots__ = (
+        *("_at_hand", "_data", "_given", "_options", "_owners", "_reader"),
+        *("engine", "remarks", "schema"),
+    )
 
     def __init__(
         self,
@@ -46,7 +62,10 @@ class Source:
         remarks: tuple[str, ...] = (),
         options: object = None,
         owners: tuple[Source, tuple[str, str]] | None = None,
+        reader: Callable[[], Source] | None = None,
     ) -> None:
+        self._reader = reader
+        self._at_hand: Source | None = None
         self.remarks = remarks
         self._options = options
         self._owners = owners
@@ -67,12 +86,29 @@ class Source:
             f"the schema of the frame cannot be read ({kind}); the message is withheld because it "
             "may quote private data",
             where="session.protect(frame, ...)",
-            remedy="see frame.collect_schema() for the reason",
+            remedy=f"see frame.collect_schema() for the reason; {WITHOUT_DATA}"
+            if isinstance(given, (str, Path))
+            else "see frame.collect_schema() for the reason",
         )
 
     def opened(self, token: int, engine: object = "auto") -> Execution:
         """Where queries run, for the pipeline."""
-        return Execution(_asked(self.engine, engine), {token: self._data}, self.schemas(token))
+        here = self.at_hand()
+        return Execution(_asked(here.engine, engine), {token: here._data}, here.schemas(token))
+
+    def at_hand(self) -> Source:
+        """The source with its data, which is opened once.
+
+        Raises
+        ------
+        DPFrameError
+            When it cannot be read, or has other columns than those that were stated.
+        """
+        if self._reader is None:
+            return self
+        if self._at_hand is None:
+            self._at_hand = self._reader()
+        return self._at_hand
 
     def blueprint(self, token: int) -> Execution:
         """Where queries will run, without the data."""
@@ -81,6 +117,14 @@ class Source:
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Its schema."""
         return {token: self.schema}
+
+    def _unread(
+        self, schema: pl.Schema, reader: Callable[[], Source], remarks: tuple[str, ...], owners: Any
+    ) -> Source:
+        """One of which `reader` opens the data when a query runs."""
+        return Source(
+            None, self.engine, schema, self._given, remarks, self._options, owners, reader
+        )
 
     def within(self, memory: object, spill: object) -> Source:
         """The same, whose queries take about so much memory: where nothing is stated, of what there
@@ -99,16 +143,23 @@ class Source:
                 where="session.protect(..., spill=...)",
                 remedy="write spill=False where no temporary files may be written",
             )
-        if memory is None:
-            return self._within_machine(spill)
-        size = bytes_of(memory)
-        if not isinstance(self.engine, PolarsEngine):
+        size = None if memory is None else bytes_of(memory)
+        if size is not None and not isinstance(self.engine, PolarsEngine):
             raise UnsupportedOperation(
                 f"{self.engine.label} keeps within a limit of its own",
                 where=f"session.protect(..., memory={as_given(memory)})",
                 remedy="leave memory= out, and state the limit to the engine, such as "
                 "SET memory_limit = '2GB' on DuckDB",
             )
+        if self._reader is not None:
+            return self._unread(
+                self.schema,
+                lambda: self.at_hand().within(memory, spill),
+                self.remarks,
+                self._owners,
+            )
+        if size is None:
+            return self._within_machine(spill)
         return self._in_room(size, sizes_of(self._given, self._data), spill)
 
     def _within_machine(self, spill: bool) -> Source:
@@ -151,19 +202,26 @@ class Source:
                     where="session.protect(..., unit=dp.Through(...))",
                     remedy="join the tables before protect",
                 )
-        pairs = owners._data.select(key[1], who).drop_nulls().unique()
         types = schema_from_polars(self.schema)
+        remarks = tuple(dict.fromkeys((*self.remarks, *owners.remarks, remark)))
+        if self._reader is not None or owners._reader is not None:
+
+            def read() -> Source:
+                return self.at_hand().owned_by(owners.at_hand(), key, who, remark)
+
+            schema = pl.Schema({**self.schema, who: owners.schema[who]})
+            return self._unread(schema, read, remarks, (owners, key))
+        pairs = owners._data.select(key[1], who).drop_nulls().unique()
         data = joined(self._data, pairs, [key], types, {who: who}, "inner", pl)
         data = data.select(unordered(pl, pl.col(name)).alias(name) for name in (*types, who))
-        remarks = dict.fromkeys((*self.remarks, *owners.remarks, remark))
-        about = self._given, tuple(remarks), self._options, (owners, key)
+        about = self._given, remarks, self._options, (owners, key)
         return Source(data, of_one([self.engine, owners.engine]), None, *about)
 
     def holds(self, frame: object) -> bool:
         """Whether it is what was protected, or has rows from the same place; also a file that
         would be among those that were protected if it was there.
         """
-        if frame is self._given or frame is self._data:
+        if frame is self._given or (self._data is not None and frame is self._data):
             return True
         paths = isinstance(frame, (str, Path)) and isinstance(self._given, (str, Path))
         if paths and _is_among(str(frame), str(self._given)):
@@ -199,9 +257,10 @@ class Source:
 class Sources:
     """Several protected frames that were brought together."""
 
-    __slots__ = ("_sources", "engine")
+    __slots__ = ("_at_hand", "_sources", "engine")
 
     def __init__(self, *parts: tuple[int, Source | Sources]) -> None:
+        self._at_hand: Sources | None = None
         self._sources: dict[int, Source] = {}
         for token, part in parts:
             if isinstance(part, Sources):
@@ -212,11 +271,20 @@ class Sources:
 
     def opened(self, token: int, engine: object = "auto") -> Execution:
         """Where queries run, for the pipeline."""
+        here = self.at_hand()
         return Execution(
-            _asked(self.engine, engine),
-            {t: s._data for t, s in self._sources.items()},
-            self.schemas(token),
+            _asked(here.engine, engine),
+            {t: s._data for t, s in here._sources.items()},
+            here.schemas(token),
         )
+
+    def at_hand(self) -> Sources:
+        """The sources with their data, as for `Source`."""
+        if self._at_hand is None:
+            opened = {token: source.at_hand() for token, source in self._sources.items()}
+            same = all(opened[token] is source for token, source in self._sources.items())
+            self._at_hand = self if same else Sources(*opened.items())
+        return self._at_hand
 
     def blueprint(self, token: int) -> Execution:
         """Where queries will run, without the data."""
@@ -243,6 +311,7 @@ def opened_together(
     """Where several queries run: at one place those of one engine, which is asked for all at
     once.
     """
+    sources = [source.at_hand() for source in sources]
     opened = [source.opened(token, engine) for source, token in zip(sources, tokens, strict=True)]
     places: dict[int, Execution] = {}
     for source, found in zip(sources, opened, strict=True):
@@ -277,8 +346,8 @@ def protected_source(
     schema: object = None,
     storage_options: object = None,
 ) -> Source:
-    """A source from any of the accepted kinds of frame; only its schema is read, or for text files
-    given.
+    """A source from any of the accepted kinds of frame; only its schema is read, or nothing of a
+    path whose columns are stated.
 
     Raises
     ------
@@ -291,14 +360,10 @@ def protected_source(
     _require_engine(engine)
     if storage_options is not None:
         _require_store(frame, engine)
+    if schema is not None:
+        return _stated(frame, engine, schema, storage_options)
     if isinstance(frame, (str, Path)) and text_kind(frame) is not None:
-        return _text_source(frame, engine, schema)
-    if schema is not None and (not isinstance(frame, (str, Path)) or engine in ("duckdb", "spark")):
-        raise UnsupportedOperation(
-            f"a schema is declared for the path of a text file, not for a {_kind_of(frame)}",
-            where="session.protect(frame, ..., schema=...)",
-            remedy="leave schema= out: the frame has one",
-        )
+        return _text_source(frame, engine, None)
     if native_engine(frame) is not None or engine in ("duckdb", "spark"):
         return _placed(frame, engine)
     match frame:
@@ -307,7 +372,7 @@ def protected_source(
         case pl.DataFrame():
             return Source(frame.lazy(), given=frame)
         case str() | Path():
-            data = from_files(frame, storage_options, schema)
+            data = from_files(frame, storage_options)
             return _lazy(data, given=frame, options=storage_options)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)
@@ -339,6 +404,78 @@ def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
     return Source(data, NOT_PUSHING, **about)
 
 
+def _stated(frame: object, engine: str | None, schema: object, storage_options: object) -> Source:
+    """Files whose columns are stated, which are not looked at until a query runs."""
+    if not isinstance(frame, (str, Path)):
+        raise UnsupportedOperation(
+            f"a schema states the columns of files that a path names, not of a {_kind_of(frame)}",
+            where="session.protect(frame, ..., schema=...)",
+            remedy="leave schema= out: the frame has one",
+        )
+    path, is_text = frame, text_kind(frame) is not None
+    if is_text:
+        _require_no_spark(engine)
+    types = text_types(path, schema) if is_text else declared_types(schema)
+    planning = unread_on(path, engine)
+
+    def read() -> Source:
+        if is_text:
+            return _text_source(path, engine, types)
+        if engine in ("duckdb", "spark"):
+            source = _placed(path, engine, list(types))
+        else:
+            data = from_files(path, storage_options, types)
+            source = _lazy(data, given=path, options=storage_options)
+        _require_types(source.schema, types, source.engine.label, path)
+        if isinstance(source.engine, PolarsEngine):
+            # once the plan is guarded, which a step that leaves columns out might seem to change
+            source._data = source._data.select(pl.col(name) for name in types)
+            source.schema = pl.Schema({name: source.schema[name] for name in types})
+        return source
+
+    return Source(None, planning, types, path, (), storage_options, None, read)
+
+
+def _require_types(here: pl.Schema, stated: pl.Schema, engine: str, path: str | Path) -> None:
+    """Refuse files that have not the columns that were stated, before anything is charged. Others
+    that they have are not read.
+
+    Raises
+    ------
+    UnknownColumn
+        Naming columns that are not there.
+    UnsupportedOperation
+        Naming columns of another type, with both types.
+    """
+    where = f"the schema that is stated for {location(path)!r}"
+    missing = [name for name in stated if name not in here]
+    if missing:
+        raise UnknownColumn(
+            f"the files have no column {', '.join(map(repr, missing))}; nothing was charged",
+            where=where,
+            remedy="state columns that the files have",
+        )
+    pairs = [(name, from_polars(here[name]), from_polars(dtype)) for name, dtype in stated.items()]
+    other = [
+        f"{name!r} is {type_words(there)}, and stated as "
+        + (
+            f"another Enum of {len(said.categories or ())} categories"
+            if said.name == "Enum" and there.name == "Enum"
+            else type_words(said)
+        )
+        for name, there, said in pairs
+        if there != said
+    ]
+    if other:
+        raise UnsupportedOperation(
+            f"columns of the files have other types on {engine} than those that are stated: "
+            f"{'; '.join(other)}; nothing was charged",
+            where=where,
+            remedy="state the types that the files have, and plan again: what was approved for "
+            "other types was approved for other results",
+        )
+
+
 def _require_engine(engine: str | None) -> None:
     if engine is not None and engine not in ENGINES:
         raise UnsupportedOperation(
@@ -365,14 +502,18 @@ def _require_store(frame: object, engine: str | None) -> None:
     )
 
 
-def _text_source(path: str | Path, engine: str | None, schema: object) -> Source:
-    """Text files, read by dpframe itself whatever runs the queries."""
+def _require_no_spark(engine: str | None) -> None:
     if engine == "spark":
         raise UnsupportedOperation(
             "text files are not read on Spark: one record could change how others are read",
             where="session.protect(path, engine='spark')",
             remedy="write them as Parquet first, or leave engine= out",
         )
+
+
+def _text_source(path: str | Path, engine: str | None, schema: object) -> Source:
+    """Text files, read by dpframe itself whatever runs the queries."""
+    _require_no_spark(engine)
     files = text_files(path, schema)
     remarks = (ALL_TEXT,) if schema is None else ()
     if engine != "duckdb":
@@ -400,10 +541,10 @@ def _is_among(file: str, pattern: str) -> bool:
     )
 
 
-def _placed(frame: object, engine: str | None) -> Source:
-    """A frame of another engine."""
+def _placed(frame: object, engine: str | None, names: Sequence[str] | None = None) -> Source:
+    """A frame of another engine; of files `names` alone, if these are given."""
     try:
-        made, data, schema = placed(frame, engine)
+        made, data, schema = placed(frame, engine, names)
         require_equal(made)
         return Source(data, made, schema, frame, remarks_of(frame))
     except DPFrameError:
@@ -414,5 +555,5 @@ def _placed(frame: object, engine: str | None) -> Source:
         f"the schema of the frame cannot be read ({kind}); the message is withheld because it may "
         "quote private data",
         where="session.protect(frame, ...)",
-        remedy="see whether the engine can read it",
+        remedy=f"see whether the engine can read it; {WITHOUT_DATA}",
     )

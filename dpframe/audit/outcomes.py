@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
@@ -102,7 +102,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             entries += size * each
         elif isinstance(part, Margin):
             entries += size * part.cells
-        elif isinstance(part, LevelSums):
+        elif isinstance(part, CellSums):
             entries += size * part.numbers
         elif isinstance(part, JointSums):
             entries += size * len(part.widths)
@@ -148,7 +148,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 for number in range(len(part.widths)):
                     yield key, group, number
-        elif isinstance(part, (Additive, LevelSums, Margin, Responses)):
+        elif isinstance(part, (Additive, CellSums, Margin, Responses)):
             a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:

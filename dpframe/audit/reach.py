@@ -16,6 +16,7 @@ from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Selection, Table
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.root_sums import RootSums
 from dpframe.core.exact import sqrt_up
 from dpframe.infer import PlannedMeasurement
 
@@ -86,6 +87,9 @@ def entries_of(part: Measurement, counted: Counted) -> dict[tuple[int, int], int
     (table,) = part.tables
     if isinstance(part, LevelSums):
         return _entries_of_runs(part, counted[table])
+    if isinstance(part, RootSums):
+        sums = part.of(counted[table].dense(part.numbers))
+        return {(int(g), int(n)): int(sums[g, n]) for g, n in np.argwhere(sums)}
     if not isinstance(part, Margin):
         return entries_in(counted[table])
     margin = part.exact(counted[table]).reshape(-1)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
 from dpframe.audit.reach import Counted, changes_of
@@ -109,4 +109,4 @@ def vector_of(part: Measurement, tables: Sequence[CellCounts]) -> Integers:
     if isinstance(part, JointSums):
         return part.vector(tables)
     cells = tables[0].dense(1 if part.tables[0].cells is None else part.tables[0].cells.size)
-    return part.of(cells) if isinstance(part, (LevelSums, Margin)) else cells
+    return part.of(cells) if isinstance(part, (CellSums, Margin)) else cells

@@ -2,7 +2,7 @@
 
 from dpframe.choose.concentrated import in_rho
 from dpframe.choose.gaussian import in_mu
-from dpframe.choose.mechanism import choose
+from dpframe.choose.mechanism import as_the_edition_before, choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.thresholds import choose_with_keys
 from dpframe.choose.together import ComposedChoice, choose_together
@@ -14,6 +14,7 @@ __all__ = [
     "ChosenWay",
     "ComposedChoice",
     "Split",
+    "as_the_edition_before",
     "choose",
     "choose_together",
     "choose_with_keys",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from fractions import Fraction
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from dpframe.core.budget import Budget
 from dpframe.errors import InvalidBudget, UnsupportedOperation
@@ -20,6 +21,7 @@ from dpframe.mechanisms import (
     AdditiveMechanism,
     AdditiveTask,
     Choice,
+    DiscreteStaircase,
     KeyTask,
     Mechanism,
     MechanismTask,
@@ -31,6 +33,19 @@ from dpframe.mechanisms import (
 )
 
 _Kind = TypeVar("_Kind", bound=Mechanism)
+_AS_BEFORE: Final = ContextVar("as_before", default=False)
+
+
+@contextmanager
+def as_the_edition_before() -> Iterator[None]:
+    """Choose among the mechanisms that the edition before had, to find what was paid by its plans.
+    Nothing is drawn by plans that are made here.
+    """
+    token = _AS_BEFORE.set(True)
+    try:
+        yield
+    finally:
+        _AS_BEFORE.reset(token)
 
 
 def choose(task: MechanismTask, share: Budget) -> Choice:
@@ -65,6 +80,8 @@ def _additive(task: AdditiveTask, share: Budget) -> Choice:
         return next(filter(None, (kind.fitted(task, share) for kind in VECTORS)))
     found: list[Choice] = []
     for kind in ADDITIVE:
+        if kind is DiscreteStaircase and _AS_BEFORE.get():
+            continue
         choice = kind.fitted(task, share)
         if choice is not None:
             found.append(choice)

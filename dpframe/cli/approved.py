@@ -59,7 +59,7 @@ def reviewed(parsed: argparse.Namespace) -> Reviewed:
     path: Path = parsed.plan
     given = given_parameters(parsed)
     if is_job(path):
-        with Announced(parsed, parsed.ledger, parsed.name):
+        with Announced(parsed, parsed.ledger, parsed.name, new="plan"):
             job = read_job(path, given, ranged=True)
             return Reviewed(job.plan(), job.allowed)
     plan = plan_in(path)

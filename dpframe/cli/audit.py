@@ -24,8 +24,8 @@ def add_commands(commands: Any) -> None:
         help="try to refute a job's plan on worst-case data that is made for it",
         description="Make two frames that differ in one individual and on which the plan of a job "
         "moves as far as can be found, run the plan on both many times, and show the largest "
-        "epsilon that the runs prove beside the one that it claims. Nothing is charged and no "
-        "data is read. A job opens its session, and so the budget in its ledger if that is new. "
+        "epsilon that the runs prove beside the one that it claims. Nothing is charged or "
+        "created, and no data is read. "
         "Exit code 1 if the claim is refuted.",
     )
     added.add_argument("job", type=Path, metavar="JOB", help="a file named .py or .toml")

@@ -2,8 +2,8 @@
 
 Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ or a
 claim that `dpframe audit` refutes, 2 not a command, 3 over budget, 4 not approved, 5 bad input, 6
-engine or ledger failure, 7 the same run is under way; as for other programs 130 interrupted, 141
-nobody reads the output, 143 asked to end.
+engine or ledger failure, 7 the same run is under way, 9 no such budget or ledger; as for other
+programs 130 interrupted, 141 nobody reads the output, 143 asked to end.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dpframe.errors import (
     DPFrameError,
     EngineError,
     LedgerError,
+    NoBudget,
     PlanMismatch,
     TooEarly,
 )
@@ -40,6 +41,7 @@ EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
     (EngineError, 6),
     (TooEarly, 6),
     (UnderWay, 7),
+    (NoBudget, 9),
     (LedgerError, 6),
     (DPFrameError, 5),
 )
@@ -50,7 +52,7 @@ exit codes:
      audit: claim refuted
   2  not a command            6  the engine or the ledger failed, or it is too early
   3  over budget; nothing     7  the same run is under way
-     was charged
+     was charged           9  the ledger or the budget does not exist
 
 start with `dpframe demo`; every command has --help.
 """

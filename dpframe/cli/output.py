@@ -9,9 +9,9 @@ from typing import Any
 
 from dpframe.cli.lines import is_logged, told
 from dpframe.core.visible import visible
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, NoBudget
 from dpframe.ledger import opening
-from dpframe.ledger.opening import NewBudget
+from dpframe.ledger.opening import New, NewBudget
 
 
 def say(line: str, *, to_errors: bool = False) -> None:
@@ -36,13 +36,14 @@ def message(error: DPFrameError) -> str:
 
 class Announced:
     """Within this, each budget that is created is said on the standard error, first of all, and
-    kept for the JSON of the command, in `parsed.announced`.
+    kept for the JSON of the command, in `parsed.announced`; so is each that does not exist and is
+    only planned for.
 
     Parameters
     ----------
     parsed
         The arguments of the command.
-    ledger, name, must_exist
+    ledger, name, new
         As for `opening.only`.
     """
 
@@ -52,10 +53,12 @@ class Announced:
         ledger: str | None = None,
         name: str | None = None,
         *,
-        must_exist: bool = False,
+        new: New = "open",
     ) -> None:
         self._parsed = parsed
-        self._scope = opening.only(ledger, name, must_exist=must_exist, tell=self._tell)
+        self._scope = opening.only(
+            ledger, name, new=new, tell=self._tell, tell_absent=self._tell_absent
+        )
         parsed.announced = {}
 
     def __enter__(self) -> None:
@@ -80,3 +83,8 @@ class Announced:
                 "new_ledger": made.new_ledger,
             }
         )
+
+    def _tell_absent(self, refusal: NoBudget) -> None:
+        say(f"{refusal.what}; this plans for a new one", to_errors=True)
+        missing: list[str] = self._parsed.announced.setdefault("missing", [])
+        missing.append(refusal.what)

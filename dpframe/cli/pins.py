@@ -7,21 +7,33 @@ from typing import Any
 
 from dpframe.cli.output import Announced
 from dpframe.errors import UnsupportedOperation
+from dpframe.ledger.opening import New
 
 
-def add_pins(parser: Any) -> None:
-    """Add ``--ledger``, ``--name`` and ``--must-exist`` to a command that reads a job."""
+def add_pins(parser: Any, *, charges: bool = False) -> None:
+    """Add ``--ledger``, ``--name`` and ``--must-exist`` to a command that reads a job; to one that
+    charges ``--create`` too.
+    """
     parser.add_argument(
         "--ledger",
         metavar="WHERE",
         help="the only ledger that the job may use: path, or sqlite:/// or postgresql:// URL",
     )
     parser.add_argument("--name", metavar="NAME", help="the only budget that the job may use")
-    parser.add_argument(
+    new = parser.add_mutually_exclusive_group() if charges else parser
+    new.add_argument(
         "--must-exist",
         action="store_true",
-        help="refuse a budget that is new, also if the job does not ask for that",
+        help="refuse a budget that does not exist, also if the job says create = true"
+        if charges
+        else "refuse a budget that does not exist; without it the plan is that of a new one",
     )
+    if charges:
+        new.add_argument(
+            "--create",
+            action="store_true",
+            help="open the job's budget, and its ledger, if it does not exist",
+        )
     add_parameters(parser)
 
 
@@ -59,5 +71,12 @@ def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
 
 
 def pinned(parsed: argparse.Namespace) -> Announced:
-    """Within this a job may use only that, and what it creates is said."""
-    return Announced(parsed, parsed.ledger, parsed.name, must_exist=parsed.must_exist)
+    """Within this a job may use only that, and what it creates is said. A command that does not
+    charge creates nothing, and says for which budget that does not exist it plans.
+    """
+    new: New = "plan"
+    if parsed.must_exist:
+        new = "refuse"
+    elif hasattr(parsed, "create"):
+        new = "open" if parsed.create else "stated"
+    return Announced(parsed, parsed.ledger, parsed.name, new=new)

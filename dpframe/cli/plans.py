@@ -15,7 +15,7 @@ from dpframe.cli.job import is_job, read_job
 from dpframe.cli.output import Announced, say
 from dpframe.cli.pins import add_parameters, add_pins, given_parameters, pinned
 from dpframe.cli.stated import name_of, require_stated
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import NoBudget, UnsupportedOperation
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import valid
 from dpframe.ledger.bound import Bound
@@ -24,6 +24,7 @@ from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.ledger.store import Store
 from dpframe.plan.document import RISKS, fields_beside
 from dpframe.report import Plan
 from dpframe.report.windows import windows_words
@@ -44,8 +45,8 @@ def _add_explain(commands: Any) -> None:
         "explain",
         help="show a plan, or plan a job without running it",
         description="Show the plan that a file holds, or that a job would run, and its "
-        "fingerprint; nothing is charged and no data is read. A job opens its session, and so the "
-        "budget in its ledger if that is new.",
+        "fingerprint; nothing is charged or created, and no data is read. Where the job's budget "
+        "does not exist, the plan is that of a new one.",
     )
     added.add_argument(
         "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
@@ -196,6 +197,11 @@ def _add_approve(commands: Any) -> None:
         help="of the budget that the plan is to be charged to; the one that it states, else "
         '"default", if left out',
     )
+    added.add_argument(
+        "--create",
+        action="store_true",
+        help="open the budget that the plan states, and its ledger, if it does not exist",
+    )
     added.add_argument("--runs", type=int, metavar="N", help="how often it may run")
     added.add_argument(
         "--until", type=date.fromisoformat, metavar="DATE", help="the last day, such as 2027-01-01"
@@ -228,7 +234,8 @@ def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
 
 
 def _revoke(parsed: argparse.Namespace) -> int:
-    store, name = store_at(parsed.ledger, create=False), parsed.name or DEFAULT_NAME
+    store = store_at(parsed.ledger, create=False)
+    name = parsed.name or _approved_for(store, parsed.revoke)
     found = revoke(store, name, parsed.revoke, parsed.by, parsed.reason)
     if parsed.json:
         print(json.dumps({"revoked": found, "by": parsed.by, "name": name}, indent=2))
@@ -237,16 +244,35 @@ def _revoke(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _approved_for(store: Store, fingerprint: str) -> str:
+    """The budget that a plan is approved for, which need not be named where it is one only."""
+    approvals = store.read().approvals
+    names = [
+        name
+        for name, of_budget in approvals.items()
+        if any(one.fingerprint.startswith(fingerprint) for one in of_budget)
+    ]
+    if len(names) > 1:
+        raise UnsupportedOperation(
+            f"the plan is approved for several budgets: {', '.join(map(repr, sorted(names)))}",
+            where="dpframe approve --revoke",
+            remedy="name one of them by --name, and revoke it for each",
+        )
+    return names[0] if names else DEFAULT_NAME
+
+
 def _approve_plan(parsed: argparse.Namespace) -> int:
     found, key = reviewed(parsed), ApprovalKey.from_environment()
     plan, fingerprint = found.plan, found.fingerprint
-    store, name = store_at(parsed.ledger), name_of(plan, parsed.name)
+    store, name = store_at(parsed.ledger, create=parsed.create), name_of(plan, parsed.name)
     terms = Terms(parsed.runs, parsed.until)
     approver(parsed.by, key)  # before a budget is created for nothing
-    opened = getattr(parsed, "announced", {})
     with Announced(parsed):
-        account = require_stated(store, name, plan)
-    parsed.announced = opened or parsed.announced
+        try:
+            account = require_stated(store, name, plan, create=parsed.create)
+        except NoBudget as refusal:
+            refusal.remedy = f"{refusal.remedy}, or with the amount that the plan states: --create"
+            raise
     known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
     document = plan.to_json(None)
     approve(store, name, fingerprint, document, parsed.by, key, terms, found.allowed)

@@ -21,6 +21,7 @@ from dpframe.cli.log import add_log, logged, told_end, told_plan
 from dpframe.cli.output import say
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.ledger import opening
 from dpframe.ledger.caller import LONGEST, running
 from dpframe.ledger.decimals import decimals
 from dpframe.rows.failures import FAILURES
@@ -61,7 +62,7 @@ def add_commands(commands: Any) -> None:
         action="store_true",
         help="run only an approved plan, also if the job does not ask for that",
     )
-    add_pins(added)
+    add_pins(added, charges=True)
     _add_once(added)
     add_log(added)
     added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
@@ -108,8 +109,23 @@ def _run(parsed: argparse.Namespace) -> int:
         return _released(parsed)
 
 
+def _read(parsed: argparse.Namespace) -> Job:
+    """The job, whose budget exists from then on. A job in TOML that may open one is planned before,
+    so that one that makes no sense opens none; one in Python is code, and runs once.
+    """
+    given = given_parameters(parsed)
+    if parsed.job.suffix != ".toml":
+        return read_job(parsed.job, given)
+    with opening.postponed() as absent:
+        job = read_job(parsed.job, given)
+    if not absent:
+        return job
+    job.plan()
+    return read_job(parsed.job, given)
+
+
 def _released(parsed: argparse.Namespace) -> int:
-    job = read_job(parsed.job, given_parameters(parsed))
+    job = _read(parsed)
     if parsed.require_approval:
         job.require_approval()
     paths = job.places(parsed.output or job.output)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dpframe.charge import resolve_composition
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.errors import LedgerError, PlanMismatch
+from dpframe.ledger.absent import no_budget
 from dpframe.ledger.account import Account
 from dpframe.ledger.bound import Bound, StatedBudget
 from dpframe.ledger.budgets import open_budget, require_open
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.record import Draft
+from dpframe.ledger.scopes import per_text
 from dpframe.ledger.store import Store
 from dpframe.report import Plan
 
@@ -31,13 +33,15 @@ def name_of(plan: Plan, given: str | None) -> str:
     return given or stated or DEFAULT_NAME
 
 
-def require_stated(store: Store, name: str, plan: Plan) -> Account:
-    """The budget that a plan states, as the ledger has it; created where it is new.
+def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Account:
+    """The budget that a plan states, as the ledger has it; opened if it is new and `create` allows.
 
     Raises
     ------
     PlanMismatch
         When the ledger is another one, or has another amount.
+    NoBudget
+        When it does not exist, and may not be opened.
     LedgerError
         When it is new, and the plan states no amount.
     BudgetExceeded
@@ -47,6 +51,8 @@ def require_stated(store: Store, name: str, plan: Plan) -> Account:
     if stated is not None and stated.ledger not in (None, *chain.identities):
         raise _mismatch(f"the plan was made for another ledger than {store.where!r}")
     if name not in chain.accounts:
+        if not create:
+            raise no_budget(name, store.where, chain.accounts)
         if stated is None:
             raise LedgerError(
                 f"there is no budget {name!r} in {store.where!r}, and the plan states no amount",
@@ -69,7 +75,8 @@ def _create(store: Store, name: str, stated: StatedBudget) -> None:
     same = stated.counted == stated.whole.measure
     composition = "sum" if same else _COMPOSITIONS.get(stated.counted, stated.counted)
     budget, within = resolve_composition(stated.whole, composition)
-    open_budget(store, Draft(name, "opened", amount=budget, within=within))
+    why = per_text(stated.per)
+    open_budget(store, Draft(name, "opened", amount=budget, within=within, why=why))
 
 
 def _mismatch(what: str) -> PlanMismatch:

@@ -15,7 +15,8 @@
     bounds = {age = [0, 120]}
     engine = "duckdb"                  # optional
 
-    [source.schema]                    # of CSV and NDJSON: the columns to read, and their types
+    [source.schema]                    # optional: the columns to read, and their types; nothing
+                                       # of the data is read then until the job runs
     user_id = "Int64"
     age = "Int64"
     hours = "Float64"

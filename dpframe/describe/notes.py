@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import UNBIASED
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import EdgesError
 from dpframe.aggregates.error_rules import NoErrorBound, PartError
 from dpframe.aggregates.group_keys import group_keys_in
 from dpframe.aggregates.margins import by_words
@@ -232,9 +232,7 @@ def _by_set_and_edge(aggregate: RolledDistribution, used: Sequence[NoisyAggregat
     return f"; 95% of numbers are within {', '.join(shown)}{more}"
 
 
-def _by_edge(
-    aggregate: BoundDistribution, rule: DistributionError, used: Sequence[NoisyAggregate]
-) -> str:
+def _by_edge(aggregate: BoundDistribution, rule: EdgesError, used: Sequence[NoisyAggregate]) -> str:
     """The error of the numbers up to some edges, that of the worst among them."""
     noisy = [release for release in used if isinstance(release.law, AdditiveMechanism)]
     errors = errors_by_edge(rule, noisy, _LEVEL).tolist()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 
 from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
@@ -140,27 +138,6 @@ def require_open(account: Account) -> None:
             f": {visible(end.why or '')}",
             remedy="ask who closed it; nothing can be charged to it any more",
         )
-
-
-def missing(name: str, where: str, known: Iterable[str]) -> LedgerError:
-    """The refusal of a budget that would be new where it must exist."""
-    names = ", ".join(map(repr, known))
-    there = f"its budgets are {names}" if names else "it has none"
-    return LedgerError(
-        f"there is no budget {name!r} in {where!r}, and it must exist: {there}",
-        where="must_exist=True",
-        remedy="check the name, or create it: `dpframe ledger create`",
-    )
-
-
-def no_file(path: Path) -> LedgerError:
-    """The refusal of a file that would be new where its budget must exist."""
-    return LedgerError(
-        f"there is no ledger {str(path)!r}, and it must exist",
-        where="must_exist=True",
-        remedy=f"check the path (a relative one starts from {os.getcwd()!r}), restore the file, or "
-        "create the budget: `dpframe ledger create`",
-    )
 
 
 def grant(

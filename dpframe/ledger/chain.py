@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from dpframe.errors import InvalidBudget, LedgerError
+from dpframe.errors import InvalidBudget, LedgerError, NoBudget
 from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval, Covered, read_approval
 from dpframe.ledger.bound import Bound
@@ -18,6 +18,7 @@ from dpframe.ledger.charges import read_charge
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.kept import RESULTS, Results
+from dpframe.ledger.names import close_names, listed
 from dpframe.ledger.record import (
     ABOUT_THE_LEDGER,
     COLUMNS,
@@ -184,14 +185,13 @@ class Chain:
 
         Raises
         ------
-        LedgerError
+        NoBudget
             When the ledger has none of that name.
         """
         if name not in self.accounts:
-            known = ", ".join(map(repr, self.accounts)) or "none"
-            raise LedgerError(
-                f"the ledger has no budget {name!r}", remedy=f"its budgets are: {known}"
-            )
+            close = close_names(name, self.accounts) or [*self.accounts]
+            remedy = f"its budgets are: {listed(close) or 'none'}"
+            raise NoBudget(f"the ledger has no budget {name!r}", remedy=remedy)
         return self.accounts[name]
 
     def _check(self, record: Record) -> None:

@@ -78,9 +78,10 @@ class Identity:
     @property
     def digest(self) -> str:
         """Equal for equal ones only."""
-        return hashlib.sha256(_canonical([self._released(), self._said()]).encode()).hexdigest()
+        return hashlib.sha256(_canonical([self.released, self._said()]).encode()).hexdigest()
 
-    def _released(self) -> str:
+    @property
+    def released(self) -> str:
         """The digest of what is released."""
         return self.fingerprint if self.release is None else self.release
 
@@ -106,7 +107,7 @@ class Identity:
         if None in (self.types, other.types):
             names.remove("types")
         apart = [name for name in names if getattr(self, name) != getattr(other, name)]
-        plan = ["plan"] if self._released() != other._released() else []
+        plan = ["plan"] if self.released != other.released else []
         return plan + [called.get(name, name) for name in apart]
 
 
@@ -395,10 +396,13 @@ class Attempts:
 
     def _newest_by(self, key: Key, identity: Identity) -> Attempt | None:
         number = self._newest.get(key, 0)
-        older = self.older.newest(self.name, key, identity.fingerprint)
-        if older is not None and older.number > number:
-            return older
-        return self.by_number.get(number)
+        found = self.by_number.get(number)
+        # the edition before recorded what is `release` now as the fingerprint
+        for fingerprint in dict.fromkeys((identity.fingerprint, identity.released)):
+            older = self.older.newest(self.name, key, fingerprint)
+            if older is not None and older.number > number:
+                number, found = older.number, older
+        return found
 
     def require_newest(self, key: Key | None, identity: Identity, number: int | None) -> None:
         """Refuse to begin once more what somebody has begun meanwhile.

@@ -26,6 +26,11 @@ class Ledger(Protocol):
     """
 
     @property
+    def name(self) -> str | None:
+        """Of the budget in its ledger; None where it is in memory."""
+        ...
+
+    @property
     def where(self) -> str:
         """Where the budget is kept, in words: ``kept in memory only``."""
         ...

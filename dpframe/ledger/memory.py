@@ -48,6 +48,10 @@ class MemoryLedger:
         self._streams = MemoryStreams()
 
     @property
+    def name(self) -> str | None:
+        return None
+
+    @property
     def streams(self) -> MemoryStreams:
         self._require_own()  # a copy would draw other noise for the same rows
         return self._streams

@@ -8,7 +8,8 @@ they are, and shown with what cannot be seen escaped.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.record import plain_text
@@ -56,6 +57,21 @@ def require_new(name: str, known: Iterable[str]) -> None:
             where=f"name={name[: LONGEST + 1]!r}",
             remedy='write for example name="census 2026"',
         )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names of a ledger's budgets in words; empty where there are none."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(repr, names[:5])) + more
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """At most three known names that people may have meant, the closest first."""
+    looks: dict[str, list[str]] = {}
+    for other in known:
+        looks.setdefault(_look(other), []).append(other)
+    closest = get_close_matches(_look(name), looks, n=3, cutoff=0.6)
+    return [other for look in closest for other in looks[look]][:3]
 
 
 def _look(name: str) -> str:

@@ -11,9 +11,16 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, NoBudget
+from dpframe.ledger.names import listed
+
+New: TypeAlias = Literal["open", "stated", "refuse", "plan"]
+"""What happens where a session names a budget that does not exist: it is opened; it is opened only
+if the session says so; the session is refused; the session may plan, and nothing is opened.
+"""
 
 LOG = logging.getLogger("dpframe")
 
@@ -46,19 +53,18 @@ class NewBudget:
         """That it is new, and where: a wrong name or path shows."""
         if self.new_ledger:
             return f"new budget {self.name!r} of {self.amount} in the new ledger {self.where!r}"
-        known = ", ".join(map(repr, self.others[:5])) or "no other"
-        more = f" and {len(self.others) - 5} more" if len(self.others) > 5 else ""
-        return (
-            f"new budget {self.name!r} of {self.amount} in {self.where!r}, which has {known}{more}"
-        )
+        known = listed(self.others) or "no other"
+        return f"new budget {self.name!r} of {self.amount} in {self.where!r}, which has {known}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Allowed:
     ledger: str | os.PathLike[str] | None = None
     name: str | None = None
-    must_exist: bool = False
+    new: New = "open"
     tell: Callable[[NewBudget], None] | None = None
+    tell_absent: Callable[[NoBudget], None] | None = None
+    postponed: list[NoBudget] | None = None
 
 
 _allowed = _Allowed()
@@ -69,31 +75,60 @@ def only(
     ledger: str | os.PathLike[str] | None = None,
     name: str | None = None,
     *,
-    must_exist: bool = False,
+    new: New = "open",
     tell: Callable[[NewBudget], None] | None = None,
+    tell_absent: Callable[[NoBudget], None] | None = None,
 ) -> Iterator[None]:
-    """Within this, sessions open no other ledger or budget, and none that is new if it must exist.
+    """Within this, sessions use no other ledger or budget, and open a new one only if they may.
 
     Parameters
     ----------
     ledger, name
         The only ones that may be used; None for any.
-    must_exist
-        Whether budgets must have been created before.
+    new
+        What happens to a budget that does not exist.
     tell
         Called with each budget that is created.
+    tell_absent
+        Called with the refusal of each budget that does not exist and is only planned for.
     """
+    with _allowing(_Allowed(ledger, name, new, tell, tell_absent)):
+        yield
+
+
+@contextmanager
+def postponed() -> Iterator[list[NoBudget]]:
+    """Within this, sessions that would open a budget only plan; the list says which do not exist.
+
+    So a job that turns out to make no sense has opened nothing.
+    """
+    absent: list[NoBudget] = []
+    with _allowing(replace(_allowed, postponed=absent)):
+        yield absent
+
+
+@contextmanager
+def _allowing(allowed: _Allowed) -> Iterator[None]:
     global _allowed
-    before, _allowed = _allowed, _Allowed(ledger, name, must_exist, tell)
+    before, _allowed = _allowed, allowed
     try:
         yield
     finally:
         _allowed = before
 
 
-def must_exist() -> bool:
-    """Whether whoever runs this process forbids new budgets."""
-    return _allowed.must_exist
+def new_budget(*, must_exist: bool, create: bool) -> New:
+    """What happens here to a budget that does not exist, for a session that says so of its own:
+    never ``"stated"``.
+    """
+    if must_exist or _allowed.new == "refuse" or (_allowed.new == "stated" and not create):
+        return "refuse"
+    return "plan" if _allowed.new == "plan" or _allowed.postponed is not None else "open"
+
+
+def may_be_stated(*, must_exist: bool) -> bool:
+    """Whether ``--create`` or ``create = true`` would open a budget that is refused here."""
+    return _allowed.new == "stated" and not must_exist
 
 
 def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) -> None:
@@ -126,7 +161,7 @@ def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) 
             where="--name",
             remedy="give the run the budget of its job, or the job that of the run",
         )
-    if _allowed.must_exist and where is None:
+    if _allowed.new == "refuse" and where is None:
         raise LedgerError(
             "the session keeps its budget in memory, so it is new each time it runs",
             where="--must-exist",
@@ -139,3 +174,11 @@ def tell(made: NewBudget) -> None:
     LOG.info("%s", made.words())
     if _allowed.tell is not None:
         _allowed.tell(made)
+
+
+def tell_absent(refusal: NoBudget) -> None:
+    """Say that a budget does not exist, for which a session only plans."""
+    if _allowed.postponed is not None:
+        _allowed.postponed.append(refusal)
+    elif _allowed.tell_absent is not None:
+        _allowed.tell_absent(refusal)

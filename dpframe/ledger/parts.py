@@ -97,6 +97,10 @@ class PartLedger:
         return self._whole
 
     @property
+    def name(self) -> str | None:
+        return self._whole.name
+
+    @property
     def where(self) -> str:
         return f"for one of {self.parts} parts, {self.parent.where}"
 

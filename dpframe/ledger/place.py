@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, NoBudget
 from dpframe.ledger import opening
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
@@ -49,45 +49,47 @@ def open_ledger(
     within: ApproxDP | None = None,
     *,
     must_exist: bool = False,
+    create: bool = False,
     per: Every | None = None,
 ) -> Ledger:
     """The ledger at a place, with one budget opened or created.
 
     `within` is the (epsilon, delta) that a budget of rho implies, where sessions give that: the
     budget is then created with this rho, and opened with the rho that it was created with. If it
-    `must_exist`, nothing is created. With `per` it is for each window of time of that length.
+    `must_exist`, nothing is created; within `opening.only` that may depend on whether the session
+    says `create`. With `per` it is for each window of time of that length.
 
     Raises
     ------
     LedgerError
-        When it cannot be opened, does not verify, or holds another budget by that name; when it
-        would be new and must exist, or `opening.only` allows another one.
+        When it cannot be opened, does not verify, or holds another budget by that name; when
+        `opening.only` allows another one.
+    NoBudget
+        When it does not exist and may not be new; nothing is created then.
     """
     named = DEFAULT_NAME if name is None else name
     if place is None:
         opening.require_allowed(None, named, _full_place)
         return MemoryLedger(budget, within, per)
+    from dpframe.ledger.absent import AbsentBudget
     from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
 
-    must_exist = must_exist or opening.must_exist()
-    store = store_at(place)
+    new = opening.new_budget(must_exist=must_exist, create=create)
+    store = store_at(place, create=new == "open")
     opening.require_allowed(store.where, named, _full_place)
-    if must_exist:
-        _require_file(place)
-    return StoredLedger(store, named, budget, within, must_exist=must_exist, per=per)
+    try:
+        return StoredLedger(store, named, budget, within, must_exist=new != "open", per=per)
+    except NoBudget as refusal:
+        if new == "plan":
+            opening.tell_absent(refusal)
+            return AbsentBudget(named, refusal, budget, within, per)
+        if opening.may_be_stated(must_exist=must_exist):
+            refusal.remedy = f"{refusal.remedy}, or let this run open it: --create"
+        raise
 
 
 def _full_place(place: str | os.PathLike[str]) -> str:
     return store_at(place).where
-
-
-def _require_file(place: str | os.PathLike[str]) -> None:
-    """Refuse a missing file before SQLite makes it; a server says by itself what is missing."""
-    from dpframe.ledger.budgets import no_file
-
-    text = _text(place)
-    if not text.startswith(SERVERS) and not os.path.exists(path := os.path.realpath(_path(text))):
-        raise no_file(Path(path))
 
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True, pinned: bool = True) -> Store:

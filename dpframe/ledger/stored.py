@@ -8,11 +8,12 @@ from fractions import Fraction
 
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.errors import LedgerError
+from dpframe.ledger.absent import no_budget
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
-from dpframe.ledger.budgets import missing, open_budget, require_open
+from dpframe.ledger.budgets import open_budget, require_open
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.charges import Charge
@@ -59,7 +60,9 @@ class StoredLedger:
     ------
     LedgerError
         When the store cannot be used or does not verify, or holds another budget by that name; when
-        the budget would be new and must exist, or its name looks like that of another.
+        the name of a new budget looks like that of another.
+    NoBudget
+        When the budget would be new and must exist.
     """
 
     def __init__(
@@ -77,9 +80,9 @@ class StoredLedger:
         chain = store.read()
         account = chain.accounts.get(self._name)
         if account is None:
-            require_distinct(self._name, chain.accounts)
             if must_exist:
-                raise missing(self._name, store.where, chain.accounts)
+                raise no_budget(self._name, store.where, chain.accounts)
+            require_distinct(self._name, chain.accounts)
             why = per_text(per)
             open_budget(store, Draft(self._name, "opened", amount=budget, within=within, why=why))
             account = self._account()
@@ -93,6 +96,10 @@ class StoredLedger:
 
     def _account(self) -> Account:
         return self._store.read().account(self._name)
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def where(self) -> str:

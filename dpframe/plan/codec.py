@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
-from dpframe.aggregates.distribution_error import DistributionError, RunError
+from dpframe.aggregates.distribution_error import DistributionError, RootError, RunError
 from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import (
     MeanError,
@@ -51,6 +51,7 @@ KINDS: dict[str, type] = {
         RebuiltError,
         DistributionError,
         DistributionSetsError,
+        RootError,
         RunError,
         RunningError,
     )

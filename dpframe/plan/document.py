@@ -66,6 +66,10 @@ _UNSAID = re.compile(r"^(counts: |)(noise may make )")
 """Where notes of the edition before called results unbiased, also where a limit, a weight or a
 clamp moves them.
 """
+_LATER_WARNINGS = re.compile(
+    "no row can have the listed keys? |.* becomes null, and nothing tells how much does$", re.DOTALL
+)
+"""Warnings that the edition before did not give. They follow from the rest of a plan."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
 """What commands write beside a document: amounts of it in another form."""
@@ -339,16 +343,23 @@ def _contents(plan: PlanData) -> dict[str, Any]:
 def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
     """What the edition before made fingerprints of."""
     left = (*_ONCE_OF_SESSION, _COLUMNS)
-    found = {name: item for name, item in contents.items() if name not in left}
+    found = _without_later_warnings(
+        {name: item for name, item in contents.items() if name not in left}
+    )
     if "blocks" in found:
         found["blocks"] = [
-            {name: item for name, item in block.items() if name != _COLUMNS}
+            _without_later_warnings({n: item for n, item in block.items() if n != _COLUMNS})
             for block in found["blocks"]
         ]
     found["outputs"] = [
         {**output, "note": _as_of_before(output["note"])} for output in found["outputs"]
     ]
     return found
+
+
+def _without_later_warnings(contents: dict[str, Any]) -> dict[str, Any]:
+    kept = [text for text in contents["warnings"] if not _LATER_WARNINGS.match(text)]
+    return {**contents, "warnings": kept}
 
 
 def _as_of_before(note: str) -> str:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.distribution_error import DistributionError, RunError
+from dpframe.aggregates.distribution_error import DistributionError, EdgesError, RootError, RunError
 from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import (
     MeanError,
@@ -72,7 +72,7 @@ def error_of(
         case RebuiltError():
             by_set = errors_by_set(rule, used, level, simultaneous, count, guess)
             return max(error for _, error in by_set)
-        case DistributionError():
+        case DistributionError() | RootError():
             return float(errors_by_edge(rule, used, level, simultaneous).max())
         case DistributionSetsError():
             of_sets = errors_of_sets(rule, used, level, simultaneous)
@@ -165,7 +165,7 @@ def errors_by_set(
 
 
 def errors_by_edge(
-    rule: DistributionError,
+    rule: EdgesError,
     used: Sequence[NoisyAggregate],
     level: Fraction,
     simultaneous: bool = False,
@@ -202,7 +202,7 @@ def error_of_run(
 
 
 def _levels(
-    rule: DistributionError, used: Sequence[NoisyAggregate]
+    rule: EdgesError, used: Sequence[NoisyAggregate]
 ) -> tuple[list[AdditiveMechanism], int]:
     """The noise of each level, and the number of groups."""
     return _of_levels(used, rule.parts), used[-1].entries // rule.cells

@@ -12,7 +12,7 @@ from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.cells import PointCells
 from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
@@ -158,8 +158,9 @@ def _drawn(
             return _with_noise(tables[0].dense(1 if cells is None else cells.size), law)
         case Margin(), AdditiveMechanism():
             return _with_noise(part.exact(tables[0]), law)
-        case LevelSums(), AdditiveMechanism():
-            return _with_noise(part.of(tables[0].dense(part.axis.size)), law)
+        case CellSums(), AdditiveMechanism():
+            assert part.table.cells is not None
+            return _with_noise(part.of(tables[0].dense(part.table.cells.size)), law)
         case QuantileTree(), RecursiveMechanism():
             groups = part.entries(scope)
             spans = _spans(part, tables, 0, groups)

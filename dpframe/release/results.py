@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Selection
 from dpframe.aggregates.own_sets import AdditiveOfSet
@@ -192,7 +192,7 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
                 f"[q - d, q, q + d], bounds), or {column}.dp_cdf(edges), whose numbers have "
                 f"intervals; or {apart}",
             )
-        if not all(isinstance(part, (Additive, Margin, LevelSums)) for part, _ in aggregate.keys):
+        if not all(isinstance(part, (Additive, Margin, CellSums)) for part, _ in aggregate.keys):
             return UnsupportedOperation(
                 f"{output.name!r} has no interval: it is chosen, and what is not chosen is not "
                 "released",
@@ -226,7 +226,7 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
             shape, value = (part.entries(scope), part.chosen), place % part.candidates
         elif isinstance(part, (Margin, AdditiveOfSet)):
             shape, value = (part.entries(scope), 1), number
-        elif isinstance(part, LevelSums):
+        elif isinstance(part, CellSums):
             shape, value = (groups, part.numbers), number
         else:
             cells = part.tables[0].cells

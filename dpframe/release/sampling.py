@@ -96,8 +96,11 @@ class Sampling:
             return None
         found = aggregate.combine([self.noisy[key] for key in aggregate.keys])
         widened = self.widened(found, ends, variance)
-        if isinstance(aggregate, BoundMean):
-            least, most = map(float, aggregate.bounds)
+        if isinstance(aggregate, (BoundMean, BoundVariance, BoundRatio)):
+            # variances, deviations and ratios of totals that are 0 or more are 0 or more
+            least, most = 0.0, np.inf
+            if isinstance(aggregate, BoundMean):
+                least, most = map(float, aggregate.bounds)
             low, high = (np.clip(_floats(end), least, most) for end in widened)
             return _like(ends[0], low, up=False), _like(ends[1], high, up=True)
         return widened

@@ -431,9 +431,12 @@ def _session(plan: PlanData) -> Iterator[Item]:
         whose = charged_words(plan) or whose
         yield Item(f"{whose}: {amounts(plan.remaining)} before; {after}")
     stated = plan.budget
-    if stated is not None and stated.ledger is not None:
+    if stated is not None and stated.name is not None:
         each = "" if stated.per is None else f" for each {NAMES[stated.per]}"
-        of = f"{amounts(stated.whole)}{each} in the ledger {stated.ledger[:16]}"
+        where = ", which does not exist yet"
+        if stated.ledger is not None:
+            where = f" in the ledger {stated.ledger[:16]}"
+        of = f"{amounts(stated.whole)}{each}{where}"
         yield Item(f"charged to the budget {stated.name!r} of {of}")
 
 

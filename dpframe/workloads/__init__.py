@@ -16,6 +16,7 @@ from dpframe.workloads.nonnegative import (
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.period_tree import PeriodTree, best_tree
 from dpframe.workloads.rebuild import Estimate
+from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes
 from dpframe.workloads.running import MOST_PERIODS, Moved, RunningSums, SquareRoot, squared
 from dpframe.workloads.sensitivity import sensitivity_of
 from dpframe.workloads.shares import Degree
@@ -36,6 +37,7 @@ from dpframe.workloads.workload import Wanted, Workload
 __all__ = [
     "MANY_CELLS",
     "MOST_PERIODS",
+    "MOST_ROOT_CELLS",
     "Axis",
     "Degree",
     "Estimate",
@@ -48,6 +50,7 @@ __all__ = [
     "Norm",
     "Part",
     "PeriodTree",
+    "RootPrefixes",
     "RunningSums",
     "SquareRoot",
     "Strategy",

@@ -46,7 +46,17 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_PERIODS", "Moved", "RunningSums", "SquareRoot", "require_length", "squared"]
+__all__ = [
+    "BITS",
+    "MOST_PERIODS",
+    "Moved",
+    "RunningSums",
+    "SquareRoot",
+    "added_inverse",
+    "coefficients",
+    "require_length",
+    "squared",
+]
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -189,7 +199,7 @@ class SquareRoot(RunningSums):
     @property
     def coefficients(self) -> tuple[int, ...]:
         """round(2**16 binom(2 k, k) / 4**k), which falls with k."""
-        return _coefficients(self.length)
+        return coefficients(self.length)
 
     def rows_of(self, period: int) -> int:
         return 1
@@ -206,10 +216,10 @@ class SquareRoot(RunningSums):
         return self._estimate(drawn, _inverse(self.length), period)
 
     def total(self, drawn: Sequence[Integers], period: int) -> Floats:
-        return self._estimate(drawn, _added_inverse(self.length), period)
+        return self._estimate(drawn, added_inverse(self.length), period)
 
     def totals(self, drawn: Sequence[Integers]) -> Floats:
-        factors, count = _added_inverse(self.length), len(drawn)
+        factors, count = added_inverse(self.length), len(drawn)
         found = np.zeros((*drawn[0].shape[:-1], count))
         for s, one in enumerate(drawn):
             found[..., s:] += factors[: count - s] * one.astype(np.float64)
@@ -223,7 +233,7 @@ class SquareRoot(RunningSums):
         return found
 
     def total_factors(self, period: int) -> Floats:
-        return _added_inverse(self.length)[: period + 1][::-1]
+        return added_inverse(self.length)[: period + 1][::-1]
 
     def window_factors(self, first: int, last: int) -> Floats:
         found = self.total_factors(last).copy()
@@ -258,7 +268,8 @@ def require_length(length: int) -> None:
 
 
 @lru_cache(maxsize=64)
-def _coefficients(length: int) -> tuple[int, ...]:
+def coefficients(length: int) -> tuple[int, ...]:
+    """round(2**16 binom(2 k, k) / 4**k) for each k below `length`, which falls with k."""
     found, value = [], 1 << (BITS + 64)  # with so many places more that rounding falls as well
     for k in range(length):
         found.append((value + (1 << 63)) >> 64)
@@ -268,26 +279,35 @@ def _coefficients(length: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def _moved(length: int, run: int) -> Moved:
-    weights = _coefficients(length)
+    weights = coefficients(length)
     at = [sum(weights[max(0, t - run + 1) : t + 1]) for t in range(length)]
     return Moved(length, sum(at), sum(v * v for v in at), max(at))
 
 
 @lru_cache(maxsize=16)
 def _inverse(length: int) -> Floats:
-    """The coefficients of the inverse of the series, for whole sums: of 1 over the series."""
-    weights = np.array(_coefficients(length), dtype=np.float64) / (1 << BITS)
-    found = np.zeros(length)
-    found[0] = 1.0
+    """The coefficients of the inverse of the series, for whole sums: of 1 over the series.
+
+    Each is minus the sum of those before it times the coefficients of the series. They are kept as
+    integers of 2**-60 in two halves, whose sums stay below 2**63 up to a length of 2**14: the same
+    on every machine.
+    """
+    falling = np.array(coefficients(length)[::-1], dtype=np.int64)
+    high, low = np.zeros(length, dtype=np.int64), np.zeros(length, dtype=np.int64)
+    high[0] = 1 << 30
     for k in range(1, length):
-        found[k] = -math.fsum((weights[1 : k + 1] * found[k - 1 :: -1]).tolist())
-    found /= 1 << BITS
+        factors = falling[length - 1 - k : length - 1]
+        total = (int(factors @ high[:k]) << 30) + int(factors @ low[:k])
+        value = -((total + (1 << (BITS - 1))) >> BITS)
+        high[k], low[k] = value >> 30, value & ((1 << 30) - 1)
+    found = (high * 2.0**-30 + low * 2.0**-60) / (1 << BITS)
     found.setflags(write=False)
     return found
 
 
 @lru_cache(maxsize=16)
-def _added_inverse(length: int) -> Floats:
+def added_inverse(length: int) -> Floats:
+    """By what sums are multiplied in a total, that of the last one first."""
     found = np.cumsum(_inverse(length))
     found.setflags(write=False)
     return found

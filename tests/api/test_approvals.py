@@ -393,6 +393,7 @@ def test_a_session_without_the_requirement_runs_as_before(ledger: Path) -> None:
     require_refused(session, lambda: people_of(session_of(ledger)).dp_count().collect(epsilon=0.1))
 
 
+@pytest.mark.always
 def test_one_place_runs_plans_and_asks_before_it() -> None:
     """Whoever adds another way to run has to ask too."""
     runs, reads, asks = [], set(), []

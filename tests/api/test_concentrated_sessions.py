@@ -214,6 +214,7 @@ def test_adaptive_spends_never_exceed_the_budget() -> None:
     assert session.spent + session.remaining == dp.ZCDP(RHO)
 
 
+@pytest.mark.always
 def test_threads_share_the_budget() -> None:
     session = opened()
     query, refused = count(session), []

@@ -24,7 +24,7 @@ def _write(at: Path, *folders: str) -> Path:
 @pytest.mark.parametrize("last", ["", "/**/*.parquet"])
 def test_stated_types(last: str, tmp_path: Path) -> None:
     at = _write(tmp_path / "visits.parquet", *FOLDERS)
-    people = protected(f"{at}{last}", schema={"year": pl.Int64})
+    people = protected(f"{at}{last}", schema={"x": pl.Int64, "year": pl.Int64, "city": pl.String})
     assert people.schema == {"x": pl.Int64, "year": pl.Int64, "city": pl.String}
     years = people.group_by("year", keys=[2024, 2025, None]).agg(dp.count())
     assert exactly(years)["len"].to_list() == [2, 2, 2]
@@ -41,6 +41,20 @@ def test_one_folder_more_changes_no_type(more: list[str], tmp_path: Path) -> Non
     assert stated.schema["year"] == pl.Int64
     nulls = exactly(stated.filter(pl.col("year").is_null()).dp_count()).item()
     assert nulls == 2 + 2 * len(more)
+
+
+@pytest.mark.parametrize("more", [[], ["year=secret/city=B"]])
+def test_on_duckdb_one_folder_more_changes_no_type(more: list[str], tmp_path: Path) -> None:
+    at = _write(tmp_path / "visits", "year=01/city=A", "year=2024/city=A", *more)
+    pattern = f"{at}/**/*.parquet"
+    assert protected(pattern, engine="duckdb").columns == ["x"]
+    stated = {"year": "String", "x": "Int64"}
+    people = protected(pattern, engine="duckdb", schema=stated)
+    assert people.schema == {"year": pl.String, "x": pl.Int64}
+    assert exactly(people.filter(pl.col("year") == "01").dp_count()).item() == 2
+    guessed = protected(pattern, engine="duckdb", schema={"year": "Int64"})
+    with pytest.raises(dp.UnsupportedOperation, match="'year' is String, and stated as Int64"):
+        exactly(guessed.dp_count())
 
 
 def test_without_a_schema_a_pattern_reads_what_files_hold(tmp_path: Path) -> None:
@@ -61,8 +75,8 @@ def test_a_scan_that_guesses_is_refused_whatever_it_guesses(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("schema", "error", "words"),
     [
-        ({"yeer": pl.Int64}, dp.UnknownColumn, "no folder of the Parquet files names"),
-        ({"x": pl.Int64}, dp.UnknownColumn, "no folder of the Parquet files names"),
+        ({"yeer": pl.Int64}, dp.UnknownColumn, "the files have no column 'yeer'"),
+        ({"x": pl.Int32}, dp.UnsupportedOperation, "'x' is Int64, and stated as Int32"),
         ({"year": pl.Datetime("us", "UTC")}, dp.UnsupportedOperation, "cannot be parsed"),
         ({}, dp.UnsupportedOperation, "a schema is a dict"),
     ],
@@ -72,7 +86,7 @@ def test_schemas_that_make_no_sense(
 ) -> None:
     at = _write(tmp_path / "visits", *FOLDERS)
     with pytest.raises(error, match=words):
-        protected(at, schema=schema)
+        protected(at, schema=schema).dp_count().collect(epsilon=1)
 
 
 def test_folders_with_different_columns_are_refused(tmp_path: Path) -> None:

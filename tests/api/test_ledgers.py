@@ -91,6 +91,7 @@ def test_a_new_day_gets_no_fresh_budget(path: Path, monkeypatch: pytest.MonkeyPa
     assert days == [1, 2, 3, 4]
 
 
+@pytest.mark.always
 def test_the_averaging_attack_is_stopped(path: Path) -> None:
     """The mean of n answers has a noise of 1 / sqrt(n); the budget ends before it is small."""
     ages = pl.DataFrame({"age": [30] * 100})

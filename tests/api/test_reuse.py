@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from dpframe.api.query import parts
 from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat
 from dpframe.api.spend import Spend
+from dpframe.choose import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest
 from dpframe.ledger.contents import FolderContents
@@ -675,6 +677,26 @@ def test_results_with_plans_of_earlier_versions_are_read(folder: Path) -> None:
     other = replace(begun, identity=replace(identity, fingerprint="0" * 64))
     with pytest.raises(NotKept, match="another plan"):
         unpacked([buffer.getvalue()], replace(attempt, begun=other), keeping)
+
+
+def total(frame: dp.PrivateFrame) -> dp.PrivateQuery:
+    return frame.dp_sum("x", (0, 5))
+
+
+@pytest.mark.parametrize("repeat", [Repeat("same"), Repeat(run="monday")], ids=["same", "run"])
+def test_results_that_the_edition_before_drew_otherwise_are_found(
+    folder: Path, repeat: Repeat
+) -> None:
+    """A sum alone has staircase noise now, so its plan is another; it is not paid for twice."""
+    with as_the_edition_before():
+        first = asked(folder, total, repeat=repeat, epsilon=4)
+    again = asked(folder, total, repeat=repeat, epsilon=4)
+    assert again.reused
+    assert again.frame.equals(first.frame)
+    assert again.plan.releases[0].mechanism == "discrete_laplace"
+    assert session(folder).spent == dp.PureDP(4)
+    with pytest.raises(dp.PlanMismatch) if repeat.run else nullcontext():
+        assert not asked(folder, total, repeat=repeat, epsilon=5).reused
 
 
 def test_distribution_functions_answer_ranges_again(folder: Path) -> None:

@@ -102,6 +102,8 @@ def test_distinct_values_and_keys_beyond_int64() -> None:
     [
         lambda f: f.dp_histogram("x", [0, 2**63, 2**64]),
         lambda f: f.dp_histogram("x", 4, bounds=(0, 2**64)),
+        lambda f: f.dp_histogram("x", 100, bounds=(2**63 - 1, 2**64), other=True),
+        lambda f: f.dp_cdf("x", 100, bounds=(0, 2**64)),
         lambda f: f.dp_cdf("x", [0, 2**63]),
         lambda f: f.dp_quantile("x", 0.5, (0, 2**64)),
         lambda f: f.dp_quantile("x", 0.5, candidates=[0, 2**63]),

@@ -373,6 +373,7 @@ output = "october.csv"
 epsilon = 1
 per = "1mo"
 ledger = "budget.db"
+create = true
 [source]
 path = "orders.parquet"
 unit = {identifier = "user", window = "1mo", time = "at"}

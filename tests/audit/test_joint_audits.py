@@ -22,7 +22,7 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement
 from dpframe.api.query import parts
@@ -151,7 +151,7 @@ def _vector(part: Measurement, counted: Any) -> Integers:
         return part.vector(tables)
     cells = part.tables[0].cells
     dense = tables[0].dense(1 if cells is None else cells.size)
-    return part.of(dense) if isinstance(part, (LevelSums, Margin)) else dense
+    return part.of(dense) if isinstance(part, (CellSums, Margin)) else dense
 
 
 def log_ratio(law: Any, moved: Integers) -> Fraction:

@@ -17,6 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.aggregates import joint_sums
+from dpframe.aggregates.root_sums import RootSums
 from dpframe.api.query import parts
 from dpframe.audit.reach import Counted
 from dpframe.audit.stated import stated_loss
@@ -81,7 +82,10 @@ def check(asked: Sequence[Ask], spend: Budget) -> None:
     lost = sum(stated_loss(p, exact(p, [ROW]), exact(p, [])) for p in found.parts)
     cost = found.plan.cost.main
     assert lost <= cost * (1 + Fraction(1, 10**9)), "more is lost than is charged"
-    assert lost >= cost * Fraction(999, 1000), "more is charged than is lost"
+    roots = any(isinstance(d.measurement, RootSums) for p in found.parts for d in p.draws)
+    # of the square root a row in the first step loses all, and this one is in a later one
+    least = Fraction(99, 100) if roots else Fraction(999, 1000)
+    assert lost >= cost * least, "more is charged than is lost"
     assert Fraction(999, 1000) * spend.main < cost <= spend.main, "not what may be spent"
 
 
@@ -179,7 +183,7 @@ def _place(number: int, query: Any) -> Place:
 PURE, ZCDP = SPENDS
 MISTAKES: dict[str, tuple[Any, str, Budget]] = {
     "a level that is not charged": (_without(0), "many edges", PURE),
-    "a level that is not charged in rho": (_without(0), "many edges", ZCDP),
+    "a level that is not charged in rho": (_without(0), "few edges", ZCDP),
     "another level that is not charged": (_without(2), "few edges", ZCDP),
     "a level that is charged twice": (drawn_otherwise(_twice), "many edges", PURE),
     "a level that is charged twice in rho": (drawn_otherwise(_twice), "few edges", ZCDP),

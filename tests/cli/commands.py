@@ -84,7 +84,7 @@ PYTHON_JOB = """
 import polars as pl
 import dpframe as dp
 
-session = dp.Session(epsilon=1, ledger="budget.db", require_approval={approval})
+session = dp.Session(epsilon=1, ledger="budget.db", require_approval={approval}, create=True)
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")
 grouped = people.filter(pl.col("age") >= 40).group_by("sex", keys=["f", "m"])
 query = grouped.agg(dp.count().alias("n"))
@@ -96,6 +96,7 @@ TOML_JOB = """
 epsilon = "1"
 ledger = "budget.db"
 require_approval = {approval}
+create = true
 
 [source]
 path = "people.parquet"

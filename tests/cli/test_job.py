@@ -239,14 +239,16 @@ def test_every_row_and_column_of_a_table_is_printed(run: Run, folder: Path) -> N
 @pytest.mark.parametrize("where", ["memory", "ledger"])
 def test_who_runs_a_job_can_require_approval(run: Run, folder: Path, where: str) -> None:
     text = GOOD if where == "ledger" else GOOD.replace('ledger="budget.db", ', "")
-    job(folder, text.replace("require_approval=False", ""))
+    job(folder, text.replace("require_approval=False, ", ""))
     assert run("run", "job.py", "--require-approval").code == 4
     assert run("explain", "job.py", "--output", "plan.json").code == 0
-    assert run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db").code == 0
+    assert run("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db").code == 0
     done = run("run", "job.py", "--require-approval")
     assert done.code == (0 if where == "ledger" else 4)
     job(folder, text + "session = dp.Session(epsilon=1, ledger='other.db')\n")
-    assert run("run", "job.py", "--require-approval").code == done.code  # the query's session
+    assert (
+        run("run", "job.py", "--require-approval", "--create").code == done.code
+    )  # the query's session
 
 
 def test_a_result_that_json_cannot_have_is_printed_as_text(

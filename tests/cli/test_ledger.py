@@ -161,7 +161,7 @@ def test_a_grant_raises_the_budget_on_record(run: Run, place: Place) -> None:
         (["--name", "default", "--epsilon", "much"], 5, "finite number"),
         (["--name", "second", "--delta", "0.9999999"], 5, "below 1"),
         (["--name", "default", "--epsilon", "1", "--by", " "], 6, "--by must be text"),
-        (["--name", "nobody", "--epsilon", "1"], 6, "no budget 'nobody'"),
+        (["--name", "nobody", "--epsilon", "1"], 9, "no budget 'nobody'"),
     ],
 )
 def test_a_wrong_grant_is_refused(
@@ -176,10 +176,10 @@ def test_a_wrong_grant_is_refused(
 
 @pytest.mark.parametrize("act", ["show", "verify", "export"])
 def test_a_ledger_that_is_not_there_is_not_made(run: Run, place: Place, act: str) -> None:
-    assert run(act, place, "--name", "nobody")[0] == 6
+    assert run(act, place, "--name", "nobody")[0] == 9
     missing = fresh(place, 1)
     code, _, err = run(act, missing)
-    assert code == 6
+    assert code == 9
     assert "there is no ledger" in err
     assert not exists(missing)
 

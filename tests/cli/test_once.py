@@ -66,7 +66,7 @@ elif point == "slow":
         return counted(*given)
     pipeline._counted = slow
 
-session = dp.Session(epsilon=1, ledger=os.environ["WHERE"])
+session = dp.Session(epsilon=1, ledger=os.environ["WHERE"], create=True)
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")
 grouped = people.filter(pl.col("age") >= 40).group_by("sex", keys=["f", "m"])
 query = grouped.agg(dp.count().alias("n"))
@@ -316,7 +316,17 @@ def test_what_is_over_budget_may_be_run_later(
 def test_an_approval_is_used_once(folder: Path, run: Run) -> None:
     python_job(folder, approval=True)
     run("explain", "job.py", "--output", "plan.json")
-    approve = ("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db", "--runs", "1")
+    approve = (
+        "approve",
+        "plan.json",
+        "--create",
+        "--by",
+        "Ann",
+        "--ledger",
+        "budget.db",
+        "--runs",
+        "1",
+    )
     assert run(*approve).code == 0
     for _ in range(2):
         assert run("run", "job.py", "--run-id", "monday").code == 0

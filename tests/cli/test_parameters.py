@@ -28,6 +28,7 @@ JOB = """
 [session]
 epsilon = "1000"
 ledger = "budget.db"
+create = true
 
 [source]
 path = "visits.parquet"
@@ -52,7 +53,7 @@ import dpframe as dp
 
 day = dp.parameter("day", pl.Date)
 cities = dp.parameter("cities", pl.List(pl.String), default=["Oslo", "Moss"])
-session = dp.Session(epsilon=1000, ledger="budget.db")
+session = dp.Session(epsilon=1000, ledger="budget.db", create=True)
 visits = session.protect("visits.parquet", unit=dp.Rows(), name="visits")
 chosen = visits.filter(pl.col("day") == day)
 query = chosen.group_by("city", keys=cities.value).agg(dp.count().alias("n"))
@@ -398,7 +399,7 @@ def test_an_edited_value_is_refused() -> None:
 def test_a_value_in_a_list_is_covered_by_a_range_too(run: Run, visits: Path) -> None:
     job(visits, 'x = {type = "string"}', "city IN (:x)")
     options = ("--by", "Ann", "--ledger", "budget.db", "--param", "x=Oslo,Moss")
-    assert run("approve", "job.toml", *options).code == 0
+    assert run("approve", "job.toml", "--create", *options).code == 0
     for value, code in (("Oslo", 0), ("Moss", 0), ("Bern", 4)):
         done = run("run", "job.toml", "--require-approval", "--param", f"x={value}")
         assert done.code == code, done.err

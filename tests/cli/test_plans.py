@@ -118,15 +118,15 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
     plan = plan_file(folder, "a.json")
     plan_file(folder, "b.json", "0.5")
     options = ("--by", "Ann", "--ledger", "budget.db")
-    first = run("approve", "a.json", *options).out
+    first = run("approve", "a.json", "--create", *options).out
     assert f"approved {plan.fingerprint}, unsigned, for budget 'default', by Ann\n" in first
     assert "of epsilon 1 in pure DP, of which epsilon 1 remains, in " in first
-    second = run("approve", "b.json", *options).out
+    second = run("approve", "b.json", "--create", *options).out
     assert f"compared with {plan.fingerprint[:16]}, approved before:" in second
     assert "    epsilon of the plan 0.25 -> 0.5" in second
     assert "new ledger" not in second
-    assert "Ann approved it before" in run("approve", "b.json", *options).out
-    other = run("approve", "b.json", *options, "--name", "census", "--json")
+    assert "Ann approved it before" in run("approve", "b.json", "--create", *options).out
+    other = run("approve", "b.json", "--create", *options, "--name", "census", "--json")
     fingerprint = dp.Plan.from_json(folder / "b.json").fingerprint
     assert other.json == {
         "approved": fingerprint,
@@ -156,11 +156,11 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
 
 def test_what_approve_needs(run: Run, folder: Path) -> None:
     plan_file(folder)
-    done = run("approve", "plan.json")
+    done = run("approve", "plan.json", "--create")
     assert done.code == 2
     assert "missing: --by WHO, --ledger WHERE" in done.err
     for by in ("", " ", "Ann\nBob"):
-        done = run("approve", "plan.json", "--by", by, "--ledger", "budget.db")
+        done = run("approve", "plan.json", "--create", "--by", by, "--ledger", "budget.db")
         assert (done.code, done.out) == (6, "")
         assert "--by" in done.err
 
@@ -171,7 +171,7 @@ def test_new_keys_sign_and_verify(run: Run, folder: Path, monkeypatch: pytest.Mo
     shown = run("approve", "--new-key").out
     assert shown.count(f"{KEY_VARIABLE}=ed25519") == 2
     monkeypatch.setenv(KEY_VARIABLE, made["private"])
-    done = run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db", "--json")
+    done = run("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db", "--json")
     assert done.json["signed"] is True
     (approval,) = opened(folder / "budget.db").approvals
     signed = (approval.signature, *approval.signed_fields())
@@ -186,7 +186,7 @@ def test_a_key_that_is_none_approves_nothing(
 ) -> None:
     plan_file(folder)
     monkeypatch.setenv(KEY_VARIABLE, garbled)
-    done = run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db", "--json")
+    done = run("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db", "--json")
     assert done.code == 6
     assert done.json["error"] == "LedgerError"
     assert "dpframe approve --new-key" in done.err
@@ -195,7 +195,7 @@ def test_a_key_that_is_none_approves_nothing(
 
 def test_the_document_in_the_ledger_is_the_plan(run: Run, folder: Path) -> None:
     plan = plan_file(folder)
-    run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db")
+    run("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db")
     (approval,) = opened(folder / "budget.db").approvals
     assert json.loads(approval.document) == json.loads(plan.to_json())
 

@@ -22,7 +22,7 @@ JOB = """
 import polars as pl
 import dpframe as dp
 day = dp.parameter("day", pl.Int64, default=1)
-session = dp.Session(epsilon=1, ledger=WHERE)
+session = dp.Session(epsilon=1, ledger=WHERE, create=True)
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")
 query = people.filter(pl.col("age") >= day).agg(OUTPUT)
 spend = {"epsilon": SPEND}
@@ -133,7 +133,7 @@ def test_which_are_pruned(place: Place, run: Run, folder: Path) -> None:
     )
     assert restored.code == 6
     assert "it was pruned on" in restored.err
-    assert run(*where, "--before", "9000-01-01", "--name", "none").code == 6
+    assert run(*where, "--before", "9000-01-01", "--name", "none").code == 9
     assert run(*where, "--before", "9000-01-01", "--keep-last", "-1").code == 6
     assert run(*where, "--before", "9000-01-01", "--json").json[0]["name"] == "default"
     assert run(*where, "--before", "9000-01-01").out.startswith("nothing is kept")

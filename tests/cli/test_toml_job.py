@@ -23,6 +23,7 @@ output = "out/result.csv"
 epsilon = 2
 delta = "1e-6"
 ledger = "sqlite:///budget.db"
+create = true
 name = "census"
 composition = "zcdp"
 
@@ -129,6 +130,7 @@ GROUPS = """
 epsilon = 2
 delta = "1e-5"
 ledger = "budget.db"
+create = true
 
 [source]
 path = "many.csv"

@@ -47,7 +47,7 @@ def test_a_ledger_is_moved(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith(f"moved to {there}: 10 records\n")
     assert opened(there).spent == dp.PureDP("0.3")
     assert run("move", path, "--to", str(path.with_name("third.db"))) == 6
-    assert run("move", path.with_name("none.db"), "--to", str(there)) == 6
+    assert run("move", path.with_name("none.db"), "--to", str(there)) == 9
     capsys.readouterr()
     assert main(["ledger", "show", "--ledger", str(path)]) == 0
     assert f"  moved to {there} by Ann; it goes on there\n" in capsys.readouterr().out

@@ -70,3 +70,18 @@ def test_what_duckdb_has_no_type_for_is_refused(condition: pl.Expr) -> None:
 )
 def test_aggregates_are_those_of_polars(ask: Any) -> None:
     assert exactly(ask(on_duckdb())).equals(exactly(ask(protected(FRAME))))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda f: f.dp_histogram("h", [0, 2**63, 2**64]),
+        lambda f: f.dp_histogram("i", 100, bounds=(2**63 - 1, 2**64), other=True),
+        lambda f: f.dp_cdf("i", [0, 2**63]),
+        lambda f: f.dp_quantile("h", 0.5, candidates=[0, 2**63]),
+    ],
+)
+def test_edges_beyond_64_bits_are_refused_when_the_query_is_built(ask: Any) -> None:
+    with pytest.raises((dp.InvalidBounds, dp.UnsupportedOperation)) as refused:
+        ask(on_duckdb())
+    assert refused.value.remedy

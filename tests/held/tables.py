@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import DistributionError, RootError
 from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan.error import errors_by_edge, errors_by_set, errors_of_sets
@@ -228,7 +228,7 @@ def _of_cells(plan: dp.Plan, size: int) -> NDArray[np.float64]:
     """What is said of each."""
     (output,) = [output for output in plan.outputs if output.name == "c"]
     used = [plan.releases[number] for number in output.releases]
-    if isinstance(output.error, DistributionError):
+    if isinstance(output.error, (DistributionError, RootError)):
         found = np.asarray(errors_by_edge(output.error, used, LEVEL), np.float64)
         assert found.max() == plan.accuracy("c")
         return found

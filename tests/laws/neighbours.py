@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
@@ -160,14 +160,14 @@ def same(one: Counted, other: Counted) -> bool:
     )
 
 
-def vector(part: Additive | LevelSums | Margin | Responses, counted: Counted) -> list[int]:
+def vector(part: Additive | CellSums | Margin | Responses, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
     if isinstance(part, Margin):
         found: list[int] = part.exact(counted[part.table]).ravel().tolist()
         return found
     cells = part.table.cells
     exact = counted[part.table].dense(1 if cells is None else cells.size)
-    dense: list[int] = (part.of(exact) if isinstance(part, LevelSums) else exact).ravel().tolist()
+    dense: list[int] = (part.of(exact) if isinstance(part, CellSums) else exact).ravel().tolist()
     return dense
 
 
@@ -227,7 +227,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
 def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
-    if isinstance(part, Additive | LevelSums | Margin | Responses):
+    if isinstance(part, Additive | CellSums | Margin | Responses):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     elif isinstance(part, JointSums):

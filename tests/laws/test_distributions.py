@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import CellSums, LevelSums
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.ways import ways_to_measure
 from dpframe.core.budget import ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
@@ -79,7 +80,7 @@ def person(extra: list[dict[str, Any]]) -> Pair:
 
 LIMITED = ["f.limit_groups(2, by='g')", "f.limit_rows(3, by='g')"]
 WORST = [
-    person(rows(["a", "b"], [-9], 3)),  # all in one run of each level
+    person(rows(["a", "b"], [-40], 3)),  # all in one run of each level, and in the first cell
     person(rows(["a", "b"], [-40, 0, 39], 1)),  # in different cells
     person(rows(["a", "b", "c", None], [-40, -39, 0, 100], 40)),
 ]
@@ -91,17 +92,17 @@ def test_what_levels_declare_is_reached() -> None:
     for way in measured(asked):
         uses = measurements_of(way)
         for use, found in zip(uses, reached(way, WORST), strict=True):
-            assert use.sensitivity.l1 == found.l1 == 6
-            assert use.sensitivity.l2_squared == found.l2_squared == 18
-            assert use.sensitivity.linf == found.linf == 3
+            declared = use.sensitivity
+            assert (declared.l1, declared.l2_squared) == (found.l1, found.l2_squared)
+            assert declared.linf == found.linf == 3 / use.part.step
+            if isinstance(use.part, LevelSums):
+                assert (declared.l1, declared.l2_squared) == (6, 18)
 
 
 def test_levels_add_up() -> None:
     """The sums of a level are those of neighbours of the cells."""
     asked = query([MANY], BY_G, LIMITED)
-    (several,) = [
-        way for way in ways_to_measure(asked, ApproxDP(1, "1e-6")) if len(measurements_of(way)) > 4
-    ]
+    (several,) = [way for way in ways_to_measure(asked, PureDP(1)) if len(measurements_of(way)) > 1]
     (bound,) = several.aggregates
     assert isinstance(bound, BoundDistribution)
     for pair in WORST:
@@ -115,17 +116,26 @@ def test_levels_add_up() -> None:
             assert vector(part, counted) == sums
 
 
+def test_the_square_root_is_drawn_where_a_rho_is_shared() -> None:
+    """Of many edges; of few, of pure epsilon, and of Laplace noise the levels are."""
+    for text, root in ((MANY, True), (MANY[:-1] + ', mechanism="discrete_laplace")', False)):
+        asked = query([text], BY_G, LIMITED)
+        found = [[use.part for use in measurements_of(way)] for way in measured(asked)]
+        assert any(isinstance(part, RootSums) for parts in found for part in parts) == root
+        assert all(isinstance(part, LevelSums) for part in found[-1])  # of pure epsilon
+
+
 # ------------------------------------------------------------------------- the law can fail
 
 
 def _one_row_of_each(patch: pytest.MonkeyPatch) -> None:
-    true = LevelSums.spread
-    patch.setattr(LevelSums, "spread", lambda *given: replace(true(*given), rows=1, per_group=1))
+    true = CellSums.spread
+    patch.setattr(CellSums, "spread", lambda *given: replace(true(*given), rows=1, per_group=1))
 
 
 def _one_group(patch: pytest.MonkeyPatch) -> None:
-    true = LevelSums.spread
-    patch.setattr(LevelSums, "spread", lambda *given: replace(true(*given), groups=1))
+    true = CellSums.spread
+    patch.setattr(CellSums, "spread", lambda *given: replace(true(*given), groups=1))
 
 
 def _wide_runs_are_free(patch: pytest.MonkeyPatch) -> None:
@@ -136,6 +146,17 @@ def _wide_runs_are_free(patch: pytest.MonkeyPatch) -> None:
         return true(part, scope) if part.axis.width(part.level) == 1 else NO_SENSITIVITY
 
     patch.setattr(LevelSums, "sensitivity", wrong)
+
+
+def _sums_move_by_one(patch: pytest.MonkeyPatch) -> None:
+    """As if the square root moved as cells do."""
+    true = RootSums.sensitivity
+
+    def wrong(part: RootSums, scope: Any) -> Any:
+        found = true(part, scope)
+        return replace(found, l2_squared=found.linf**2 * 2)
+
+    patch.setattr(RootSums, "sensitivity", wrong)
 
 
 def _rows_spread_over_runs(patch: pytest.MonkeyPatch) -> None:
@@ -150,7 +171,8 @@ def _rows_spread_over_runs(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake", [_one_row_of_each, _one_group, _wide_runs_are_free, _rows_spread_over_runs]
+    "mistake",
+    [_one_row_of_each, _one_group, _wide_runs_are_free, _rows_spread_over_runs, _sums_move_by_one],
 )
 def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ways = measured(query([MANY], BY_G, LIMITED))

@@ -93,6 +93,7 @@ def check(asked: Query, pair: Pair, salt: int = 0) -> None:
     individuals.neighbours(),
     st.integers(0, 2**64 - 1),
 )
+@pytest.mark.always
 def test_an_individual_moves_no_table_further_than_declared(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int
 ) -> None:

@@ -268,6 +268,7 @@ def test_every_group_that_is_large_comes_out_with_its_weights() -> None:
     assert found.rows() == [(None, 200), ("a", 300), ("b", 200), ("c", 200)]
 
 
+@pytest.mark.always
 def test_nobody_is_weighed_unless_that_was_written() -> None:
     """Without `limit_norm` individuals count whole, under a limit that is found."""
     rows = [{"id": who, "g": g} for who in range(900) for g in POOLS["g"]]

@@ -252,6 +252,7 @@ def test_what_is_compared_as_floats_is_known_as_floats_know_it(text: str, tight:
     assert check_filter(text, NASTY, tight)
 
 
+@pytest.mark.always
 @examples(150, 1200)
 @given(conditions(), st.booleans())
 def test_what_a_condition_implies_holds_for_extremes(text: str, tight: bool) -> None:

@@ -158,6 +158,7 @@ def _alike(one: Any, other: Any) -> bool:
     return one == other or (one != one and other != other)
 
 
+@pytest.mark.always
 def test_the_value_of_a_row_is_found_again() -> None:
     rng = random.Random(seed())
     texts = rng.sample([text for o in OPERATIONS for text in o.examples], 60)

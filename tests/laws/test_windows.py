@@ -414,6 +414,7 @@ def test_days_that_are_listed(days: list[int | None], groups: int) -> None:
     windowed_neighbours(),
     salts,
 )
+@pytest.mark.always
 def test_groups_by_the_window_move_no_more_than_declared(
     text: str, grouping: str, limit: str, drawn: WindowedPair, salt: int
 ) -> None:

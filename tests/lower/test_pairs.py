@@ -63,6 +63,8 @@ LIMITS = [
     ('f.limit_groups(2, by=["g", "e"])', "'e', 'g'", True),
     ('f.limit_groups(3, by=["i", "d"])', "'d', 'i'", True),
     ('f.limit_groups(2, by=["y", "g"])', "'y', 'g'", True),
+    ('f.limit_groups(2, by=["who", "g"])', "'g'", False),
+    ('f.with_columns(w="who").limit_groups(2, by=["w", "g"])', "'g'", False),
     ('f.limit_rows(3).limit_groups(2, by="g")', "'g'", True),
     ('f.limit_groups(2, by="i").limit_rows(2, by="g").limit_groups(2, by="g")', "'g'", True),
     ('f.limit_groups(3, by="e").limit_groups(2, by="g")', "'g'", True),

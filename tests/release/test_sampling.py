@@ -154,3 +154,15 @@ def test_sampling_is_said_of_an_interval() -> None:
     frame = dp.Session(epsilon=1).protect(pl.DataFrame({"x": [1]}), unit=dp.Rows())
     with pytest.raises(dp.UnsupportedOperation, match="no interval is asked for"):
         frame.dp_count().collect(epsilon=1, sampling=True)
+
+
+@pytest.mark.parametrize("ask", [dp.var, dp.std])
+def test_no_end_of_a_variance_is_below_zero(ask: Callable[..., pl.Expr]) -> None:
+    """Of few rows, whose sampling error is as large as the variance."""
+    rows = pl.DataFrame({"x": [0.0, 0.1, 9.0] * 4})
+    frame = dp.Session(epsilon=10**6).protect(rows, unit=dp.Rows())
+    query = frame.agg(ask("x", (0, 10)).alias("v"))
+    low, high = query.collect(epsilon=1_000, interval=0.95, sampling=True)[
+        0, ["v_low", "v_high"]
+    ].row(0)
+    assert 0 <= low < high

@@ -31,8 +31,8 @@ def _path(stored: Stored, view: View) -> tuple[Any, dict[str, Any]]:
     if stored.form == "csv":
         return stored.path, {"schema": _TEXT}
     if stored.form == "hive":
-        hive = {name: SCHEMA[name] for name in stored.hive if SCHEMA[name] != pl.String()}
-        return stored.path, {"schema": hive} if hive else {}
+        typed = any(SCHEMA[name] != pl.String() for name in stored.hive)
+        return stored.path, {"schema": {n: SCHEMA[n] for n in stored.columns}} if typed else {}
     return stored.path, {}
 
 

@@ -57,6 +57,7 @@ def _check_conditions(folder: Path, trials: int, seed: int) -> Found:
     return found
 
 
+@pytest.mark.always
 def test_conditions_hold_for_rows_however_they_are_stored(tmp_path: Path) -> None:
     _check_conditions(tmp_path, 21, 0).verdict(1_000)
 
@@ -101,6 +102,7 @@ def _conditions() -> Asked:
     return Asked("conditions", query, tables_of(query), frozenset(SCHEMA))
 
 
+@pytest.mark.always
 @pytest.mark.usefixtures("one_hash", "writers")
 def test_how_rows_are_stored_decides_nothing(tmp_path: Path) -> None:
     found = check(READERS, tmp_path, trials=8, queries_each=3)

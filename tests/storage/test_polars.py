@@ -13,6 +13,7 @@ from tests.storage.polars_readers import READERS
 __all__ = ["one_hash"]
 
 
+@pytest.mark.always
 @pytest.mark.usefixtures("one_hash")
 def test_how_rows_are_stored_decides_nothing(tmp_path: Path) -> None:
     found = check(READERS, tmp_path, trials=75)

@@ -100,7 +100,7 @@ def test_who_draws_again_pays_for_all_of_it(
     said = capsys.readouterr().err
     assert "to draw them again costs" in said
     assert "0.5" in said
-    assert run("redraw", path, "--stream", "s", "--name", "other", "--charge-again") == 6
+    assert run("redraw", path, "--stream", "s", "--name", "other", "--charge-again") == 9
     assert run("redraw", path, "--stream", "t", "--charge-again") == 6
     assert "its streams are: 's'" in capsys.readouterr().err
     assert session_of(path).spent == dp.ZCDP("0.5")

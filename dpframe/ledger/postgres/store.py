@@ -29,6 +29,7 @@ from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.absent import no_ledger
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim
 from dpframe.ledger.postgres.address import Address
@@ -148,9 +149,7 @@ class PostgresStore(Store):
             self._turn.pause(lambda: connection.execute(CREATING))
         is_there = self._has_records() or tables.exist()
         if not is_there and not self._create:
-            raise LedgerError(
-                f"there is no ledger in {self.where!r}", remedy="check the URL, or restore it"
-            )
+            raise no_ledger(self.where)
         if writing and is_there:
             self._turn.pause(lambda: connection.execute(LOCKED))
         return tables

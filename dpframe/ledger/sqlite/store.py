@@ -20,6 +20,7 @@ from typing import TypeVar
 from weakref import finalize
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.absent import no_ledger
 from dpframe.ledger.contents import FOLDER, FolderContents
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim, require_alone
@@ -165,15 +166,13 @@ class SqliteStore(Store):
         return made
 
     def _require_place(self) -> None:
+        if not self._create and not self.path.exists():
+            raise no_ledger(self.path)
         if self.path.is_dir() or not self.path.parent.is_dir():
             raise LedgerError(
                 f"the ledger {str(self.path)!r} cannot be opened: "
                 + ("it is a directory" if self.path.is_dir() else "its directory does not exist"),
                 remedy='give the path of a file, such as ledger="budget.db"',
-            )
-        if not self.path.exists() and not self._create:
-            raise LedgerError(
-                f"there is no ledger {str(self.path)!r}", remedy="check the path, or restore it"
             )
 
     def _require_same_file(self) -> None:

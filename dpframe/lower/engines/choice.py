@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.text import TextFiles
+from dpframe.lower.text import TextFiles, text_kind
 from dpframe.redaction import location
 
 ENGINES = ("polars", "duckdb", "spark")
@@ -29,8 +31,11 @@ def native_engine(frame: object) -> str | None:
     return None
 
 
-def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
-    """The engine of a relation, a Spark DataFrame or files; its own frame, and the columns.
+def placed(
+    frame: Any, engine: str | None, names: Sequence[str] | None = None
+) -> tuple[Engine, Any, pl.Schema]:
+    """The engine of a relation, a Spark DataFrame or files; its own frame, and the columns: of
+    files `names` alone, where these are given and all there.
 
     Raises
     ------
@@ -46,9 +51,14 @@ def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
         )
     assert name is not None
     made: Any
-    try:
+    with _installed(name):
         if name == "duckdb":
-            from dpframe.lower.engines.duckdb_engine import DuckDBEngine, scanned, streamed
+            from dpframe.lower.engines.duckdb_engine import (
+                DuckDBEngine,
+                chosen,
+                scanned,
+                streamed,
+            )
 
             declared = {}
             if isinstance(frame, TextFiles):
@@ -57,13 +67,48 @@ def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
             elif native_engine(frame) is not None:
                 data, connection = frame, None
             else:
-                data, connection = scanned(frame, _kind(frame, name))
+                data, connection = scanned(frame, _kind(frame, name), names or ())
+            if names is not None and set(names) <= set(data.columns):
+                data = chosen(data, names)
             made = DuckDBEngine(data, connection, declared)
         else:
             from dpframe.lower.engines.spark_engine import SparkEngine, read
 
-            data = frame if native_engine(frame) else read(frame, _kind(frame, name))
+            data = frame if native_engine(frame) else read(frame, _kind(frame, name), names or ())
+            if names is not None and set(names) <= set(data.columns):
+                data = data.select(*("`" + n.replace("`", "``") + "`" for n in names))
             made = SparkEngine(data)
+    return made, data, pl.Schema(made.schema_of(data))
+
+
+def unread_on(path: str | Path, engine: str | None) -> Engine:
+    """The engine that plans what will run on files whose columns are stated, and that are not
+    looked at.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is not installed, or does not read files of such a name.
+    """
+    if engine in (None, "polars"):
+        return POLARS
+    assert engine is not None
+    if text_kind(path) is None:
+        _kind(path, engine)
+    with _installed(engine):
+        if engine == "duckdb":
+            from dpframe.lower.engines.duckdb_engine import unread
+
+            return unread()
+        from dpframe.lower.engines.spark_engine import SparkEngine, active_session
+
+        return SparkEngine(active_session().range(1))
+
+
+@contextmanager
+def _installed(name: str) -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         if error.name not in _EXTRAS[name]:
             raise
@@ -72,7 +117,6 @@ def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
             where=f"session.protect(frame, engine={name!r})",
             remedy=f'pip install "dpframe[{name}]"',
         ) from None
-    return made, data, pl.Schema(made.schema_of(data))
 
 
 def _kind(frame: object, engine: str) -> str:
@@ -120,4 +164,4 @@ def _buckets(engine: Engine) -> int:
     return 1 if room is None else room.buckets
 
 
-__all__ = ["ENGINES", "POLARS", "native_engine", "of_one", "placed"]
+__all__ = ["ENGINES", "POLARS", "native_engine", "of_one", "placed", "unread_on"]

@@ -24,7 +24,7 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
-from dpframe.redaction import location
+from dpframe.lower.text import no_file, require_readable
 
 _TYPES: Mapping[str, Any] = {
     "BOOLEAN": pl.Boolean(),
@@ -285,17 +285,43 @@ def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
     return result
 
 
-def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
-    """Files as a relation of a connection of their own, and that connection."""
-    place = os.path.expanduser(str(path))
-    if "://" not in place and not glob(place, recursive=True):
-        raise UnsupportedOperation(
-            f"there is no file {location(path)!r}",
-            where="session.protect(path, engine='duckdb')",
-            remedy="check the path, and the folder that it starts from",
-        )
+def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> tuple[Any, Any]:
+    """Files as a relation of a connection of their own, and that connection.
+
+    Folders name no columns, but for those of `names` that are in no file, which are text: DuckDB
+    guesses types from all names of folders, so one row could change them.
+    """
+    assert kind == "parquet"
+    place, where = os.path.expanduser(str(path)), "session.protect(path, engine='duckdb')"
+    if "://" not in place:
+        files = glob(place, recursive=True)
+        if not files:
+            raise no_file(path, where)
+        for file in files:
+            require_readable(file, where)
     connection = duckdb.connect()
-    return getattr(connection, f"read_{kind}")(place), connection
+    relation = connection.read_parquet(place, hive_partitioning=False)
+    if set(names) <= set(relation.columns):
+        return relation, connection
+    text = "'" + place.replace("'", "''") + "'"
+    options = "hive_partitioning = true, hive_types_autocast = false"
+    in_folders = connection.sql(f"SELECT * FROM read_parquet({text}, {options})")
+    return in_folders if set(names) <= set(in_folders.columns) else relation, connection
+
+
+def chosen(relation: Any, names: Sequence[str]) -> Any:
+    """A relation with these columns alone; itself where it has them in this order, for then no
+    query reads those that it does not ask for.
+    """
+    if list(relation.columns) == list(names):
+        return relation
+    return relation.project(", ".join(map(quoted, names)))
+
+
+def unread() -> DuckDBEngine:
+    """An engine that plans what will run on files that are not looked at yet."""
+    relation, connection = streamed(pl.DataFrame({"one": [1]}).to_arrow())
+    return DuckDBEngine(relation, connection)
 
 
 def streamed(rows: Any) -> tuple[Any, Any]:

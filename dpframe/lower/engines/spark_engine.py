@@ -268,13 +268,13 @@ def _table(frame: EngineFrame) -> Any:
     return pl.DataFrame(dict(zip(native.columns, columns, strict=True))).to_arrow()
 
 
-def read(path: str | Path, kind: str) -> Any:
-    """Files as a DataFrame of the session that is active.
+def active_session() -> Any:
+    """The session that is active.
 
     Raises
     ------
     UnsupportedOperation
-        Where there is no session, or types would be guessed from the names of folders.
+        Where there is none.
     """
     session = _sql.SparkSession.getActiveSession()
     if session is None:
@@ -283,16 +283,37 @@ def read(path: str | Path, kind: str) -> Any:
             where="session.protect(path, engine='spark')",
             remedy="make one with SparkSession.builder.getOrCreate()",
         )
+    return session
+
+
+def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> Any:
+    """Files as a DataFrame of the session that is active.
+
+    Folders name no columns, but for those of `names`, which are text: Spark guesses types from all
+    names of folders, so one row could change them.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Where there is no session, or types would be guessed from the names of folders.
+    """
+    session = active_session()
     with _withheld():
         frame = session.read.format(kind).load(str(path))
         files = session.read.format(kind).option("recursiveFileLookup", "true").load(str(path))
     folders = [name for name in frame.columns if name not in files.columns]
+    if folders and names:
+        text = [_types.StructField(name, _types.StringType()) for name in folders]
+        fields = _types.StructType([*files.schema.fields, *text])
+        with _withheld():
+            return session.read.format(kind).schema(fields).load(str(path))
     if folders:
         raise UnsupportedOperation(
             f"Spark reads the columns {folders} off the names of folders, and guesses their types "
             "from all of these names, so one row may change a type",
             where="session.protect(path, engine='spark')",
-            remedy="protect a DataFrame of which you state the types, "
+            remedy='state the columns that are read, schema={"x": "Int64", "year": "String"}, with '
+            "String for those of folders; or protect a DataFrame of which you state the types, "
             "spark.read.schema(...).parquet(path)",
         )
     return frame

@@ -11,7 +11,23 @@ from dpframe.lower.text.files import (
     declared_types,
     text_files,
     text_kind,
+    text_types,
 )
-from dpframe.lower.text.values import value
+from dpframe.lower.text.names import type_words
+from dpframe.lower.text.places import WITHOUT_DATA, no_file, require_readable
+from dpframe.lower.text.values import require_known, value
 
-__all__ = ["TEXT_KINDS", "TextFiles", "declared_types", "text_files", "text_kind", "value"]
+__all__ = [
+    "TEXT_KINDS",
+    "WITHOUT_DATA",
+    "TextFiles",
+    "declared_types",
+    "no_file",
+    "require_known",
+    "require_readable",
+    "text_files",
+    "text_kind",
+    "text_types",
+    "type_words",
+    "value",
+]

@@ -18,9 +18,11 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.lower.text.fields import csv_field, csv_parts, json_field
 from dpframe.lower.text.lines import BLOCK, first_line, lines_of
 from dpframe.lower.text.names import dtype_of
+from dpframe.lower.text.places import no_file, require_readable
 from dpframe.lower.text.values import require_known, value
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.polars_dtypes import from_polars
 
 TEXT_KINDS: Mapping[str, str] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 """What the names of text files end with."""
@@ -127,18 +129,34 @@ def text_files(path: str | Path, schema: object) -> TextFiles:
     found = [(place, _header(place) if kind == "csv" else ()) for place in _places(path)]
     if schema is None:
         return TextFiles(kind, tuple(found), _all_text(kind, [names for _, names in found]))
-    columns = declared_types(schema)
+    columns = text_types(path, schema)
     for name in columns:
-        if kind == "ndjson" and ("\\" in name or "\0" in name):
-            raise UnsupportedOperation(
-                f"the key {name!r} cannot be looked for", where=_WHERE, remedy="rename it first"
-            )
         for _, names in found:
             _require_once(name, names, kind)
     return TextFiles(kind, tuple(found), columns)
 
 
-def _places(path: str | Path) -> list[Path]:
+def text_types(path: str | Path, schema: object) -> pl.Schema:
+    """The columns that a schema declares of text files, which are not looked at.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the files are elsewhere, or the schema makes no sense.
+    """
+    _place(path)
+    columns = declared_types(schema)
+    for name, dtype in columns.items():
+        require_known(name, dtype)
+        if text_kind(path) == "ndjson" and ("\\" in name or "\0" in name):
+            raise UnsupportedOperation(
+                f"the key {name!r} cannot be looked for", where=_WHERE, remedy="rename it first"
+            )
+    return columns
+
+
+def _place(path: str | Path) -> str:
+    """The path on this machine, or pattern."""
     text = str(path)
     if text.startswith("file://"):
         text = unquote(text.removeprefix("file://"))
@@ -148,13 +166,15 @@ def _places(path: str | Path) -> list[Path]:
             where="session.protect(path, ...)",
             remedy="download it, or write it as Parquet, which is read from anywhere",
         )
-    places = sorted(glob(os.path.expanduser(text), recursive=True))
+    return os.path.expanduser(text)
+
+
+def _places(path: str | Path) -> list[Path]:
+    places = sorted(glob(_place(path), recursive=True))
     if not places:
-        raise UnsupportedOperation(
-            f"there is no file {location(path)!r}",
-            where="session.protect(path, ...)",
-            remedy="check the path, and the folder that it starts from",
-        )
+        raise no_file(path, "session.protect(path, ...)")
+    for place in places:
+        require_readable(place, "session.protect(path, ...)")
     return [Path(place) for place in places]
 
 
@@ -197,7 +217,13 @@ def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
 
 
 def declared_types(schema: object) -> pl.Schema:
-    """A schema of names and types, be these of Polars or Python."""
+    """The columns of a schema, whose types are those of Polars or Python, or names.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For anything else, and for types that no operation takes.
+    """
     named = isinstance(schema, Mapping) and all(isinstance(name, str) for name in schema)
     if not named or not schema:
         raise UnsupportedOperation(
@@ -209,15 +235,15 @@ def declared_types(schema: object) -> pl.Schema:
     types = {name: dtype_of(name, given) for name, given in schema.items()}
     try:
         found = pl.DataFrame(schema=types).schema
+        if all(from_polars(dtype).is_known for dtype in found.values()):
+            return found
     except FAILURES:
-        found = None
-    if found is None:
-        raise UnsupportedOperation(
-            "a schema has a value that is not a type", where=_WHERE, remedy=_EXAMPLE
-        )
-    for name, dtype in found.items():
-        require_known(name, dtype)
-    return found
+        pass
+    raise UnsupportedOperation(
+        "a schema has a value that is not a type, or one that no operation takes",
+        where=_WHERE,
+        remedy=_EXAMPLE,
+    )
 
 
 def _require_once(name: str, header: Sequence[str], kind: str) -> None:

@@ -1,0 +1,84 @@
+"""Sums of cells with public factors, one up to each cell, for distribution functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.aggregates.level_sums import CellSums
+from dpframe.aggregates.measurement import Integers
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
+from dpframe.workloads import RootPrefixes
+
+__all__ = ["RootSums"]
+
+
+@dataclass(frozen=True, slots=True)
+class RootSums(CellSums):
+    """For each cell of a group the sum of it and all cells before it, of which the k-th last counts
+    binom(2k, k) / 4^k, in whole parts of 2^16: the square root factorisation of a distribution
+    function.
+
+    Guarantee
+    ---------
+    With w the whole factors, P their sum and S that of their squares. Add-remove, at most r rows,
+    m of them in a group, whose numbers in groups have at most the sum of squares q: L1 = r P,
+    L2 = sqrt(q S), Linf = m w_0. Change-one, k rows, in one group: k times the largest norms of a
+    column, or of the difference of two columns; in several groups L1 = 2 k P, L2 = k sqrt(2 S),
+    Linf = k w_0.
+
+    Proof
+    -----
+    A row is in one cell of one group at most and adds the column of the cell. Columns are parts of
+    the first one, moved down, so no norm is larger than that of the first (`RootPrefixes`). The sum
+    of the columns of m rows in one group has at most m times the norm, and groups are apart, so
+    their squares add up; m rows in the first cell attain it. A row that changes leaves one column
+    for another, or one of them is missing; in several groups the two may be apart. k rows: the
+    triangle inequality. Integers that overflow wrap, and noise is added modulo 2**64, so distances
+    stay what they were.
+    """
+
+    @property
+    def root(self) -> RootPrefixes:
+        """The factorisation."""
+        assert self.table.cells is not None
+        return RootPrefixes(self.table.cells.size)
+
+    @property
+    def numbers(self) -> int:
+        return self.root.cells
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        spread = self.spread(scope)
+        rows, groups, most = spread.tight
+        contribution = self.table.statistic.contribution(scope.facts)
+        assert contribution.lo >= 0, "rows are counted"
+        assert contribution.hi == 1, "rows are counted"
+        if not rows:
+            return NO_SENSITIVITY
+        own, numbers = self.root.own, self.entries(scope)
+        if not spread.changes:
+            l1, squared, linf = rows * own.l1, spread.l2_squared * own.l2_squared, most * own.linf
+            l0 = min(groups * self.numbers, numbers)
+        elif scope.entries in (None, 1):
+            moved = self.root.turned
+            l1, squared, linf = rows * moved.l1, rows**2 * moved.l2_squared, rows * moved.linf
+            l0 = numbers
+        else:
+            l1, squared, linf = 2 * rows * own.l1, 2 * rows**2 * own.l2_squared, rows * own.linf
+            l0 = min(2 * rows * self.numbers, numbers)
+        return ExactSensitivity(l0, Fraction(l1), Fraction(squared), Fraction(linf))
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, self.root.unit)
+
+    def of(self, cells: Integers) -> Integers:
+        return self.root.of(cells)
+
+    def words(self) -> str:
+        return (
+            f"{self.table.words()}; for each of them a sum of it and all before, of which the k-th "
+            "last counts binom(2k, k) / 4^k, in whole parts of 2^16 (square root factorisation)"
+        )

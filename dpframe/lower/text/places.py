@@ -1,0 +1,60 @@
+"""Files that are not there, or may not be read, and how a query is planned all the same."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.redaction import location
+
+WITHOUT_DATA = (
+    "to plan without the data, state the columns that are read: "
+    'schema={"age": "Int64", "city": "String"}, or in a job a section [source.schema] with a line '
+    'age = "Int64" for each'
+)
+"""What to write where the data are not at hand."""
+
+
+def no_file(path: object, where: str) -> UnsupportedOperation:
+    """The refusal of a path, or a pattern, at which there is nothing."""
+    for place in (Path(os.path.expanduser(str(path))), *Path(str(path)).parents):
+        try:
+            os.stat(place)
+        except PermissionError:
+            return no_permission(path, where)
+        except (OSError, ValueError):
+            continue
+        if place.is_dir() and not _is_readable(place):
+            return no_permission(path, where)
+    return UnsupportedOperation(
+        f"there is no file {location(path)!r}",
+        where=where,
+        remedy=f"check the path, and the folder that it starts from; {WITHOUT_DATA}",
+    )
+
+
+def no_permission(path: object, where: str) -> UnsupportedOperation:
+    """The refusal of a path that this process may not read."""
+    return UnsupportedOperation(
+        f"{location(path)!r} may not be read by this user",
+        where=where,
+        remedy=f"have its owner permit it; {WITHOUT_DATA}",
+    )
+
+
+def require_readable(path: str | Path, where: str) -> None:
+    """Refuse a file or folder that this process may not read.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Naming the path.
+    """
+    if not _is_readable(path):
+        raise no_permission(path, where)
+
+
+def _is_readable(path: str | Path) -> bool:
+    needed = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
+    return os.access(path, needed, effective_ids=os.access in os.supports_effective_ids)
