@@ -14,7 +14,7 @@ from dpframe.errors import DPFrameError, InvalidBudget
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.pipeline import Prepared
-from dpframe.planning import GROUPS, LimitRule, noise_in_rows, sizes_to_appear
+from dpframe.planning import GROUPS, LimitRule, has_normal_noise, noise_in_rows, sizes_to_appear
 from dpframe.report import Plan
 
 __all__ = ["LimitsOfRows", "limits_of_rows", "share_of_rows"]
@@ -34,13 +34,14 @@ class LimitsOfRows:
         The error by noise under each of the first limits, with 95%, as rows of all groups together.
     groups
         How many groups there are, or are taken to be.
-    sizes
+    sizes, is_normal
         As for `LimitRule`.
     """
 
     noise: tuple[float, ...]
     groups: int
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int, ...]
+    is_normal: bool
 
     def best(
         self, ends: Sequence[int], counts: Sequence[int], law: AdditiveMechanism
@@ -59,7 +60,7 @@ class LimitsOfRows:
         noise = tuple(known.get(end, math.inf) for end in ends)
         by_limit = dict(zip(LIMITS, self.sizes, strict=False))
         sizes = tuple(by_limit.get(end, _ENDLESS) for end in ends) if self.sizes else ()
-        loss = LimitRule(tuple(ends), noise, law.variance(), sizes, law).found(counts)
+        loss = LimitRule(tuple(ends), noise, sizes, law, self.is_normal).found(counts)
         bias, left = loss.dropped / self.groups, loss.noise / self.groups
         return {
             "limit": "limit_rows",
@@ -97,10 +98,14 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
             break
         plans.append(plan)
     noise = tuple(noise_in_rows(n, plan, count) for n, plan in zip(LIMITS, plans, strict=False))
-    return LimitsOfRows(noise, count, sizes_to_appear(plans)) if plans else None
+    if not plans:
+        return None
+    return LimitsOfRows(noise, count, sizes_to_appear(plans), has_normal_noise(plans))
 
 
-def share_of_rows(ends: Sequence[int], counts: Sequence[int], variance: float, limit: int) -> float:
+def share_of_rows(
+    ends: Sequence[int], counts: Sequence[int], law: AdditiveMechanism, limit: int
+) -> float:
     """Which share of the rows a limit keeps, up to noise."""
-    rule = LimitRule(tuple(ends), (), variance)
+    rule = LimitRule(tuple(ends), (), law=law)
     return max(0.0, 1 - rule.share(counts, list(ends).index(limit)))

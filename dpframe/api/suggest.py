@@ -83,11 +83,10 @@ def suggest(
         by_row = limits_of_rows(asked, lambda query: payer.prepare(query, later))
     release = payer.release(sought.query, source, spend)
     laws = _laws(release.plan, sought)
-    noise = {number: law.variance() for number, law in laws.items()}
-    found = [read_suggestion(release.frame, asked.groups, sought, share, noise)]
+    found = [read_suggestion(release.frame, asked.groups, sought, share, laws)]
     if asked.groups is not None:
         counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
-        groups = NoisyGroups(sought.ends[GROUPS], counts, noise[GROUPS])
+        groups = NoisyGroups(sought.ends[GROUPS], counts, laws[GROUPS].variance())
         found.append(compared(ways, groups, asked.groups.size))
     if by_row is not None:
         counts = _histogram(release.frame, ROWS)
@@ -121,8 +120,8 @@ def suggest_for_frame(
     groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
     sought = suggestion_of(rows.relation, groups, {})
     release = rows.payer.release(sought.query, rows.source, spend)
-    variances = {name: law.variance() for name, law in _laws(release.plan, sought).items()}
-    return read_suggestion(release.frame, groups, sought, share, variances)
+    laws = _laws(release.plan, sought)
+    return read_suggestion(release.frame, groups, sought, share, laws)
 
 
 def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -137,7 +136,7 @@ def read_suggestion(
     groups: Groups | None,
     sought: SuggestionQuery,
     share: Fraction,
-    variances: Mapping[str, float],
+    laws: Mapping[str, AdditiveMechanism],
 ) -> pl.DataFrame:
     """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
     by = [] if groups is None else list(groups.names)
@@ -148,7 +147,7 @@ def read_suggestion(
         n, covered = _least(counts, limits_of, share)
         kept = None
         if number != FULLEST:  # other groups of an individual may have as many rows
-            kept = share_of_rows(limits_of, counts.tolist(), variances[number], n)
+            kept = share_of_rows(limits_of, counts.tolist(), laws[number], n)
         rows.append((*limits[number], n, covered, kept, None))
     for place, name in enumerate(sought.names):
         least, largest = (released[f"{end} {place}"].item() for end in ("least", "largest"))

@@ -1,6 +1,11 @@
 """What one query, or several that share a cost, ask of mechanisms, and what is chosen."""
 
-from dpframe.planning.found_limits import noise_in_rows, planned_with_limit, sizes_to_appear
+from dpframe.planning.found_limits import (
+    has_normal_noise,
+    noise_in_rows,
+    planned_with_limit,
+    sizes_to_appear,
+)
 from dpframe.planning.gains import errors_of
 from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
@@ -17,6 +22,7 @@ __all__ = [
     "PreparedTogether",
     "errors_of",
     "given",
+    "has_normal_noise",
     "kept_of",
     "noise_in_rows",
     "on_part",

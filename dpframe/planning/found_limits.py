@@ -42,7 +42,7 @@ from dpframe.describe import described_together
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
-from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
+from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, KeyMechanism
 from dpframe.plan import NoisyAggregate
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.pieces import FoundLimit, LimitChoice
@@ -107,11 +107,12 @@ def planned_with_limit(
     (noise,) = (release.noise for release in search.plan.releases)
     assert isinstance(noise, AdditiveMechanism)
     errors = tuple(choice.noise or 0.0 for choice in choices)
-    sizes = sizes_to_appear([plan for option in options for plan in _limited(option)])
+    limited = [plan for option in options for plan in _limited(option)]
+    sizes, is_normal = sizes_to_appear(limited), has_normal_noise(limited)
     if sizes and len(sizes) > len(options):  # of several queries the one that needs the most
         each = len(sizes) // len(options)
         sizes = tuple(max(sizes[at : at + each]) for at in range(0, len(sizes), each))
-    made = LimitOptions(LimitRule(asked.limits, errors, noise.variance(), sizes, noise), options)
+    made = LimitOptions(LimitRule(asked.limits, errors, sizes, noise, is_normal), options)
     alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), made)
     whole, shown = alone.followed_by(options[-1]), options[-1].plan
     plan = replace(
@@ -210,6 +211,11 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
         if _largest_move(release)
     ]
     return groups * max(found, default=_of_count(n, plan.cost))
+
+
+def has_normal_noise(plans: Iterable[Plan]) -> bool:
+    """Whether the noise of queries is normal, and not of the kind of Laplace noise."""
+    return any(isinstance(r.noise, DiscreteGaussian) for plan in plans for r in plan.releases)
 
 
 def sizes_to_appear(plans: Sequence[Plan]) -> tuple[int, ...]:

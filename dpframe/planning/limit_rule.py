@@ -3,15 +3,12 @@
 The limit is the one that errs least by what it drops and by noise together. All of it is computed
 from noisy counts and from plans, so it is post-processing, and privacy does not rest on it.
 
-Why a model of the tail
------------------------
-Under the best limit one or two individuals have more rows, and noise of the search is of some tens
-of individuals: nobody can see them. So the rule looks at where many individuals are, and infers
-from how fast they become fewer. Curves N(>n) = N exp(-a x - b x^2 - c x^6) are compared with the
-noisy counts, with x = log(n / start) or log((n / start + 1) / 2): c = b = 0 is a Pareto law, c = 0
-is near a log-normal one, and c ends the tail soon. Each limit has a regret under each curve, the
-logarithm of its error over that of the curve's best limit, and the limit whose mean regret is least
-is taken. docs/benchmarks.md has the errors.
+Which limit
+-----------
+`dpframe.planning.laws_of_rows` compares the counts with laws of the number of rows, and says how
+likely each law is and what each limit drops under it. A limit has a regret under each law: the
+logarithm of its median error over that of the limit that is best under the law. The limit whose
+mean regret is least is taken. docs/benchmarks.md has the errors.
 
 How much it may drop
 --------------------
@@ -50,6 +47,7 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.plan.pieces import REACH
+from dpframe.planning.laws_of_rows import Tail, tail_of
 
 __all__ = ["BLIND", "GROUPS", "MUCH", "LimitRule", "LossOfLimit", "MostDropped", "remark_of"]
 
@@ -65,40 +63,8 @@ _MISS: Final = Fraction(1, 1000)
 """How often more may be dropped than is said."""
 _BLINDING = 20
 """So many standard deviations are more than all individuals where noise hides who has more."""
-_BODY = 0.6
-"""The tail is taken to begin at the last limit that so large a share of individuals exceeds."""
-_ABOVE_NOISE = 4 / math.sqrt(2)
-"""And so many standard deviations of them."""
-_SEEN = 6.0
-"""By how many standard deviations a number of individuals is seen, so that it needs no curve."""
-_NOBODY = 0.7
-"""A curve of fewer individuals than these ends there: as a rule there is nobody any more."""
-_MIDDLE = 0.17
-"""What counts of an error by noise that holds with 95%. Its median would be 0.23 of it (Laplace) or
-0.34 (normal); less lets limits be higher, because curves that are cut off where nobody is expected
-drop too little.
-"""
-_FARTHEST = 10.0**6
-"""No curve goes on beyond so many rows."""
-_SLOWEST = 0.8
-"""With which power individuals become fewer at the last limit, at least."""
-_ENDING = 6.0
-"""By how much a curve that ends soon has to fit better, in logarithms of likelihood."""
-
-
-def _curves() -> tuple[Floats, Floats, Floats, Floats]:
-    powers = [*(step / 5 for step in range(1, 16)), 3.5, 4, 5, 7]
-    bends, ends, shifts = (
-        [0, 0.03, 0.1, 0.2, 0.4, 0.8, 1.5],
-        [0, 0.01, 0.03, 0.1, 0.3, 1, 3],
-        [0, 1],
-    )
-    grid = np.meshgrid(powers, bends, ends, shifts)
-    a, b, c, d = (part.ravel().astype(np.float64) for part in grid)
-    return a, b, c, d
-
-
-_A, _B, _C, _D = _curves()
+_LAPLACE, _NORMAL = math.log(20), 1.96
+"""The error by noise that holds with 95%, in scales of Laplace noise and standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,31 +127,6 @@ class LossOfLimit:
         return self.most_share > MUCH
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tail:
-    """Curves of how many individuals have more than a number of rows, as likely as they fit.
-
-    Parameters
-    ----------
-    weights
-        How likely each curve is.
-    above
-        The individuals with more than each limit, by curve.
-    dropped
-        What each limit drops, by curve.
-    """
-
-    weights: Floats
-    above: Floats
-    dropped: Floats
-
-    def middle(self, numbers: Floats) -> float:
-        """The median over the curves."""
-        order = np.argsort(numbers)
-        place = int(np.searchsorted(np.cumsum(self.weights[order]), 0.5))
-        return float(numbers[order[min(place, len(order) - 1)]])
-
-
 @dataclass(frozen=True, slots=True)
 class LimitRule:
     """How a limit is found.
@@ -197,21 +138,20 @@ class LimitRule:
     noise
         The error of the query by noise under each that may be found, with 95%, as a number of rows:
         of one group times the number of groups. These are the first of `limits`, or all.
-    variance
-        Of the noise of each count of the histogram.
     sizes
         Of how many individuals a group has to be to appear nearly always under each, where nobody
         listed the groups; else empty.
     law
-        The noise of each count, independent of the others; None where nothing is asked of what a
-        limit may drop.
+        The noise of each count, independent of the others; None where there is none.
+    is_normal
+        Whether the noise of the query is normal; else it is taken to be Laplace noise.
     """
 
     limits: tuple[int, ...]
     noise: tuple[float, ...]
-    variance: float
     sizes: tuple[int, ...] = ()
     law: AdditiveMechanism | None = None
+    is_normal: bool = False
 
     def found(self, counts: Sequence[int]) -> LossOfLimit:
         """The limit that errs least, and what it loses.
@@ -229,17 +169,20 @@ class LimitRule:
         """
         tail = self._tail(counts)
         places = [*range(len(self.noise))]
-        if _BLINDING * math.sqrt(self.variance) > max(1.0, float(sum(counts))):
+        variance = 0.0 if self.law is None else self.law.variance()
+        if _BLINDING * math.sqrt(variance) > max(1.0, float(sum(counts))):
             places = [p for p in places if self.limits[p] >= BLIND] or places[-1:]
         if self.sizes:
             usual = self.usual_size(counts)
             appears = [p for p in places if self.sizes[p] <= usual]
             places = appears or [min(places, key=lambda p: self.sizes[p])]
-        errors = np.hypot(_MIDDLE * np.array(self.noise), tail.dropped[:, : len(self.noise)])
-        errors = np.maximum(errors, 1e-9)
-        regret = tail.weights @ np.log(errors / errors.min(axis=1)[:, None])
-        place = min(places, key=lambda p: float(regret[p]))
-        dropped = tail.middle(tail.dropped[:, place])
+        noise = np.clip(self.noise, 1e-9, 1e100)
+        errors = np.log(
+            median_error(tail.dropped[:, : noise.size], noise, is_normal=self.is_normal)
+        )
+        regret = ((errors - errors.min(axis=1)[:, None]) * tail.weights[:, None]).sum(axis=0)
+        place = min(places, key=lambda p: round(float(regret[p]), 9))  # the same on every machine
+        dropped = tail.median(tail.dropped[:, place])
         most = self.most(counts, place, _MISS)
         return LossOfLimit(place, dropped, self._every(counts, tail), self.noise[place], most)
 
@@ -279,21 +222,21 @@ class LimitRule:
     def share(self, counts: Sequence[int], place: int) -> float:
         """About which share of all rows a limit drops."""
         tail = self._tail(counts)
-        return min(1.0, tail.middle(tail.dropped[:, place]) / self._every(counts, tail))
+        return min(1.0, tail.median(tail.dropped[:, place]) / self._every(counts, tail))
 
     def above(self, counts: Sequence[int]) -> list[float]:
         """About how many individuals have more than each limit."""
         tail = self._tail(counts)
-        return [tail.middle(tail.above[:, place]) for place in range(len(self.limits))]
+        return [tail.median(tail.above[:, place]) for place in range(len(self.limits))]
 
-    def _tail(self, counts: Sequence[int]) -> _Tail:
-        return _fit(self.limits, tuple(map(int, counts)), self.variance)
+    def _tail(self, counts: Sequence[int]) -> Tail:
+        return tail_of(self.limits, tuple(map(int, counts)), self.law)
 
-    def _every(self, counts: Sequence[int], tail: _Tail) -> float:
+    def _every(self, counts: Sequence[int], tail: Tail) -> float:
         """About how many rows all individuals have; 1 at least."""
-        whole, above = max(1.0, float(sum(counts))), tail.middle(tail.above[:, 0])
+        whole, above = max(1.0, float(sum(counts))), tail.median(tail.above[:, 0])
         first = whole + (self.limits[0] - 1) * (whole + above) / 2
-        return max(1.0, tail.middle(tail.dropped[:, 0]) + first)
+        return max(1.0, tail.median(tail.dropped[:, 0]) + first)
 
     def usual_size(self, counts: Sequence[int]) -> float:
         """About how many individuals a group has, if there are `GROUPS` and rows fall into all
@@ -302,7 +245,7 @@ class LimitRule:
         """
         tail, places = self._tail(counts), range(len(self.limits))
         whole = max(1.0, float(sum(counts)))
-        above = [whole, *(tail.middle(tail.above[:, place]) for place in places)]
+        above = [whole, *(tail.median(tail.above[:, place]) for place in places)]
         missed = [(1 - 1 / GROUPS) ** n for n in (1, *self.limits)]
         found = above[-1]
         for place in places:
@@ -311,69 +254,30 @@ class LimitRule:
         return found
 
 
-@lru_cache(maxsize=32)
-def _fit(ends: tuple[int, ...], counts: tuple[int, ...], variance: float) -> _Tail:
-    """The curves that fit best. Up to the last limit above which individuals are seen beyond noise
-    the counts stand for themselves; above it no curve has more than noise may hide.
+def median_error(dropped: Floats, noise: Floats, *, is_normal: bool) -> Floats:
+    """The median of the absolute error of a number that lacks so much and has noise.
+
+    Of |e - d| for Laplace noise e of scale b it is d + b log(1 + exp(-2 d / b)), because e is
+    within m >= d >= 0 of d with probability 1 - exp(-m / b) cosh(d / b). For normal noise
+    (d^p + m^p)^(1 / p) with its own median m and p = 3.2 is within 4%.
+
+    Parameters
+    ----------
+    dropped
+        How much it lacks.
+    noise
+        The error by noise, with 95%.
+    is_normal
+        Whether noise is normal, or else Laplace noise.
     """
-    size, deviation = len(ends), math.sqrt(variance)
-    limits, numbers = np.array(ends, dtype=np.float64), np.array(counts, dtype=np.float64)
-    whole = max(1.0, float(numbers.sum()))
-    seen = np.maximum.accumulate((whole - np.cumsum(numbers[:size]))[::-1])[::-1]
-    seen = np.clip(seen, 0.0, whole)
-    body = max(_BODY * whole, _ABOVE_NOISE * deviation)
-    first = int(np.argmin(np.append(whole - np.cumsum(numbers[:size]) >= body, False))) - 1
-    first = min(first, size - 2)
-    start, many = (0.5, whole) if first < 0 else (float(limits[first]), float(seen[first]))
-    many = max(1.0, many)
-
-    def curve(n: Floats, keep: NDArray[np.bool_] | slice = slice(None)) -> Floats:
-        d = _D[keep, None]
-        x = np.log((np.maximum(n, start) / start + d) / (1 + d))
-        powers = _A[keep, None] * x + _B[keep, None] * x**2 + _C[keep, None] * x**6
-        numbers: Floats = many * np.exp(-np.minimum(powers, 700.0))
-        return numbers
-
-    later = curve(limits[first + 1 :])
-    bins = np.concatenate([np.full((len(later), 1), many), later[:, :-1]], axis=1) - later
-    spread = variance + bins + 1e-6  # of noise, and of who happens to be there
-    off = numbers[first + 1 : size] - bins
-    fit = -0.5 * (off**2 / spread + np.log(spread)).sum(axis=1) - _ENDING * (_C > 0)
-    x = math.log(limits[-1] / start)
-    fit[_A + 2 * _B * x + 6 * _C * x**5 < _SLOWEST] = -math.inf
-    likely = np.exp(fit - fit.max())
-    keep = likely > 0.01
-    weights = likely[keep] / likely[keep].sum()
-    # beyond the last limit where someone is seen no more than noise may hide
-    left = np.arange(size, 0, -1)  # bins above each limit
-    hidden = np.maximum(0.0, [numbers[p + 1 :].sum() for p in range(size)])
-    hidden = hidden + _SEEN * deviation * np.sqrt(left)
-    fine = np.unique(np.concatenate([limits, np.geomspace(start, _FARTHEST, 150)]))
-    fine = fine[fine >= limits[0]]
-    place = np.clip(np.searchsorted(limits, fine, side="right") - 1, 0, size - 1)
-    found = np.minimum(curve(fine, keep), hidden[place])
-    found = np.where(found < _NOBODY, 0.0, found)
-    is_seen = seen > np.maximum(body if deviation else 0.0, _SEEN * deviation * np.sqrt(left))
-    last = first if is_seen.all() else max(first, int(np.argmin(is_seen)) - 1)
-    known = fine <= limits[last] if last >= 0 else np.zeros(fine.size, bool)
-    found[:, known] = np.interp(fine[known], limits, seen)
-    width = np.diff(fine)
-    parts = _between(found[:, :-1], found[:, 1:], width)
-    lost = np.concatenate(
-        [np.cumsum(parts[:, ::-1], axis=1)[:, ::-1], np.zeros((len(found), 1))], axis=1
-    )
-    at = np.searchsorted(fine, limits)
-    return _Tail(weights, found[:, at], lost[:, at])
-
-
-def _between(many: Floats, few: Floats, width: Floats) -> Floats:
-    """What those lose between two numbers of rows who have more than the first: the sum over l of
-    those with more than l (Abel), which are taken half way between their means, arithmetic and
-    geometric.
-    """
-    middle = (many + few) / 4 + np.sqrt(many * few) / 2
-    found: Floats = np.minimum(width, 1.0) * many + np.maximum(width - 1.0, 0.0) * middle
-    return found
+    if is_normal:
+        own, power = noise * (0.6745 / _NORMAL), 3.2
+        most = np.maximum(dropped, own)
+        normal: Floats = most * ((dropped / most) ** power + (own / most) ** power) ** (1 / power)
+        return normal
+    scale = noise / _LAPLACE
+    laplace: Floats = dropped + scale * np.log1p(np.exp(-np.minimum(2 * dropped / scale, 700.0)))
+    return laplace
 
 
 @lru_cache(maxsize=256)
