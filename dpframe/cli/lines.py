@@ -31,6 +31,13 @@ class Log:
     def __init__(self, job: str, run: str | None) -> None:
         self._about = {"job": job, "run": run, "process": os.getpid()}
         self._stream = sys.stderr
+        self._warnings: set[str] = set()
+
+    def warn(self, category: str, text: str) -> None:
+        """Write the line of a warning, once."""
+        if text not in self._warnings:
+            self._warnings.add(text)
+            self.say("warning", {"category": category, "text": text})
 
     def say(self, event: str, facts: dict[str, Any]) -> None:
         """Write one line; a log that cannot be written stops nothing, for it may be paid for."""
@@ -79,7 +86,7 @@ def writing(log: Log) -> Iterator[None]:
     messages, stream, show = _Messages(log), sys.stderr, warnings.showwarning
 
     def warned(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        log.say("warning", {"category": category.__name__, "text": str(message)})
+        log.warn(category.__name__, str(message))
 
     _open.append(log)
     sys.stderr, warnings.showwarning = messages, warned
@@ -94,6 +101,14 @@ def writing(log: Log) -> Iterator[None]:
 def is_logged() -> bool:
     """Whether a log is written, in place of what people read on the standard error."""
     return bool(_open)
+
+
+def warn(text: str) -> None:
+    """Write the line of a warning about a result where a log is written, if it has none yet: Python
+    shows each warning once, also where several runs of a process give it.
+    """
+    if _open:
+        _open[-1].warn("ResultWarning", text)
 
 
 def told(event: str, **facts: Any) -> None:

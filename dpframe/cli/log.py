@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.api.release import Releases
 from dpframe.cli.job import Job
-from dpframe.cli.lines import Log, is_logged, told, writing
+from dpframe.cli.lines import Log, is_logged, told, warn, writing
 from dpframe.ledger.caller import RUN_VARIABLE
 from dpframe.ledger.decimals import decimals, exact_fields
 from dpframe.ledger.watching import watched
@@ -64,7 +64,7 @@ def told_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None
     if not is_logged():
         return
     for sentence in dict.fromkeys(said for release in releases for said in release.warnings):
-        told("warning", message=sentence)
+        warn(sentence)
     if paths is not None:
         told("written", outputs=[str(path) for path in paths])
     told("end", code=0, reused=releases.reused, **job.left())

@@ -14,6 +14,7 @@ JOB = """
 [session]
 epsilon = 1
 ledger = "budget.db"
+create = true
 require_approval = true
 
 [source]
@@ -65,7 +66,7 @@ def test_an_approval_without_the_data_counts(run: Run, folder: Path, name: str, 
     (folder / "job.toml").write_text(JOB.format(path=f"new-{name}", more=more + SCHEMA))
     explained = run("explain", "job.toml", "--output", "plan.json")
     assert explained.code == 0, explained.err
-    approved = run("approve", "job.toml", "--by", "ann", "--ledger", "budget.db")
+    approved = run("approve", "job.toml", "--by", "ann", "--ledger", "budget.db", "--create")
     assert approved.code == 0, approved.err
     assert run("diff", "plan.json", "job.toml").code == 0
     missing = run("run", "job.toml")
