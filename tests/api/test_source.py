@@ -242,7 +242,8 @@ def test_delta_tables_need_their_reader(tmp_path: Path, monkeypatch: pytest.Monk
 def test_where_the_rows_of_a_scan_of_delta_come_from_is_not_asked_of_polars(tmp_path: Path) -> None:
     """Polars would wait for Python, and Python for Polars, for ever."""
     FRAME.write_delta(tmp_path / "table")
-    assert origins_of(pl.scan_delta(str(tmp_path / "table"))) == UNKNOWN
+    found = origins_of(pl.scan_delta(str(tmp_path / "table")))
+    assert found == UNKNOWN or found.files  # Polars 1 scans the table's files by itself
 
 
 def test_delta_tables_are_read_as_they_are(tmp_path: Path) -> None:
