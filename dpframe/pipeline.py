@@ -273,14 +273,18 @@ class Results:
         The result of each query.
     doubts
         What its noisy numbers tell against each.
+    place
+        Which limit was found; None where none was sought.
     """
 
     frames: list[pl.DataFrame]
     doubts: tuple[tuple[Doubt, ...], ...]
+    place: int | None = None
 
     def and_then(self, later: Results) -> Results:
         """These and others after them."""
-        return Results([*self.frames, *later.frames], (*self.doubts, *later.doubts))
+        frames, doubts = [*self.frames, *later.frames], (*self.doubts, *later.doubts)
+        return replace(self, frames=frames, doubts=doubts)
 
 
 def run(
@@ -343,7 +347,9 @@ def run_several(
         entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, scope, beginning)
         result = _released(prepared, executions, interval, shown)
     if isinstance(result, Results):
-        content = None if keep is None else keep.write(entry, result.frames, result.doubts)
+        content = (
+            None if keep is None else keep.write(entry, result.frames, result.doubts, result.place)
+        )
         ledger.settle(entry, "released", content)  # if this fails, nothing comes out
         return result
     with suppress(LedgerError):  # the charge stays open then, and counts as before
@@ -373,13 +379,15 @@ def _released(
             return _results(prepared, executions, interval, shown)
         search = alone(prepared.parts[0])
         limits = _results(search, executions[:1], interval, shown)
-        query, most = prepared.option(limits.frames[0]), (0, 0)
+        place = prepared.limits.place(limits.frames[0])
+        query, most = prepared.option(place), (0, 0)
         if interval is not None:
             miss = 1 - interval.confidence
-            dropped = prepared.limits.most(limits.frames[0], miss * FOR_DROPPED)
+            dropped = prepared.limits.most(limits.frames[0], place, miss * FOR_DROPPED)
             most = dropped.rows, dropped.individuals
             interval = replace(interval, confidence=1 - miss * (1 - FOR_DROPPED))
-        return limits.and_then(_results(query, executions[1:], interval, shown, most))
+        later = _results(query, executions[1:], interval, shown, most)
+        return replace(limits.and_then(later), place=place)
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:

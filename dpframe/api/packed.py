@@ -31,6 +31,8 @@ _BOUND = "kept"
 """What of the metadata binds a content to its charge."""
 _DOUBTS = "doubts"
 """What of it tells against the result."""
+_PLACE = "limit"
+"""What of it says which limit was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,16 @@ class Content:
         When, UTC.
     doubts
         What its noisy numbers tell against each.
+    place
+        Which of the plan's limits was found; None where none was sought, and in what versions
+        before kept, which did not record it.
     """
 
     frames: list[pl.DataFrame]
     plan: Plan
     released: datetime
     doubts: Doubts
+    place: int | None = None
 
 
 class NotKept(Exception):
@@ -73,9 +79,10 @@ def packed(content: Content, identity: Identity, number: int, keeping: Keeping) 
         values = digest(frame)
         bound = _bound_to(identity, charge, part, len(content.frames))
         told = [[doubt.kind, doubt.words] for doubt in content.doubts[part - 1]]
-        seal = keeping.seal(_sealed(bound, values, said["released"], told))
+        seal = keeping.seal(_sealed(bound, values, said["released"], told, content.place))
         said |= {"content": values, _BOUND: {"charge": number, "seal": seal}}
         said |= {_DOUBTS: told} if told else {}
+        said |= {} if content.place is None else {_PLACE: content.place}
         blobs.append(_written(frame, said))
         if digest(_read(blobs[-1])[0]) != values:
             raise NotKept("Parquet does not keep all of its types")
@@ -108,7 +115,7 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
     identity, frames = attempt.begun.identity, list[pl.DataFrame]()
     doubts = list[tuple[Doubt, ...]]()
     charge = keeping.hash_of(attempt.number)
-    document, released = None, ""
+    document, released, place = None, "", None
     for part, blob in enumerate(blobs, start=1):
         frame, said = _read(blob)
         content = digest(frame)
@@ -116,11 +123,13 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
             document, released = said["plan"], said["released"]
             values = _bound_to(identity, charge, part, len(blobs))
             right = content == said["content"]
-            told = said.get(_DOUBTS, [])
+            told, place = said.get(_DOUBTS, []), said.get(_PLACE)
+            if place is not None and type(place) is not int:
+                raise TypeError
             doubts.append(tuple(Doubt(str(kind), str(words)) for kind, words in told))
             if attempt.content is None:  # the ledger may have another key since
                 right = said[_BOUND]["seal"] == keeping.seal(
-                    _sealed(values, content, released, told)
+                    _sealed(values, content, released, told, place)
                 )
         except (KeyError, TypeError, ValueError):
             right = False
@@ -135,12 +144,19 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
         raise NotKept("its plan was changed") from None
     if identity.fingerprint not in (plan.fingerprint, stated):  # of an earlier version the latter
         raise NotKept("it has another plan")
-    return Content(frames, plan, time, tuple(doubts))
+    if place is not None and (plan.found is None or not 0 <= place < len(plan.found.choices)):
+        raise NotKept("its plan has no such limit")
+    return Content(frames, plan, time, tuple(doubts), place)
 
 
-def _sealed(bound: list[object], values: str, released: str, told: list[Any]) -> list[object]:
-    """What a seal is of; what tells against a result is part of it where there is any."""
-    return [*bound, values, released, *([told] if told else [])]
+def _sealed(
+    bound: list[object], values: str, released: str, told: list[Any], place: int | None
+) -> list[object]:
+    """What a seal is of; what tells against a result, and a limit, are part of it where they are
+    there.
+    """
+    limit = [] if place is None else [{_PLACE: place}]
+    return [*bound, values, released, *([told] if told else []), *limit]
 
 
 def _bound_to(identity: Identity, charge: str, part: int, count: int) -> list[object]:

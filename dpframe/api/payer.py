@@ -233,11 +233,16 @@ class Payer:
             needed = self._approved(prepared.plan)
             return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
 
-        def plan_before() -> Plan:
+        def prepare_before() -> pipeline.Prepared:
             with as_the_edition_before():
-                return self.prepare(query, spend).plan
+                return self.prepare(query, spend)
 
-        done = self._done([query], prepared.plan, interval, repeat, run, plan_before)
+        done = self._done(
+            [query], prepared.plan, interval, repeat, run, lambda: prepare_before().plan
+        )
+        if done.is_before:
+            prepared = prepare_before()
+            whole = pipeline.alone(prepared)
         self.unit = query.relation.facts.unit
         warned = _joined(warned, warn_of_results(whole, done.frames, done.doubts))
         answers = [answers_of(prepared.query, prepared.laws)]
@@ -264,18 +269,25 @@ class Payer:
             needed = self._approved(prepared.plan)
             return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
 
-        def plan_before() -> Plan:
+        def prepare_before() -> pipeline.PreparedTogether:
             with as_the_edition_before():
-                return self.prepare_several(queries, spend).plan
+                return self.prepare_several(queries, spend)
 
-        done = self._done(queries.queries, prepared.plan, interval, repeat, run, plan_before)
+        done = self._done(
+            queries.queries, prepared.plan, interval, repeat, run, lambda: prepare_before().plan
+        )
+        if done.is_before:
+            prepared = prepare_before()
         self.unit = queries.queries[0].relation.facts.unit
-        found = prepared.under(done.frames[0])
-        warned = _joined(warned, warn_of_results(found, done.frames, done.doubts))
+        found = prepared.under(done.place)
+        warned = _joined(warned, warn_of_results(found, done.frames, done.doubts, done.place))
         answers = [answers_of(*one) for one in found.answered()]
+        if prepared.limits is not None and done.place is None:
+            # versions before did not record under which limit a result was computed
+            answers = [{} for _ in answers]
         plain = [plain_outputs(query) for query in queries.queries]
         releases = done.released(prepared.plan, answers, plain, warned)
-        return releases.after(prepared.found(done.frames[0]))
+        return releases.after(prepared.found(done.frames[0], done.place))
 
     def _done(
         self,
@@ -284,7 +296,7 @@ class Payer:
         interval: Intervals | None,
         repeat: Repeat,
         run: Run,
-        plan_before: Callable[[], Plan],
+        before: Callable[[], Plan],
     ) -> Done:
         """What is released, or was released before."""
         if not self.keeps and repeat.reuse != "never":
@@ -296,7 +308,7 @@ class Payer:
         if not self.keeps:
             return unkept(run(None))
         keeping = self.ledger.keeping
-        return Keeper(keeping, queries, plan, interval, repeat, plan_before).done(run)
+        return Keeper(keeping, queries, plan, interval, repeat, before).done(run)
 
     def is_name(self, name: str | None, source: Source) -> bool:
         """Whether a frame that is protected was given a name that no other one has."""

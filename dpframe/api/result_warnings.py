@@ -98,7 +98,10 @@ def _sentences(doubts: Iterable[Sequence[Doubt]]) -> Warnings:
 
 
 def warn_of_results(
-    prepared: PreparedTogether, frames: Sequence[pl.DataFrame], doubts: Doubts
+    prepared: PreparedTogether,
+    frames: Sequence[pl.DataFrame],
+    doubts: Doubts,
+    place: int | None = None,
 ) -> Warnings:
     """Say what only plans and remarks say of results, and what tells against them; gives what was
     said of each.
@@ -111,8 +114,10 @@ def warn_of_results(
         The result of each query; first that of the search for a limit, where there is one.
     doubts
         What its noisy numbers tell against each.
+    place
+        Which limit was found.
     """
-    dropped = list(_of_dropped(prepared, frames[0]))
+    dropped = list(_of_dropped(prepared, frames[0], place))
     own = list(doubts) or [() for _ in frames]
     if prepared.limits is not None:  # of the search itself nothing is worth a warning
         own = [(), *own[1:]]
@@ -122,15 +127,17 @@ def warn_of_results(
     return _sentences(found)
 
 
-def _of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> Iterator[Doubt]:
+def _of_dropped(
+    prepared: PreparedTogether, histogram: pl.DataFrame, place: int | None
+) -> Iterator[Doubt]:
     """Say that a limit which was found drops more than a tenth, or may, by its noisy histogram."""
-    loss = prepared.loss(histogram)
+    loss = prepared.loss(histogram, place)
     if loss is None or not loss.is_much:
         return
     yield Doubt(
         "DroppedRows",
-        f"{prepared.found(histogram)}. The numbers may lack as much, and interval=0.95 covers it: "
-        "spend more, or write the limit where you know how many rows people have",
+        f"{prepared.found(histogram, place)}. The numbers may lack as much, and interval=0.95 "
+        "covers it: spend more, or write the limit where you know how many rows people have",
     )
 
 

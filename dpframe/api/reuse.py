@@ -107,6 +107,10 @@ class Done:
         A sentence for people, if there is anything to say.
     content
         What was kept of it.
+    place
+        Which limit was found, where that is recorded.
+    is_before
+        Whether they are by the plan that the edition before made, whose noise is another.
     """
 
     frames: list[pl.DataFrame]
@@ -115,6 +119,8 @@ class Done:
     reused: bool = False
     remark: str = ""
     content: Content | None = None
+    place: int | None = None
+    is_before: bool = False
 
     def plan_of(self, plan: Plan) -> Plan:
         """The plan that they were released by, which differs in what the session had left."""
@@ -212,8 +218,7 @@ class Keeper:
     repeat
         What is to be done where the same was asked before.
     plan_before
-        Makes the plan that the edition before made of the same at the same spend; None where that
-        has no other noise.
+        Makes the plan that the edition before made of the same at the same spend.
     """
 
     def __init__(
@@ -223,7 +228,7 @@ class Keeper:
         plan: Plan,
         interval: Intervals | None,
         repeat: Repeat,
-        plan_before: Callable[[], Plan] | None = None,
+        plan_before: Callable[[], Plan],
     ) -> None:
         self._plan_before = plan_before
         self._keeping = keeping
@@ -258,8 +263,9 @@ class Keeper:
                 self._require_same(found)
             attempt = found or self._newest_before()
             answer = None if attempt is None else self._answer(attempt)
-            if isinstance(answer, Done):
-                return answer
+            if attempt is not None and isinstance(answer, Done):
+                apart = attempt.begun.identity.differences(self._identity)
+                return replace(answer, is_before=bool(apart))
             try:
                 return self._made(run, None if found is None else found.number)
             except Overtaken:
@@ -275,7 +281,7 @@ class Keeper:
     @cached_property
     def _identity_before(self) -> Identity | None:
         """What told the same from others in the edition before, whose noise was another."""
-        if self._key is None or self._plan_before is None:
+        if self._key is None:
             return None
         try:
             plan = self._plan_before()
@@ -295,12 +301,15 @@ class Keeper:
         beginning = Beginning(begun, self._plan.cost, self._key, lost)
         made = self._keeping.contents.present(token, lambda: run(Keep(beginning, self._write)))
         origin = self._origin(self._number)
-        return Done(made.frames, origin, made.doubts, remark=self._remark, content=self._content)
+        remark, content = self._remark, self._content
+        return Done(made.frames, origin, made.doubts, False, remark, content, made.place)
 
-    def _write(self, number: int, frames: Sequence[pl.DataFrame], doubts: Doubts) -> str | None:
+    def _write(
+        self, number: int, frames: Sequence[pl.DataFrame], doubts: Doubts, place: int | None
+    ) -> str | None:
         """Keep results; those that cannot be are handed out all the same, for they are paid for."""
         self._number = number
-        content = Content([*frames], self._plan, datetime.now(UTC), doubts)
+        content = Content([*frames], self._plan, datetime.now(UTC), doubts, place)
         try:
             blobs = packed(content, self._identity, number, self._keeping)
             self._keeping.contents.write(number, blobs)
@@ -345,9 +354,8 @@ class Keeper:
         if found.content is None:
             self._keeping.finish(found.number, self._digest(found))
             remark += "; who computed it had ended before it could be handed out"
-        return Done(
-            content.frames, self._origin(found.number), content.doubts, True, remark, content
-        )
+        origin = self._origin(found.number)
+        return Done(content.frames, origin, content.doubts, True, remark, content, content.place)
 
     def _digest(self, found: Attempt) -> str:
         return content_digest(kept_blobs(found, self._keeping) or [])
@@ -411,4 +419,4 @@ def _unnamed() -> UnsupportedOperation:
 
 def unkept(made: Results) -> Done:
     """Results that are not kept."""
-    return Done(made.frames, uuid4().hex, made.doubts)
+    return Done(made.frames, uuid4().hex, made.doubts, place=made.place)

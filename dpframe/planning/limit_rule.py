@@ -154,7 +154,11 @@ class LimitRule:
     is_normal: bool = False
 
     def found(self, counts: Sequence[int]) -> LossOfLimit:
-        """The limit that errs least, and what it loses.
+        """The limit that errs least, and what it loses; `counts` are those of `place`."""
+        return self.loss(counts, self.place(counts))
+
+    def place(self, counts: Sequence[int]) -> int:
+        """Which limit errs least.
 
         Where two standard deviations are more than a tenth of all individuals, noise hides who has
         more, and no limit below `BLIND` is taken. Where nobody listed the groups, it is one of
@@ -181,7 +185,13 @@ class LimitRule:
             median_error(tail.dropped[:, : noise.size], noise, is_normal=self.is_normal)
         )
         regret = ((errors - errors.min(axis=1)[:, None]) * tail.weights[:, None]).sum(axis=0)
-        place = min(places, key=lambda p: round(float(regret[p]), 9))  # the same on every machine
+        rounded = [round(float(each), 9) for each in regret]  # the same on every machine
+        place: int = min(places, key=rounded.__getitem__)
+        return place
+
+    def loss(self, counts: Sequence[int], place: int) -> LossOfLimit:
+        """What a limit loses; `counts` are those of `place`."""
+        tail = self._tail(counts)
         dropped = tail.median(tail.dropped[:, place])
         most = self.most(counts, place, _MISS)
         return LossOfLimit(place, dropped, self._every(counts, tail), self.noise[place], most)
@@ -193,7 +203,7 @@ class LimitRule:
         Parameters
         ----------
         counts
-            As for `found`.
+            As for `place`.
         place
             Which of the limits.
         miss

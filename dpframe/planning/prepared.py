@@ -74,14 +74,17 @@ class LimitOptions:
     rule: LimitRule
     options: tuple[PreparedTogether, ...]
 
-    def found(self, histogram: pl.DataFrame) -> LossOfLimit:
-        """Which limit a noisy histogram of individuals gives, and what it loses."""
-        return self.rule.found(histogram["count"].to_list())
+    def place(self, histogram: pl.DataFrame) -> int:
+        """Which limit a noisy histogram of individuals gives."""
+        return self.rule.place(histogram["count"].to_list())
 
-    def most(self, histogram: pl.DataFrame, miss: Fraction) -> MostDropped:
-        """How much the limit that it gives drops, unless with that probability."""
-        counts = histogram["count"].to_list()
-        return self.rule.most(counts, self.rule.found(counts).place, miss)
+    def loss(self, histogram: pl.DataFrame, place: int) -> LossOfLimit:
+        """What a limit loses, by that histogram."""
+        return self.rule.loss(histogram["count"].to_list(), place)
+
+    def most(self, histogram: pl.DataFrame, place: int, miss: Fraction) -> MostDropped:
+        """How much a limit drops at most by that histogram, unless with that probability."""
+        return self.rule.most(histogram["count"].to_list(), place, miss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,16 +126,18 @@ class PreparedTogether:
             return None
         return WindowScope(said, tuple(sorted(_clocks(self.queries))))
 
-    def option(self, found: pl.DataFrame) -> PreparedTogether:
-        """What runs after the search: the query under the limit that a noisy histogram gives."""
-        assert self.limits is not None
-        return self.limits.options[self.limits.found(found).place]
+    def place(self, histogram: pl.DataFrame) -> int | None:
+        """Which limit a noisy histogram gives; None where none is sought."""
+        return None if self.limits is None else self.limits.place(histogram)
 
-    def under(self, found: pl.DataFrame) -> PreparedTogether:
-        """The same with the query under the limit that a noisy histogram gives."""
-        if self.limits is None:
-            return self
-        return self.followed_by(self.option(found))
+    def option(self, place: int) -> PreparedTogether:
+        """What runs after the search: the query under one of the limits."""
+        assert self.limits is not None
+        return self.limits.options[place]
+
+    def under(self, place: int | None) -> PreparedTogether:
+        """The same with the query under the limit that was found, if one was."""
+        return self if place is None else self.followed_by(self.option(place))
 
     def followed_by(self, option: PreparedTogether) -> PreparedTogether:
         """The first query alone, and what comes after it."""
@@ -140,13 +145,17 @@ class PreparedTogether:
         parts, places = (self.parts[0], *option.parts), (self.places[0], *later)
         return replace(self, parts=parts, places=places)
 
-    def loss(self, found: pl.DataFrame) -> LossOfLimit | None:
-        """What the limit that was found loses; None where none was sought."""
-        return None if self.limits is None else self.limits.found(found)
+    def loss(self, histogram: pl.DataFrame, place: int | None) -> LossOfLimit | None:
+        """What the limit that was found loses; None where none was."""
+        if self.limits is None or place is None:
+            return None
+        return self.limits.loss(histogram, place)
 
-    def found(self, found: pl.DataFrame) -> str:
+    def found(self, histogram: pl.DataFrame, place: int | None) -> str:
         """What limit was found, in words; empty where none was sought."""
-        loss = self.loss(found)
+        if self.limits is not None and place is None:
+            return "a limit was found that the version which released this did not record"
+        loss = self.loss(histogram, place)
         said = self.plan.found
         if loss is None or said is None:
             return ""

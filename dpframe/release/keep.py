@@ -13,7 +13,7 @@ from dpframe.release.doubts import Doubt
 
 Doubts: TypeAlias = "tuple[tuple[Doubt, ...], ...]"
 
-Written: TypeAlias = "Callable[[int, Sequence[pl.DataFrame], Doubts], str | None]"
+Written: TypeAlias = "Callable[[int, Sequence[pl.DataFrame], Doubts, int | None], str | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Keep:
     beginning
         What is recorded together with the charge.
     write
-        Keeps the results of a charge, by its number, and gives the digest of what is kept; None
-        where nothing could be.
+        Keeps the results of a charge, by its number, with what tells against them and which limit
+        was found; gives the digest of what is kept, None where nothing could be.
     """
 
     beginning: Beginning

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api import reuse
-from dpframe.api.packed import NotKept, unpacked
+from dpframe.api.packed import Content, NotKept, unpacked
 from dpframe.api.query import parts
-from dpframe.api.release import Release
+from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat
 from dpframe.api.spend import Spend
 from dpframe.core.edition import as_the_edition_before
@@ -32,6 +32,7 @@ from dpframe.frames.public import digest
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.planning import LimitRule
 from dpframe.release.asked import read_intervals
 from tests.ledger.ledgers import Place, sql
 
@@ -723,3 +724,53 @@ def test_distribution_functions_answer_ranges_again(folder: Path) -> None:
     first, again = ask(), ask()
     assert again.reused
     assert again.between(1, 3) == first.between(1, 3)
+
+
+def test_ranges_of_the_edition_before_err_as_they_were_drawn(tmp_path: Path) -> None:
+    """By its tree, where this version would measure the square root."""
+
+    def ask() -> Release:
+        of = dp.Session(rho=1, ledger=str(tmp_path / "rho.db"), keep_releases=True)
+        return people(of).dp_cdf("x", range(200)).release(rho="0.1", reuse="same")
+
+    with as_the_edition_before():
+        first = ask()
+    again = ask()
+    assert again.reused
+    assert len(again.plan.releases) > 1
+    assert again.between(20, 170).error == first.between(20, 170).error
+    new = people(dp.Session(rho=1)).dp_cdf("x", range(200)).release(rho="0.1")
+    assert len(new.plan.releases) == 1
+    assert new.between(20, 170).error != first.between(20, 170).error
+
+
+def limited(where: Path) -> Releases:
+    of = dp.Session(epsilon=100, ledger=str(where), keep_releases=True)
+    frame = of.protect(PEOPLE, unit="who", name="people")
+    return of.release([frame.dp_sum("x", (0, 5))], epsilon=4, reuse="same")
+
+
+def test_a_kept_result_is_of_the_limit_under_which_it_was_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever limit the rule of another version would find."""
+    first = limited(tmp_path / "b.db")
+    assert "was found" in str(first.remark)
+    right = LimitRule.place
+    monkeypatch.setattr(LimitRule, "place", lambda rule, counts: right(rule, counts) + 1)
+    again = limited(tmp_path / "b.db")
+    assert again.reused
+    assert str(first.remark) in str(again.remark)
+
+
+def test_a_kept_result_without_a_limit_on_record_states_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions before recorded none."""
+    with monkeypatch.context() as patch:
+        patch.setattr(reuse, "Content", lambda *parts: Content(*parts[:4]))
+        first = limited(tmp_path / "b.db")
+    again = limited(tmp_path / "b.db")
+    assert again.reused
+    assert again[0].frame.equals(first[0].frame)
+    assert "did not record" in again.remark
