@@ -395,8 +395,13 @@ def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
         raise
     except FAILURES:
         guard = None
-    if guard is None:  # the schema cannot be read, and says why; outside of the handler, whose
-        return Source(frame, NOT_PUSHING, **about)  # error would be the context of that one
+    if guard is None:  # outside of the handler, whose error would be the context of these
+        Source(frame, NOT_PUSHING, **about)  # mostly the schema cannot be read, which says why
+        raise UnsupportedOperation(
+            "dpframe cannot see what the lazy frame reads",
+            where="session.protect(frame, ...)",
+            remedy="protect the path of the files, or the DataFrame that frame.collect() gives",
+        )
     data, pushes = guard
     if pushes:
         return Source(data, **about)

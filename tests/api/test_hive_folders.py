@@ -138,6 +138,8 @@ def test_a_relation_reads_folders_as_text_or_is_refused(folder: str, tmp_path: P
     connection = duckdb.connect()
     connection.execute(f"CREATE VIEW \"a AS b\" AS SELECT x FROM read_parquet('{files}')")
     connection.execute('CREATE VIEW again AS FROM "a AS b"')
+    connection.execute("CREATE MACRO visits(p) AS TABLE FROM read_parquet(p)")
+    connection.execute("CREATE MACRO inner_visits(p) AS TABLE FROM visits(p)")
     guessed = connection.sql(f"FROM read_parquet('{files}')")
     for relation in (
         guessed,
@@ -150,6 +152,8 @@ def test_a_relation_reads_folders_as_text_or_is_refused(folder: str, tmp_path: P
         connection.sql(f"FROM read_parquet('{at}/year=*/*.parquet')"),
         connection.sql("FROM read_parquet(?)", params=[files]),
         connection.view("again"),
+        connection.sql(f"FROM visits('{files}')"),
+        connection.sql(f"FROM inner_visits('{files}')"),
     ):
         with pytest.raises(dp.UnsupportedOperation, match="DuckDB guesses the types") as caught:
             protected(relation)

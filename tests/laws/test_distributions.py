@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import dpframe as dp
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.level_sums import CellSums, LevelSums
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.ways import ways_to_measure
-from dpframe.core.budget import ApproxDP, PureDP
+from dpframe.api.query import parts
+from dpframe.audit.neighbours import worst_neighbours
+from dpframe.audit.stated import stated_loss
+from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
+from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
+from dpframe.pipeline import plan
+from tests.laws import queries
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     GROUPINGS,
@@ -30,7 +38,8 @@ from tests.laws.individuals import (
     query,
     reached,
 )
-from tests.laws.neighbours import Pair, exact_tables, vector
+from tests.laws.neighbours import Pair, check_sensitivities, exact_tables, vector
+from tests.laws.neighbours import neighbours as neighbours_by_rows
 
 TEXTS = [
     'pl.col("x").dp_cdf([-9, -1, 0, 1, 5, 100])',
@@ -123,6 +132,62 @@ def test_the_square_root_is_drawn_where_a_rho_is_shared() -> None:
         found = [[use.part for use in measurements_of(way)] for way in measured(asked)]
         assert any(isinstance(part, RootSums) for parts in found for part in parts) == root
         assert all(isinstance(part, LevelSums) for part in found[-1])  # of pure epsilon
+
+
+# ------------------------------------------------------------------- the square root, of rows
+
+ADJACENCIES = ["add-remove", "change-one"]
+
+
+def roots(asked: Query) -> list[Query]:
+    """The ways to measure it that have a square root."""
+    ways = ways_to_measure(asked, ZCDP(1))
+    return [way for way in ways if any(_is_root(use.part) for use in measurements_of(way))]
+
+
+def _is_root(part: object) -> bool:
+    return isinstance(part, RootSums)
+
+
+@examples(20, 500)
+@given(
+    st.sampled_from(ADJACENCIES),
+    st.integers(1, 3),
+    st.sampled_from(queries.GROUPINGS),
+    st.lists(st.sampled_from(queries.STEPS), max_size=2),
+    st.data(),
+)
+def test_rows_move_the_square_root_no_further_than_declared(
+    adjacency: str, contributions: int, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    """Rows that come and go, or change, in one group or several, and several at a time."""
+    unit = Rows(adjacency, contributions)
+    asked = queries.accepted('pl.col("i8").dp_cdf(range(-128, 127, 2))', unit, grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    pair = data.draw(neighbours_by_rows(unit, queries.names_of(asked)))
+    for way in roots(asked):
+        check_sensitivities(way, pair)
+
+
+FEW = pl.DataFrame({"g": ["a", "b"], "v": [3, 4]})
+
+
+@pytest.mark.parametrize("contributions", [1, 2])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_worst_rows_spend_what_the_square_root_costs(
+    adjacency: Any, grouped: bool, contributions: int
+) -> None:
+    unit = Rows(adjacency, contributions)
+    frame = dp.Session(rho=9).protect(FEW, unit)
+    people = frame.group_by("g", keys=["a", "b"]) if grouped else frame
+    query, _, _ = parts(people.agg(c=pl.col("v").dp_cdf(range(100))))
+    prepared = plan(query, ZCDP("0.5"), None)
+    assert any(_is_root(draw.measurement) for draw in prepared.draws)
+    losses = [stated_loss(prepared, *pair.counted) for pair in worst_neighbours(prepared)]
+    # of one group, where rows change, the audit tries other pairs of steps than the worst
+    assert 0.96 * 0.5 < max(losses) <= 0.5 * (1 + 1e-9)
 
 
 # ------------------------------------------------------------------------- the law can fail

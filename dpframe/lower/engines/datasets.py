@@ -19,8 +19,8 @@ __all__ = ["require_readable", "without_filter"]
 _WHERE: Final = "session.protect(dataset, ...)"
 _TYPED: Final = {"parquet", "arrow", "orc"}
 """Formats whose files say the types of their columns, as pyarrow calls them."""
-_WRAPS: Final = ("parquet-cpp", "parquet-mr", "parquet-rs", "Polars")
-"""Writers whose differences of 32-bit integers have 32 bits, as the format has it."""
+_WRAPS: Final = "parquet-cpp"
+"""The writer whose differences of 32-bit integers have 32 bits: pyarrow itself."""
 
 
 def require_readable(dataset: Any) -> None:

@@ -2,7 +2,8 @@
 
 DuckDB guesses their types from all names, so one row with a folder of its own could change a type;
 and with `hive_types` a name that is no value of the type makes a query fail. Neither plans nor
-settings tell which files a relation reads, and how, but its own SQL does, with that of views.
+settings tell which files a relation reads, and how. Its own SQL does, and so does the SQL of views
+and of macros.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ _READERS: Final = (
     "WHERE list_contains(parameters, 'hive_partitioning')"
 )
 _VIEWS: Final = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"
+_MACROS: Final = (
+    "SELECT function_name, macro_definition FROM duckdb_functions() "
+    "WHERE function_type = 'table_macro' AND NOT internal"
+)
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 Fetch = Callable[[str], list[tuple[Any, ...]]]
@@ -43,45 +48,51 @@ def require_text_of_folders(sql: str, fetch: Fetch) -> None:
     UnsupportedOperation
         Saying which options to write.
     """
-    tree = _tree(sql, fetch)
-    views: dict[str, str] = {}
-    readers: set[str] = set()
-    seen: set[str] = set()
-    waiting = list(_sources(tree))
-    while waiting:
-        source = waiting.pop()
-        if not readers:
+    readers, bodies = set[str](), dict[str, list[str]]()
+    seen, texts = {sql}, [sql]
+    while texts:
+        text = texts.pop()
+        sources = _sources_in(text, fetch)
+        if sources != [] and not readers:
             readers = {str(name).lower() for (name,) in fetch(_READERS)}
-            views = {str(name).lower(): text for name, text in fetch(_VIEWS)}
-        if source["type"] == "TABLE_FUNCTION":
-            call = source["function"]
-            if str(call.get("function_name")).lower() in readers:
-                _require_text(call.get("arguments") or call.get("children") or [])
+            for name, body in [*fetch(_VIEWS), *fetch(_MACROS)]:
+                bodies.setdefault(str(name).lower(), []).append(body)
+        if sources is None:
+            if any(reader in text.lower() for reader in readers):
+                raise _guess_refusal(
+                    "DuckDB does not say how a part of the query reads its files, and "
+                )
             continue
-        name = str(source["table_name"])
-        if name.lower() not in views:
-            _require_text([{"literal": {"text": name}}])  # a path, or a table
-        elif name.lower() not in seen:
-            seen.add(name.lower())
-            waiting += _sources(_tree_of_view(views[name.lower()], fetch))
+        for source in sources:
+            is_call = source["type"] == "TABLE_FUNCTION"
+            call = source["function"] if is_call else source
+            name = str(call["function_name" if is_call else "table_name"])
+            if is_call and name.lower() in readers:
+                _require_text(call.get("arguments") or call.get("children") or [])
+            elif not is_call and name.lower() not in bodies:
+                _require_text([{"literal": {"text": name}}])  # a path, or a table
+            new = [body for body in bodies.get(name.lower(), []) if body not in seen]
+            seen.update(new)
+            texts += new
 
 
-def _tree(sql: str, fetch: Fetch) -> Any:
-    """A query as DuckDB parses it; nothing for statements of other kinds."""
-    text = sql.replace("'", "''")
-    try:
-        ((tree,),) = fetch(f"SELECT json_serialize_sql('{text}')")
-    except duckdb.Error:  # a build without JSON
-        return {"error": True}
-    return json.loads(tree)
-
-
-def _tree_of_view(sql: str, fetch: Fetch) -> Any:
-    for place in re.finditer(r"\sAS\s", sql, re.IGNORECASE):
-        tree = _tree(sql[place.end() :], fetch)
-        if not tree.get("error"):
-            return tree
-    return {"error": True}
+def _sources_in(sql: str, fetch: Fetch) -> list[Any] | None:
+    """What a query, or that of a view, reads from; None where DuckDB does not parse it, or has no
+    JSON to say so.
+    """
+    starts = [0]
+    if sql.lstrip().upper().startswith("CREATE"):
+        starts = [place.end() for place in re.finditer(r"\sAS\s", sql, re.IGNORECASE)]
+    for start in starts:
+        text = sql[start:].replace("'", "''")
+        try:
+            ((tree,),) = fetch(f"SELECT json_serialize_sql('{text}')")
+        except duckdb.Error:
+            return None
+        found = json.loads(tree)
+        if not found.get("error"):
+            return list(_sources(found))
+    return None
 
 
 def _sources(tree: Any) -> Iterator[Any]:
@@ -117,9 +128,15 @@ def _require_text(arguments: list[Any]) -> None:
     stated = "hive_partitioning" in options or "hive_types" in options
     if paths and not any(_names_columns(path, stated=stated) for path in paths):
         return
-    raise UnsupportedOperation(
-        "DuckDB guesses the types of columns in the names of folders from all of these names, or "
-        "fails for a name that is no value of a type in hive_types, so one row could change them",
+    raise _guess_refusal()
+
+
+def _guess_refusal(but: str = "") -> UnsupportedOperation:
+    """The refusal of columns whose types depend on the names of folders."""
+    return UnsupportedOperation(
+        f"{but}DuckDB guesses the types of columns in the names of folders from all of these "
+        "names, or fails for a name that is no value of a type in hive_types, so one row could "
+        "change them",
         where="session.protect(relation, ...)",
         remedy="write read_parquet(..., hive_partitioning = true, hive_types_autocast = false), "
         "which reads them as text, and TRY_CAST(year AS INTEGER) where you want another type; or "
