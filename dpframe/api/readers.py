@@ -48,8 +48,7 @@ def from_files(
     Parameters
     ----------
     schema
-        What is stated of columns, of which those are parsed whose values are in the names of
-        folders.
+        The stated types. Columns whose values are in the names of folders are parsed to them.
     """
     options = _checked(storage_options)
     if os.path.isdir(Path(path) / "_delta_log") or _is_remote_folder(str(path)):

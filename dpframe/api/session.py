@@ -68,8 +68,8 @@ class Session(StreamingSession):
         has spent that has spent most, `remaining` what it has left, `remaining_in` that of another.
     must_exist
         Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
-        session. Then a mistyped name or path is an error, where it would open a fresh budget. In a
-        job that ``dpframe run`` runs it is one in any case.
+        session. Then a mistyped name or path is an error; otherwise it opens a new budget. In a
+        job that ``dpframe run`` runs, it is always an error.
     create
         Whether the budget may be new in a job that ``dpframe run`` runs. Elsewhere a session opens
         a budget that is new unless it must exist.
@@ -197,16 +197,15 @@ class Session(StreamingSession):
         categories
             Declared values of columns, {column: [values]}; public.
         schema
-            Of a path the columns to read and their types, {column: dtype}, in this order; others
-            are not read. Then nothing is read before a query runs, not even whether there is a
-            file, so that a query is planned, explained and approved without permission to read the
-            data. Before the charge the files have to have these columns with these types. Types
-            may be written as in jobs, ``"List(Decimal(10, 2))"``. In text files a value that is
-            none of its type is null, and so is each value of a line that is no record. Without a
-            schema all columns that the header line of a CSV file names are text, and so are columns
-            whose values are in the names of folders, such as ``year=2026``. A pattern of Parquet
-            files has such columns only where a schema states them; on DuckDB and Spark they
-            are text.
+            For a path: the columns to read and their types, {column: dtype}, in this order. Other
+            columns are not read. With a schema, planning reads nothing, not even whether the file
+            exists: people who may not read the data can plan, explain and approve a query. When
+            the query runs, and before it is charged, the files must have these columns with these
+            types. Types may be written as in jobs, ``"List(Decimal(10, 2))"``. In text files a
+            value that does not fit its type is null, and so is each value of a line that is not a
+            record. Without a schema, all columns of a CSV file are text, and so are columns whose
+            values are in the names of folders, such as ``year=2026``. A pattern of Parquet files
+            has such columns only if a schema states them; on DuckDB and Spark they are text.
         typical
             What a value of a numeric column is like, {column: value}, from what is public. Plans
             show it, and say which bounds and limits make noise that is too large for it; privacy

@@ -20,7 +20,7 @@ from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, EngineError, UnknownColumn, UnsupportedOperation
 from dpframe.frames.joins import joined
 from dpframe.lower import Execution, require_threads
-from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, unread_on
+from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import NOT_PUSHING, POLARS, PolarsEngine
 from dpframe.lower.engines.room import bytes_of, has_disk, room_for
@@ -44,8 +44,8 @@ from dpframe.rows.polars_dtypes import from_polars, schema_from_polars
 class Source:
     """A protected frame. Its data can be reached by the pipeline only.
 
-    Of one whose columns are stated nothing is read, not even whether it exists, until a query runs:
-    then `reader` opens it, and refuses what has not the columns that were stated.
+    If its columns are stated, nothing is read until a query runs. Then `reader` opens the data, and
+    refuses files that do not have the stated columns.
     """
 
     __slots__ = (
@@ -421,7 +421,7 @@ def _stated(frame: object, engine: str | None, schema: object, storage_options: 
     if is_text:
         _require_no_spark(engine)
     types = text_types(path, schema) if is_text else declared_types(schema)
-    planning = unread_on(path, engine)
+    planning = planning_engine(path, engine)
 
     def read() -> Source:
         if is_text:

@@ -235,7 +235,7 @@ def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
 
 def _revoke(parsed: argparse.Namespace) -> int:
     store = store_at(parsed.ledger, create=False)
-    name = parsed.name or _approved_for(store, parsed.revoke)
+    name = parsed.name or _budget_of_approval(store, parsed.revoke)
     found = revoke(store, name, parsed.revoke, parsed.by, parsed.reason)
     if parsed.json:
         print(json.dumps({"revoked": found, "by": parsed.by, "name": name}, indent=2))
@@ -244,7 +244,7 @@ def _revoke(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _approved_for(store: Store, fingerprint: str) -> str:
+def _budget_of_approval(store: Store, fingerprint: str) -> str:
     """The budget that a plan is approved for, which need not be named where it is one only. What
     was revoked does not count.
     """

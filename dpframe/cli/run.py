@@ -116,7 +116,7 @@ def _read(parsed: argparse.Namespace) -> Job:
     given = given_parameters(parsed)
     if parsed.job.suffix != ".toml":
         return read_job(parsed.job, given)
-    with opening.postponed() as absent:
+    with opening.postpone() as absent:
         job = read_job(parsed.job, given)
     if not absent:
         return job

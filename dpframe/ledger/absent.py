@@ -12,7 +12,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import NoBudget
 from dpframe.ledger.memory import MemoryLedger
-from dpframe.ledger.names import close_names, listed
+from dpframe.ledger.names import close_names, name_list
 
 
 class AbsentBudget(MemoryLedger):
@@ -62,7 +62,7 @@ def no_budget(name: str, where: str, known: Iterable[str]) -> NoBudget:
     """The refusal of a budget that a ledger does not have."""
     names = tuple(known)
     close = close_names(name, names)
-    there = f", which has {listed(names)}" if names else ", which has no budget"
+    there = f", which has {name_list(names)}" if names else ", which has no budget"
     create = f"`dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`"
     meant = f"write name={' or '.join(map(repr, close))}, or " if close else "check the name, or "
     return NoBudget(

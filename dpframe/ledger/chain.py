@@ -18,7 +18,7 @@ from dpframe.ledger.charges import read_charge
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.kept import RESULTS, Results
-from dpframe.ledger.names import close_names, listed
+from dpframe.ledger.names import close_names, name_list
 from dpframe.ledger.record import (
     ABOUT_THE_LEDGER,
     COLUMNS,
@@ -190,7 +190,7 @@ class Chain:
         """
         if name not in self.accounts:
             close = close_names(name, self.accounts) or [*self.accounts]
-            remedy = f"its budgets are: {listed(close) or 'none'}"
+            remedy = f"its budgets are: {name_list(close) or 'none'}"
             raise NoBudget(f"the ledger has no budget {name!r}", remedy=remedy)
         return self.accounts[name]
 

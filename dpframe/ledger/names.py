@@ -59,7 +59,7 @@ def require_new(name: str, known: Iterable[str]) -> None:
         )
 
 
-def listed(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Some names of a ledger's budgets in words; empty where there are none."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(map(repr, names[:5])) + more

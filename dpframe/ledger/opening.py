@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from dpframe.errors import LedgerError, NoBudget
-from dpframe.ledger.names import listed
+from dpframe.ledger.names import name_list
 
 New: TypeAlias = Literal["open", "stated", "refuse", "plan"]
 """What happens where a session names a budget that does not exist: it is opened; it is opened only
@@ -53,7 +53,7 @@ class NewBudget:
         """That it is new, and where: a wrong name or path shows."""
         if self.new_ledger:
             return f"new budget {self.name!r} of {self.amount} in the new ledger {self.where!r}"
-        known = listed(self.others) or "no other"
+        known = name_list(self.others) or "no other"
         return f"new budget {self.name!r} of {self.amount} in {self.where!r}, which has {known}"
 
 
@@ -97,7 +97,7 @@ def only(
 
 
 @contextmanager
-def postponed() -> Iterator[list[NoBudget]]:
+def postpone() -> Iterator[list[NoBudget]]:
     """Within this, sessions that would open a budget only plan; the list says which do not exist.
 
     So a job that turns out to make no sense has opened nothing.
@@ -126,7 +126,7 @@ def new_budget(*, must_exist: bool, create: bool) -> New:
     return "plan" if _allowed.new == "plan" or _allowed.postponed is not None else "open"
 
 
-def may_be_stated(*, must_exist: bool) -> bool:
+def create_would_open(*, must_exist: bool) -> bool:
     """Whether ``--create`` or ``create = true`` would open a budget that is refused here."""
     return _allowed.new == "stated" and not must_exist
 

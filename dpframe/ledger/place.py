@@ -83,7 +83,7 @@ def open_ledger(
         if new == "plan":
             opening.tell_absent(refusal)
             return AbsentBudget(named, refusal, budget, within, per)
-        if opening.may_be_stated(must_exist=must_exist):
+        if opening.create_would_open(must_exist=must_exist):
             refusal.remedy = f"{refusal.remedy}, or let this run open it: --create"
         raise
 

@@ -33,7 +33,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.workloads.running import BITS, Moved, added_inverse, coefficients
+from dpframe.workloads.running import BITS, Moved, coefficients, prefix_inverse
 
 __all__ = ["MOST_ROOT_CELLS", "RootPrefixes"]
 
@@ -102,7 +102,7 @@ class RootPrefixes:
 
     def factors_of(self, start: int, stop: int) -> Floats:
         """By what the noises in the sum of the cells from `start` to `stop` - 1 are multiplied."""
-        inverse = added_inverse(self.cells)
+        inverse = prefix_inverse(self.cells)
         factors = inverse[:stop][::-1].copy()
         if start:
             factors[:start] -= inverse[:start][::-1]
@@ -110,12 +110,12 @@ class RootPrefixes:
 
     def power_sums(self, power: int) -> Floats:
         """The sum of that power of the factors, for the sums of the first 1, 2, ... cells."""
-        return np.cumsum(added_inverse(self.cells) ** power)
+        return np.cumsum(prefix_inverse(self.cells) ** power)
 
     def _rebuilt(self, noisy: Integers) -> Floats:
         """The noisy sums times the factors: post-processing, by Fourier transforms."""
         length = 1 << (2 * self.cells - 1).bit_length()
-        factors = np.fft.rfft(added_inverse(self.cells), length)
+        factors = np.fft.rfft(prefix_inverse(self.cells), length)
         sums = np.empty(noisy.shape)
         step = max(1, _AT_ONCE // length)
         for at in range(0, noisy.shape[0], step):

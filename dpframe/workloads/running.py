@@ -52,8 +52,8 @@ __all__ = [
     "Moved",
     "RunningSums",
     "SquareRoot",
-    "added_inverse",
     "coefficients",
+    "prefix_inverse",
     "require_length",
     "squared",
 ]
@@ -216,10 +216,10 @@ class SquareRoot(RunningSums):
         return self._estimate(drawn, _inverse(self.length), period)
 
     def total(self, drawn: Sequence[Integers], period: int) -> Floats:
-        return self._estimate(drawn, added_inverse(self.length), period)
+        return self._estimate(drawn, prefix_inverse(self.length), period)
 
     def totals(self, drawn: Sequence[Integers]) -> Floats:
-        factors, count = added_inverse(self.length), len(drawn)
+        factors, count = prefix_inverse(self.length), len(drawn)
         found = np.zeros((*drawn[0].shape[:-1], count))
         for s, one in enumerate(drawn):
             found[..., s:] += factors[: count - s] * one.astype(np.float64)
@@ -233,7 +233,7 @@ class SquareRoot(RunningSums):
         return found
 
     def total_factors(self, period: int) -> Floats:
-        return added_inverse(self.length)[: period + 1][::-1]
+        return prefix_inverse(self.length)[: period + 1][::-1]
 
     def window_factors(self, first: int, last: int) -> Floats:
         found = self.total_factors(last).copy()
@@ -306,7 +306,7 @@ def _inverse(length: int) -> Floats:
 
 
 @lru_cache(maxsize=16)
-def added_inverse(length: int) -> Floats:
+def prefix_inverse(length: int) -> Floats:
     """By what sums are multiplied in a total, that of the last one first."""
     found = np.cumsum(_inverse(length))
     found.setflags(write=False)

@@ -222,8 +222,8 @@ def test_a_second_draw_is_caught(tmp_path: Any) -> None:
 
 
 def test_a_wrong_inverse_is_caught(monkeypatch: Patch) -> None:
-    right = running.added_inverse
-    monkeypatch.setattr(running, "added_inverse", lambda length: right(length) * 1.001)
+    right = running.prefix_inverse
+    monkeypatch.setattr(running, "prefix_inverse", lambda length: right(length) * 1.001)
     with pytest.raises(AssertionError):
         totals_are_exact(monkeypatch)
     assert released.filled  # the module that uses it

@@ -51,12 +51,12 @@ def placed(
         )
     assert name is not None
     made: Any
-    with _installed(name):
+    with _refuse_if_missing(name):
         if name == "duckdb":
             from dpframe.lower.engines.duckdb_engine import (
                 DuckDBEngine,
-                chosen,
                 scanned,
+                select_columns,
                 streamed,
             )
 
@@ -69,7 +69,7 @@ def placed(
             else:
                 data, connection = scanned(frame, _kind(frame, name), names or ())
             if names is not None and set(names) <= set(data.columns):
-                data = chosen(data, names)
+                data = select_columns(data, names)
             made = DuckDBEngine(data, connection, declared)
         else:
             from dpframe.lower.engines.spark_engine import SparkEngine, read
@@ -81,7 +81,7 @@ def placed(
     return made, data, pl.Schema(made.schema_of(data))
 
 
-def unread_on(path: str | Path, engine: str | None) -> Engine:
+def planning_engine(path: str | Path, engine: str | None) -> Engine:
     """The engine that plans what will run on files whose columns are stated, and that are not
     looked at.
 
@@ -95,18 +95,18 @@ def unread_on(path: str | Path, engine: str | None) -> Engine:
     assert engine is not None
     if text_kind(path) is None:
         _kind(path, engine)
-    with _installed(engine):
+    with _refuse_if_missing(engine):
         if engine == "duckdb":
-            from dpframe.lower.engines.duckdb_engine import unread
+            from dpframe.lower.engines.duckdb_engine import engine_without_files
 
-            return unread()
+            return engine_without_files()
         from dpframe.lower.engines.spark_engine import SparkEngine, active_session
 
         return SparkEngine(active_session().range(1))
 
 
 @contextmanager
-def _installed(name: str) -> Iterator[None]:
+def _refuse_if_missing(name: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
@@ -164,4 +164,4 @@ def _buckets(engine: Engine) -> int:
     return 1 if room is None else room.buckets
 
 
-__all__ = ["ENGINES", "POLARS", "native_engine", "of_one", "placed", "unread_on"]
+__all__ = ["ENGINES", "POLARS", "native_engine", "of_one", "placed", "planning_engine"]

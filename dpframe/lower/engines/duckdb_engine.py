@@ -311,7 +311,7 @@ def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> tuple[A
     return in_folders if set(names) <= set(in_folders.columns) else relation, connection
 
 
-def chosen(relation: Any, names: Sequence[str]) -> Any:
+def select_columns(relation: Any, names: Sequence[str]) -> Any:
     """A relation with these columns alone; itself where it has them in this order, for then no
     query reads those that it does not ask for.
     """
@@ -320,7 +320,7 @@ def chosen(relation: Any, names: Sequence[str]) -> Any:
     return relation.project(", ".join(map(quoted, names)))
 
 
-def unread() -> DuckDBEngine:
+def engine_without_files() -> DuckDBEngine:
     """An engine that plans what will run on files that are not looked at yet."""
     relation, connection = streamed(pl.DataFrame({"one": [1]}).to_arrow())
     return DuckDBEngine(relation, connection)
