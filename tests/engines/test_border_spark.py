@@ -99,7 +99,7 @@ def test_no_scan_is_told_a_condition_but_of_folders(session: Any, files: dict[st
     """Also where others are written beside it, in an order that fails where it is not kept."""
     from dpframe.lower.engines.spark_border import border
 
-    days = session.read.parquet(files["days"])
+    days = session.read.schema("k bigint, x double, day int").parquet(files["days"])
     rows = border(days.filter("day = 1 AND x > 5").select("k", "day").filter("day < 7"))
     plan = _plan(rows.filter("k > 0"))
     assert "PushedFilters: []" in plan
