@@ -131,13 +131,14 @@ class PrivateQuery(AskedQuery):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         format: Format = "text",
+        details: bool = False,
         size: int | None = None,
         limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> str:
-        """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
+        """`plan(...).explain(format, details=details, size=size)`: see `Plan.explain`."""
         plan = self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
-        return plan.explain(format, size=size)
+        return plan.explain(format, details=details, size=size)
 
     @named_spend()
     def collect(

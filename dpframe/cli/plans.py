@@ -25,7 +25,7 @@ from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.ledger.store import Store
-from dpframe.plan.document import RISKS, fields_beside
+from dpframe.plan.document import QUESTIONS, RISKS, fields_beside
 from dpframe.report import Plan
 from dpframe.report.windows import windows_words
 
@@ -51,7 +51,10 @@ def _add_explain(commands: Any) -> None:
     added.add_argument(
         "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
     )
-    added.add_argument("--format", choices=FORMATS, default="text")
+    added.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    added.add_argument(
+        "--details", action="store_true", help="show the details behind the first page, too"
+    )
     added.add_argument(
         "--size",
         type=int,
@@ -86,19 +89,24 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     if parsed.json:
         print(_document(plan))
         return 0
-    print(plan.explain(parsed.format, size=parsed.size, typical=typical))
+    print(plan.explain(parsed.format, details=parsed.details, size=parsed.size, typical=typical))
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0
 
 
 def _document(plan: Plan) -> str:
-    """The document of a plan, with its risks and with amounts as decimals, which are no part of
-    what it says.
+    """The document of a plan, with its risks and questions, and with amounts as decimals: these
+    follow from the plan and are no part of it.
     """
     text = plan.to_json()
     beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
-    made = {**json.loads(text), RISKS: list(plan.risks), **beside}
+    made = {
+        **json.loads(text),
+        RISKS: list(plan.risks),
+        QUESTIONS: list(plan.questions),
+        **beside,
+    }
     return json.dumps(made, indent=2, ensure_ascii=text.isascii())
 
 
@@ -276,6 +284,8 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
             refusal.remedy = f"{refusal.remedy}, or with the amount that the plan states: --create"
             raise
     known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
+    if not parsed.json:
+        say(plan.explain(since=None if known is None else known[0].plan) + "\n")
     document = plan.to_json(None)
     approve(store, name, fingerprint, document, parsed.by, key, terms, found.allowed)
     bound, left = Bound.of(account), account.remaining
@@ -283,6 +293,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
         where = {"by": parsed.by, "name": name, "ledger": store.where, "budget": bound.words()}
         made = _approval_record(found, terms, where) | {"signed": key is not None}
         made |= left_fields(left)
+        made |= {RISKS: list(plan.risks), QUESTIONS: list(plan.questions)}
         if words := list(windows_words(plan)):
             made["protects"] = words
         print(json.dumps(made | parsed.announced, indent=2))

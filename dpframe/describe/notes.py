@@ -28,7 +28,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
 from dpframe.core.tree import Tree, column_names
-from dpframe.core.units import Rows
+from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.describe.impossible_keys import impossible_keys
 from dpframe.describe.new_nulls import new_nulls
 from dpframe.describe.ratios import ratio_warnings
@@ -270,10 +270,21 @@ def typical_of(query: Query) -> tuple[PlanTypical, ...]:
 
 
 def identifying(query: Query) -> tuple[PlanIdentifying, ...]:
-    """The columns of frames whose rows are protected that are named as identifiers are."""
-    rows = [f for f in frames_of(query.relation) if isinstance(f.source.unit, Rows)]
-    found = ((f.name, name) for f in rows for name in f.source.columns if looks_identifying(name))
+    """The columns that are named as identifiers are, of frames whose rows are protected, or what an
+    identifier says that is not named like a person.
+    """
+    doubtful = [f for f in frames_of(query.relation) if not _is_of_people(f.source.unit)]
+    found = (
+        (f.name, name)
+        for f in doubtful
+        for name in f.source.columns
+        if looks_identifying(name) and name != getattr(f.source.unit, "column", None)
+    )
     return tuple(sorted({PlanIdentifying(*one) for one in found}))
+
+
+def _is_of_people(unit: Unit) -> bool:
+    return isinstance(unit, Identifier) and looks_identifying(unit.column)
 
 
 def remarks_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:

@@ -73,9 +73,9 @@ _LATER_WARNINGS = re.compile(
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
 """What commands write beside a document: amounts of it in another form."""
-RISKS = "risks"
-"""What commands write beside a document, too, and nobody reads there: it follows from the rest, by
-the rules of the version that shows it.
+RISKS, QUESTIONS = "risks", "questions"
+"""What commands also write beside a document, and nobody reads there: both follow from the rest, by
+the rules of the version that shows them.
 """
 
 
@@ -197,6 +197,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         document = _with_parts(written_out(_parsed(_content(text))))
         beside = {name: document.pop(name) for name in _BESIDE if name in document}
         document.pop(RISKS, None)
+        document.pop(QUESTIONS, None)
         whole = canonical(document)
         stated = document.pop("digest")
         if stated != _digest(document):
@@ -289,7 +290,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
 def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
     """A document, which has what plans have; what is a list may have been written as a rule."""
     inner = (document.get("plan"), document.get("session"))
-    if document.keys() - {*_BESIDE, RISKS} != _PARTS or not all(
+    if document.keys() - {*_BESIDE, RISKS, QUESTIONS} != _PARTS or not all(
         isinstance(one, dict) for one in inner
     ):
         raise edited("it lacks fields, or has others")

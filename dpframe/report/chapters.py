@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan import PlanData
 from dpframe.plan.pieces import REACH, FoundLimit
 from dpframe.plan.several import blocks_of
+from dpframe.report.errors import errors_of, rounded
 from dpframe.report.risks import notes_of, risks_of
 from dpframe.report.story import (
     NOTES,
-    RISKS,
     Draws,
     Item,
     Section,
@@ -23,11 +24,16 @@ from dpframe.report.story import (
     draws_by_block,
     draws_of,
     frame_sections,
-    parameter_sections,
     said,
     story,
 )
+from dpframe.report.structure import differencing, yearly_risk
 from dpframe.report.too_wide import Typical
+
+_USELESS: Final = 20_000
+"""An error that is more than a tenth of so many rows is doubted where nobody says how many there
+are.
+"""
 
 __all__ = ["Chapter", "chapters", "listed", "notes_in", "queries_of_block", "risks_in"]
 
@@ -54,24 +60,19 @@ class Chapter:
     draws: Draws
 
 
-def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> tuple[Chapter, ...]:
-    """All that there is to say of a plan, risks first and then in the order in which a reviewer
-    asks.
-
-    With a guess of the individuals in each group, or of values, what follows is among the risks.
-    """
-    risks, notes = tuple(risks_in(plan, size, typical)), tuple(notes_in(plan))
+def chapters(plan: PlanData) -> tuple[Chapter, ...]:
+    """The details of a plan, in the order in which a reviewer asks."""
+    notes = tuple(notes_in(plan))
     if not plan.blocks:
-        return (Chapter("", plan, story(plan, risks, notes), draws_of(plan)),)
+        return (Chapter("", plan, story(plan, notes), draws_of(plan)),)
     draws, blocks = draws_by_block(plan), list(blocks_of(plan))
     asked = Section("queries", tuple(_asked(plan)), numbered=True)
     title = "several queries, one plan and one charge"
     if plan.found is not None:
         asked = Section("limit", (_limit(plan, plan.found),))
         title = "a limit that is found first, one plan and one charge"
-    first = (*said(RISKS, risks), asked, *parameter_sections(plan))
     return (
-        Chapter(title, plan, first, draws[0]),
+        Chapter(title, plan, (asked,), draws[0]),
         *(
             Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, own)), own)
             for number, (block, own) in enumerate(zip(blocks, draws, strict=True))
@@ -87,7 +88,24 @@ def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> 
 
 def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
     """What to decide on, with the queries where it is not all of them."""
-    return _told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)])
+    yield from _told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)])
+    yield from yearly_risk(plan)
+    yield from dict.fromkeys(differencing(plan))
+    yield from _of_noise(plan, size)
+
+
+def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:
+    """Outputs that only very many rows make useful."""
+    if size is not None:  # which says more
+        return
+    blocks = list(blocks_of(plan))
+    for block in blocks[1:] if plan.found is not None else blocks:
+        for output, error in zip(block.outputs, errors_of(plan, block), strict=True):
+            if error.enough is not None and error.enough > _USELESS:
+                yield (
+                    f"{output.name!r} is {error.words}: noise so large that it says little of fewer "
+                    f"than {rounded(error.enough)} rows; spend more, lower limits or narrow bounds"
+                )
 
 
 def notes_in(plan: PlanData) -> Iterator[str]:
@@ -119,8 +137,8 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
         (
             f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: "
             f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
-            "noise is made for the limit that is found, and what the query costs under the most "
-            "expensive of them is charged, so the guarantee holds whichever is found",
+            "noise fits the limit that is found; the charge is what the query costs under the most "
+            "expensive limit, so the guarantee holds whichever is found",
             f"intervals also hold what the limit drops, if nobody has more than {REACH[0]} n "
             f"{'groups' if found.by else 'rows'}, or {REACH[1]:,} where that is more",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
@@ -134,11 +152,11 @@ def _rule(plan: PlanData, found: FoundLimit) -> str:
     if not found.is_by_loss:
         return "the least that all but 1% of individuals keep"
     what = f"{'groups' if found.by else 'rows'} of individuals"
-    least = f"the one under which {what} that are dropped and noise are the fewest together"
+    least = f"the one with the least error from dropped {what} and from noise together"
     asked = plan.blocks[1]
     if asked.grouping is None or asked.groups is not None:
         return least
-    return f"{least}, of those under which a group appears that has as many as one of ten would"
+    return f"{least}, of those that let a group of usual size appear"
 
 
 def percent(share: Fraction) -> str:

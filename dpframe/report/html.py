@@ -1,150 +1,125 @@
-"""Plans as HTML, for notebooks and review pages."""
+"""Plans as HTML: a whole page for reviewers, a fragment for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import assert_never
 
-from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest
-from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.plan import PlanData
 from dpframe.report.chapters import Chapter
-from dpframe.report.labels import error, mechanism, outputs
+from dpframe.report.first_page import DECIDE, QUESTIONS, RISKS, Entry, spend_words
 from dpframe.report.markup import (
     bar,
-    chapter_title,
     code,
     escaped,
     fragment,
-    head,
     line,
     listed,
     named,
     numbered,
     opening,
+    page,
     quiet,
     row,
+    section,
     table,
-    title,
 )
-from dpframe.report.numbers import separated, shown
-from dpframe.report.story import RISKS, Draws, Item, Section, amounts
+from dpframe.report.story import Item, Section
 
-_HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
-_NAMES = ("", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "share")
-"""What cells are called where each has a line of its own."""
-_OVER = {1: ("sensitivity", 4)}
-_NUMBERS = (1, 2, 3, 4, 6, 7, 8)
-_PEOPLE = {"laplace": "Laplace", "gaussian": "Gaussian"}
+_OUTPUTS = ("output", "95% error", "verdict", "what it is")
+_CODE = frozenset(("rows", "outputs"))
+"""Sections whose heads are code."""
 
 
-def html(plan: PlanData, chapters: Sequence[Chapter]) -> str:
-    """The plan as a fragment of a page, with risks first.
+def html(
+    plan: PlanData,
+    entries: Sequence[Entry],
+    chapters: Sequence[Chapter],
+    *,
+    whole: bool,
+    fingerprint: str = "",
+    is_open: bool = False,
+) -> str:
+    """The first page, and the details to be opened.
 
     Parameters
     ----------
-    plan, chapters
-        The plan, and what there is to say about it.
+    plan, entries, chapters
+        The plan, its first page, and its details.
+    whole, fingerprint
+        Whether it is a page of its own, which ends with the fingerprint, or part of another.
+    is_open
+        Whether the details are open.
     """
-    sections = [section for chapter in chapters for section in chapter.sections]
-    remark = f"{amounts(plan.cost)} ({plan.cost.measure}); made from schemas, without data"
-    pieces = [head("Plan for", plan.source, remark)]
-    pieces += [_risks(section) for section in sections if section.title == RISKS]
+    pieces = [_entry(plan, entry, whole) for entry in entries]
+    pieces.append(section("Details", _details(chapters, is_open), "details" if whole else ""))
+    if not whole:
+        return fragment(f'<div class="dpf-head">Plan for {named(plan.source)}</div>', *pieces)
+    if fingerprint:
+        pieces.append(f'<p class="dpf-quiet">fingerprint {code(fingerprint)}</p>')
+    links = [("decide", "Decide"), ("publishes", "Publishes")]
+    links += [("questions", "Questions")] if any(e.label == QUESTIONS for e in entries) else []
+    return page(f"Plan for {plan.source}", [*links, ("details", "Details")], pieces)
+
+
+def _entry(plan: PlanData, entry: Entry, whole: bool) -> str:
+    anchors = {DECIDE: "decide", RISKS: "risks", QUESTIONS: "questions"}
+    anchor = anchors.get(entry.label, "publishes" if entry.outputs else "") if whole else ""
+    if entry.numbered:
+        inside = numbered(line(one) for one in entry.lines)
+    else:
+        inside = "".join(f"<p>{line(one)}</p>" for one in entry.lines)
+    if entry.label == DECIDE:
+        return f'<div class="dpf-decide"{_id(anchor)}>{inside}</div>'
+    if entry.label == RISKS:
+        return (
+            f'<div class="dpf-warn" role="note"{_id(anchor)}><strong>Risks</strong>{inside}</div>'
+        )
+    if entry.outputs:
+        inside += table(_OUTPUTS, _outputs(entry), cards=True)
+    if entry.label == "Spends":
+        inside = _drawn(plan) + inside
+    return section(entry.label, inside, anchor)
+
+
+def _id(anchor: str) -> str:
+    return f' id="{anchor}"' if anchor else ""
+
+
+def _outputs(entry: Entry) -> Iterator[str]:
+    for one in entry.outputs:
+        cells = (named(one.name), line(one.error), line(one.verdict), line(one.words))
+        yield row(cells, heads=("", *_OUTPUTS[1:]))
+
+
+def _details(chapters: Sequence[Chapter], is_open: bool) -> str:
+    made = ""
     for chapter in chapters:
-        pieces += [chapter_title(chapter.title)] if chapter.title else []
-        for section in chapter.sections:
-            if section.title != RISKS:
-                pieces += [title(section.title), _section(chapter.plan, section, chapter.draws)]
-    return fragment(*pieces)
+        if chapter.title:
+            shown = escaped(chapter.title[:1].upper() + chapter.title[1:])
+            made += f'<p class="dpf-chapter">{shown}</p>'
+        for part in chapter.sections:
+            made += opening(escaped(part.title), _section(part), is_open=is_open)
+    return made
 
 
-def _section(plan: PlanData, section: Section, draws: Draws) -> str:
-    match section.title:
-        case "releases":
-            return _releases(plan, section, draws)
-        case "queries":
-            return numbered(line(item.head) for item in section.items)
-        case "parameters":
-            return listed(code(item.head) for item in section.items)
-        case "outside the fingerprint":
-            return _session(plan, section)
-        case "rows" if section.numbered:
-            return numbered(_opens(item) for item in section.items)
-        case "notes":
-            return listed(quiet(item.head) for item in section.items)
-        case "risks" | "limit" | "protects" | "rows" | "groups" | "budget":
-            return "".join(_paragraph(item) for item in section.items)
-        case "outputs, computed from the releases at no further cost":
-            return table(("output", "how it comes about"), _outputs(plan, section), cards=True)
-        case _:
-            assert_never(section.title)
+def _section(part: Section) -> str:
+    items = (_item(item, part.title in _CODE) for item in part.items)
+    return numbered(items) if part.numbered else listed(items)
 
 
-def _risks(section: Section) -> str:
-    heads = listed(line(item.head) for item in section.items)
-    return (
-        f'<div class="dpf-warn" role="note"><strong>{escaped(section.title)}</strong>{heads}</div>'
-    )
+def _item(item: Item, is_code: bool) -> str:
+    first = code(item.head) if is_code else line(item.head)
+    return first + listed(quiet(detail) for detail in item.details)
 
 
-def _paragraph(item: Item) -> str:
-    return f"<p>{line(item.head)}</p>{listed(quiet(detail) for detail in item.details)}"
-
-
-def _opens(item: Item) -> str:
-    return opening(code(item.head), listed(line(detail) for detail in item.details))
-
-
-def _outputs(plan: PlanData, section: Section) -> Iterator[str]:
-    for (name, words), item in zip(outputs(plan), section.items, strict=True):
-        notes = "".join(f"<br>{quiet(detail)}" for detail in item.details)
-        yield row((named(name), code(words) + notes))
-
-
-def _releases(plan: PlanData, section: Section, draws: Draws) -> str:
-    rows = []
-    for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
-        share = nearest(draws.share(release.cost))
-        rows.append(row(_cells(release, number, share), _NUMBERS, _NAMES))
-        rows.append(f'<tr><td class="dpf-more" colspan="{len(_HEADS)}">{_details(item)}</td></tr>')
-    return table(_HEADS, rows, _NUMBERS, _OVER, cards=True)
-
-
-def _cells(release: NoisyAggregate, number: int, share: float) -> tuple[str, ...]:
-    s = release.sensitivity
-    return (
-        f"{number}. {named(release.name)} {quiet(release.aggregate)}",
-        *(shown(number, 4) for number in (s.l0, s.l1, s.l2, s.linf)),
-        escaped(mechanism(release)).replace(" ", "&nbsp;"),
-        shown(release.scale, 4) if release.scale else "",
-        escaped(separated(error(release))),
-        _paid(release.cost),
-        bar([("used", share)], f"{share:.0%} of the plan", small=True) + quiet(f"{share:.0%}"),
-    )
-
-
-def _paid(cost: Budget) -> str:
-    """What a release costs, rounded; the details say more."""
-    slack = f"<br>delta {shown(cost.slack, 4)}" if cost.slack else ""
-    return f"{cost.currency} {shown(cost.main, 4)}{slack}"
-
-
-def _details(item: Item) -> str:
-    contents = item.head.partition("]: ")[2] or item.head
-    return opening(line(contents), listed(line(detail) for detail in item.details))
-
-
-def _session(plan: PlanData, section: Section) -> str:
-    drawn = ""
-    if plan.remaining is not None:
-        drawn = _drawn(plan.remaining.main, plan.cost.main, plan.remaining.covers(plan.cost))
-    return drawn + "".join(_paragraph(item) for item in section.items)
-
-
-def _drawn(before: Fraction, cost: Fraction, fits: bool) -> str:
+def _drawn(plan: PlanData) -> str:
     """What the plan takes of what the session has left."""
-    if not fits:
-        return bar([("excess", 1.0)], "more than the session has left")
-    share = nearest(cost / before) if before else 0.0
-    return bar([("used", share)], f"{share:.0%} of what the session has left")
+    if plan.remaining is None:
+        return ""
+    before, cost = plan.remaining.main, plan.cost.main
+    if not plan.remaining.covers(plan.cost):
+        return bar([("excess", 1.0)], f"{spend_words(plan.cost)}, more than is left", small=True)
+    share = nearest(cost / before) if before else Fraction(0)
+    return bar([("used", float(share))], f"{float(share):.0%} of what is left", small=True)

@@ -1,27 +1,52 @@
-"""Chapters as Markdown."""
+"""Plans as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dpframe.core.visible import visible
 from dpframe.report.chapters import Chapter
+from dpframe.report.first_page import DETAILS, Entry
 from dpframe.report.story import Section
 
 
-def markdown(chapters: Iterable[Chapter]) -> str:
-    """A heading for each chapter, where there are several, and section, and nested lists."""
-    return "\n".join(_lines(chapters))
+def markdown(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
+    """The first page, with outputs as a table; below it the details, with a heading for each
+    chapter, where there are several, and section, and nested lists.
+    """
+    lines = ["# Plan", *(line for entry in page for line in _entry(entry))]
+    if not chapters:
+        lines += ["", f"**Details** {_escape(DETAILS)}"]
+    else:
+        lines += ["", "## Details", *(line for chapter in chapters for line in _chapter(chapter))]
+    return "\n".join(lines)
 
 
-def _lines(chapters: Iterable[Chapter]) -> Iterator[str]:
-    yield "# Plan"
-    for chapter in chapters:
-        if chapter.title:
-            yield ""
-            yield f"## {_escape(chapter.title.capitalize())}"
-        for section in chapter.sections:
-            yield from _section(section, "###" if chapter.title else "##")
+def _entry(entry: Entry) -> Iterator[str]:
+    yield ""
+    if entry.numbered:
+        yield f"## {_escape(entry.label)}"
+        yield ""
+        yield from (f"{n}. {_escape(line)}" for n, line in enumerate(entry.lines, 1))
+        return
+    first, *rest = entry.lines
+    yield f"**{_escape(entry.label)}** {_escape(first)}" + ("  " if rest else "")
+    yield from (f"{_escape(line)}" + ("  " if line != rest[-1] else "") for line in rest)
+    if entry.outputs:
+        yield ""
+        yield "| output | 95% error | | |"
+        yield "| --- | --- | --- | --- |"
+        for one in entry.outputs:
+            cells = map(_escape, (one.name, one.error, one.verdict, one.words))
+            yield f"| {' | '.join(cells)} |"
+
+
+def _chapter(chapter: Chapter) -> Iterator[str]:
+    if chapter.title:
+        yield ""
+        yield f"### {_escape(chapter.title.capitalize())}"
+    for section in chapter.sections:
+        yield from _section(section, "####" if chapter.title else "###")
 
 
 def _section(section: Section, heading: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 
 from dpframe.core.visible import visible
-from dpframe.report.stylesheet import STYLE
+from dpframe.report.stylesheet import PAGE_STYLE, STYLE
 
 
 def escaped(text: str) -> str:
@@ -39,13 +39,6 @@ def remark(text: str) -> str:
     return f'<p class="dpf-quiet dpf-remark">{line(text)}</p>'
 
 
-def chapter_title(text: str) -> str:
-    """A heading above those of sections."""
-    shown = escaped(text[:1].upper() + text[1:])
-    name = f'<span class="dpf-name">{shown}</span>'
-    return f'<div class="dpf-head" role="heading" aria-level="3">{name}</div>'
-
-
 def title(text: str) -> str:
     """A heading, which tables of contents of notebooks do not list."""
     shown = escaped(text[:1].upper() + text[1:])
@@ -72,9 +65,17 @@ def numbered(pieces: Iterable[str]) -> str:
     return f"<ol>{''.join(f'<li>{piece}</li>' for piece in pieces)}</ol>"
 
 
-def opening(summary: str, details: str) -> str:
+def opening(summary: str, details: str, *, is_open: bool = False) -> str:
     """A line that opens to show more."""
-    return f"<details><summary>{summary}</summary>{details}</details>" if details else summary
+    tag = "<details open>" if is_open else "<details>"
+    return f"{tag}<summary>{summary}</summary>{details}</details>" if details else summary
+
+
+def section(label: str, inside: str, anchor: str = "") -> str:
+    """Pieces below a heading; on a page of its own with an anchor."""
+    at = f' id="{escaped(anchor)}"' if anchor else ""
+    heading = f'<div class="dpf-title" role="heading" aria-level="2"{at}>{escaped(label)}</div>'
+    return f'<div class="dpf-part">{heading}<div>{inside}</div></div>'
 
 
 def table(
@@ -149,4 +150,32 @@ def fragment(*pieces: str) -> str:
     """The pieces with their style, in ASCII: it is read the same in whatever encoding."""
     inside = "\n".join(piece for piece in pieces if piece)
     made = f'<div class="dpframe" dir="ltr" lang="en">\n<style>{STYLE}</style>\n{inside}\n</div>'
+    return made.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def page(name: str, links: Iterable[tuple[str, str]], pieces: Iterable[str]) -> str:
+    """A page of its own, in ASCII: nothing runs in it and nothing is loaded.
+
+    Parameters
+    ----------
+    name
+        Of the page, its title and first heading.
+    links
+        Anchors and what they are called. The last link opens everything: the page is a target, and
+        its style shows what is closed.
+    pieces
+        What is on it.
+    """
+    inside = "\n".join(piece for piece in pieces if piece)
+    shown = line(name)
+    anchors = "".join(f'<a href="#{anchor}">{escaped(what)}</a>' for anchor, what in links)
+    made = (
+        '<!DOCTYPE html>\n<html lang="en" dir="ltr">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escaped(name)}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n"
+        f'<body id="all" class="dpf-page">\n<div class="dpframe">\n'
+        f'<nav aria-label="On this page">{anchors}<a href="#all">Open all</a></nav>\n'
+        f"<main>\n<h1>{shown}</h1>\n{inside}\n</main>\n</div>\n</body>\n</html>\n"
+    )
     return made.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -161,7 +161,7 @@ def release_html(
         head("Release of", plan.source, paid),
         remark(said) if said else "",
         frame_table(frame, _numbers(plan)),
-        opening(quiet("the plan it came from"), plan.explain("html")),
+        opening(quiet("the plan it came from"), plan._repr_html_()),
     )
 
 

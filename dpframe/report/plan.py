@@ -15,6 +15,7 @@ from dpframe.plan.consistency import contradiction
 from dpframe.report.chapters import notes_in, risks_in
 from dpframe.report.difference import differences
 from dpframe.report.plots import plot_plan
+from dpframe.report.questions import questions_in
 from dpframe.report.render import Format, render
 
 
@@ -109,8 +110,13 @@ class Plan(PlanData):
         return tuple(risks_in(self))
 
     @property
+    def questions(self) -> tuple[str, ...]:
+        """What only the reviewer can answer: at most five questions, the most doubtful first."""
+        return questions_in(self)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What a reviewer should know of how the result comes about, and is as it mostly is."""
+        """What a reviewer should know about how the result is computed, and what is usual."""
         return tuple(notes_in(self))
 
     @property
@@ -122,23 +128,35 @@ class Plan(PlanData):
         self,
         format: Format = "text",
         *,
+        details: bool = False,
         size: int | None = None,
         typical: Mapping[str, Number] | None = None,
+        since: Plan | None = None,
     ) -> str:
-        """The plan for a reviewer.
+        """The plan for a reviewer: a first page to decide by, and the details behind it.
+
+        The first page says how many risks and questions there are, whom the plan protects, what it
+        spends, the 95% error of each output, what is read and dropped, and what only the reviewer
+        can answer. Where an error depends on how many rows there are it is that of 1,000, or of
+        `size`.
 
         Parameters
         ----------
         format
-            ``"text"`` or ``"markdown"``; ``"html"``, a fragment of a page with a style of its own
-            and no scripts; ``"mermaid"``, a flowchart.
+            ``"text"`` or ``"markdown"``; ``"html"``, a page with its own style and no scripts, on
+            which details can be opened; ``"mermaid"``, a flowchart.
+        details
+            Whether all steps, the noise of each draw with its sensitivity, and notes follow; on a
+            page of HTML whether they are open.
         size
             A public guess of how many individuals each group has; how many there are, where nothing
             is grouped. The plan then also warns of noise above a tenth of what so many can change,
             and of a delta above one over their number. Guess before you look at the data.
         typical
             Public guesses of what values of columns are like, such as ``{"pay": 3000}``, for risks
-            of bounds that are too wide; beside those that the data owner stated.
+            of bounds that are too wide; in addition to those that ``protect`` was given.
+        since
+            A plan that was approved before: the first page says what changed.
 
         Raises
         ------
@@ -148,7 +166,8 @@ class Plan(PlanData):
             For a guess of individuals that is not a positive integer, or of values that is no
             number, or 0.
         """
-        return render(self, format, size, typical)
+        about = {"details": details, "since": since, "fingerprint": self.fingerprint}
+        return render(self, format, size, typical, **about)
 
     def __repr__(self) -> str:
         number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
@@ -156,7 +175,7 @@ class Plan(PlanData):
         return f"<Plan for {many}{self.source!r}: {number} for {self.cost.words()}; see .explain()>"
 
     def _repr_html_(self) -> str:
-        return self.explain("html")
+        return render(self, "html")
 
     def plot(
         self,

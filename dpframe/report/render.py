@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import PlanData
 from dpframe.report.chapters import chapters
+from dpframe.report.difference import differences
+from dpframe.report.first_page import first_page
 from dpframe.report.group_size import size_of
 from dpframe.report.html import html
 from dpframe.report.markdown import markdown
@@ -23,6 +25,10 @@ def render(
     format: str,
     size: int | None = None,
     typical: Mapping[str, object] | None = None,
+    *,
+    details: bool = False,
+    since: PlanData | None = None,
+    fingerprint: str = "",
 ) -> str:
     """The plan in one of the formats.
 
@@ -30,6 +36,12 @@ def render(
     ----------
     size, typical
         Guesses of the individuals in each group, and of values of columns, for risks.
+    details
+        Whether all that is behind the first page follows.
+    since
+        A plan that was approved before, to compare with.
+    fingerprint
+        Shown on a page of HTML; without it HTML is a fragment.
 
     Raises
     ------
@@ -39,14 +51,17 @@ def render(
         For a guess that is not a positive integer, or no number.
     """
     number = None if size is None else size_of(size)
-    found = chapters(plan, number, typical_of(typical or {}))
+    changes = None if since is None else tuple(differences(since, plan))
+    page = first_page(plan, number, typical_of(typical or {}), changes)
     match format:
         case "text":
-            return text(found)
+            return text(page, chapters(plan) if details else ())
         case "markdown":
-            return markdown(found)
+            return markdown(page, chapters(plan) if details else ())
         case "html":
-            return html(plan, found)
+            whole = bool(fingerprint)
+            about = {"whole": whole, "is_open": details}
+            return html(plan, page, chapters(plan), fingerprint=fingerprint, **about)
         case "mermaid":
             return mermaid(plan)
         case _:

@@ -19,16 +19,18 @@ from dpframe.plan import PlanData
 from dpframe.plan.remarks import FAILS, NOBODY, is_risk
 from dpframe.report.group_size import warnings_at
 from dpframe.report.numbers import shown
-from dpframe.report.singled_out import identifying_columns, single_people, single_values
+from dpframe.report.singled_out import identifying_columns, single_people
+from dpframe.report.structure import structural_risks
 from dpframe.report.too_wide import Typical, too_wide
+from dpframe.report.wording import reword
 
 __all__ = ["notes_of", "risks_of"]
 
-_LARGE: Final = {"epsilon": (Fraction(4), Fraction(7)), "rho": (Fraction(1, 4), Fraction(3, 4))}
-"""Amounts that are large for a row, or a person in a window, and for a whole person. A rho of 1/4
-and of 3/4 are epsilons of about 4 and 7 at a delta of 1e-6.
+_LARGE: Final = {"epsilon": (Fraction(3), Fraction(5)), "rho": (Fraction(1, 5), Fraction(2, 5))}
+"""Amounts that are large for a row, or a person in a window, and for a whole person. A rho of 1/5
+and of 2/5 are epsilons of about 3.5 and 5 at a delta of 1e-6.
 """
-_LARGE_MU: Final = (Fraction(9, 10), Fraction(3, 2))
+_LARGE_MU: Final = (Fraction(3, 4), Fraction(11, 10))
 _ROWS: Final = 500
 """More rows of one individual than these are unusual."""
 _ONE: Final = (1, {"fraction": "1"})
@@ -49,13 +51,7 @@ def risks_of(plan: PlanData, typical: Typical = (), size: int | None = None) -> 
 
 def notes_of(plan: PlanData) -> tuple[str, ...]:
     """What a reviewer should know, and is as it mostly is."""
-    kept = tuple(sentence for sentence in plan.remarks if not is_risk(sentence))
-    single = [
-        f"{words} keeps rows with one value of {' and of '.join(map(repr, names))}, which may have "
-        "many values: these rows may be of few people"
-        for words, names in single_values(plan)
-    ]
-    return (*kept, *single)
+    return tuple(reword(sentence) for sentence in plan.remarks if not is_risk(sentence))
 
 
 def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:
@@ -68,6 +64,7 @@ def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:
     yield from _of_sets(plan)
     yield from too_wide(plan, typical, size)
     yield from _of_thresholds(plan)
+    yield from structural_risks(plan)
     kept = (s for s in plan.remarks if is_risk(s) and not s.endswith((NOBODY, FAILS)))
     yield from kept
 
@@ -79,11 +76,11 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
     known = [one.column for one in plan.identifying if _has(plan, one.frame)]
     names = list(dict.fromkeys([*known, *identifying_columns(plan)]))
     if names:
-        look = "looks as if it said" if len(names) == 1 else "look as if they said"
+        look = "looks like a person" if len(names) == 1 else "look like people"
         yield (
-            f"one row is protected, and {' and '.join(map(repr, names))} {look} whose a row is: "
-            "somebody with n rows is protected n times less; protect by that column "
-            f"(unit={names[0]!r}), or have the data owner declare the most rows of one person"
+            f"one row is protected, and {' and '.join(map(repr, names))} {look}: somebody with n "
+            f"rows is protected n times less; protect by that column (unit={names[0]!r}), or state "
+            "the most rows of one person: dp.Rows(contributions=n)"
         )
 
 
@@ -151,9 +148,8 @@ def _of_weights(plan: PlanData) -> Iterator[str]:
     ):
         yield (
             "individuals are weighed, by limit_norm(1): one in t groups counts 1 / sqrt(t) in "
-            "each, so numbers are too small where people are in several, by more than the stated "
-            "errors; without limit_norm they count whole, under a limit that is found, and so they "
-            "do in a second query by the keys that this one finds"
+            "each, so numbers are too small where people are in several groups, by more than the "
+            "stated errors; without limit_norm people count whole, under a limit that is found"
         )
 
 
@@ -161,9 +157,9 @@ def _of_sets(plan: PlanData) -> Iterator[str]:
     """Rows that are in no grouping set because one of their values is no key."""
     if plan.grouping is not None and plan.grouping.startswith(_SETS):
         yield (
-            "a row counts in a grouping set only if its values are listed in all columns of the "
-            "group-by, also in those that the set leaves out: totals miss rows whose value is null "
-            "or not listed in any of them; list null as a key, or ask for each set by a query"
+            "a row counts in a grouping set only if its values are keys in all columns of the "
+            "group-by, also in those that the set leaves out: totals miss the other rows; list null "
+            "as a key, or ask for each set by a query"
         )
 
 
@@ -174,6 +170,6 @@ def _of_thresholds(plan: PlanData) -> Iterator[str]:
             half = release.law.size_at(Fraction(1, 2))
             if half < _FEW:
                 yield (
-                    f"groups of {half} individual{'s' if half != 1 else ''} appear with an even "
-                    "chance: their keys tell what so few people have; list the keys, or spend less"
+                    f"groups of {half} {'people' if half != 1 else 'person'} appear half of the time: "
+                    "their keys show what so few people have; list the keys, or spend less"
                 )

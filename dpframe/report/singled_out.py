@@ -9,7 +9,7 @@ from dpframe.plan import PlanData
 from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying
 
-__all__ = ["identifying_columns", "single_people", "single_values"]
+__all__ = ["identifying_columns", "single_people"]
 
 _EQUAL = frozenset(("eq", "ne", "eq_missing", "ne_missing"))
 _PICKING = frozenset(("inner", "semi", "anti"))
@@ -45,33 +45,6 @@ def single_people(plan: PlanData) -> Iterator[str]:
             f"has a group for each {c!r}": None for c in _columns(plan.grouped_by) if c in names
         }
     yield from said
-
-
-def single_values(plan: PlanData) -> Iterator[tuple[str, list[str]]]:
-    """The filters that keep one value of columns of text, in words, with these columns; where
-    nothing says that values are few, neither a declaration nor the type, and of no identifier.
-    """
-    picked = _identifiers(plan)  # which is a risk
-    for step in plan.steps:
-        if not isinstance(step.definition, dict) or step.definition.get("step") != "Filter":
-            continue
-        names = dict.fromkeys(name for c in _calls(step.definition) if (name := _kept_text(c)))
-        enums = {name for name in names for k in step.learned if k.startswith(f"{name}: Enum")}
-        few = {name for name in names for k in plan.declared if k.startswith(f"{name} is one of ")}
-        found = [name for name in names if name not in picked | enums | few]
-        if found:
-            yield step.words, found
-
-
-def _kept_text(call: Mapping[str, Json]) -> str | None:
-    """The column that is to equal one text."""
-    operands, values = _listed(call.get("args")), _values_of(call)
-    if call.get("op") in ("eq", "eq_missing"):
-        values = [o.get("value") for o in operands if isinstance(o, dict) and "value" in o]
-    if len(values) != 1 or not isinstance(values[0], str):
-        return None
-    columns = [name for operand in operands if (name := _column(operand)) is not None]
-    return columns[0] if len(columns) == 1 else None
 
 
 def _of_step(step: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:

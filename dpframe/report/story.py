@@ -18,12 +18,13 @@ from dpframe.core.weights import PARTS
 from dpframe.core.windows import NAMES
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
-from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.plan import NoisyAggregate, PlanData, PlanStep
 from dpframe.plan.several import blocks_of
 from dpframe.report.forced import forced_words
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
-from dpframe.report.windows import charged_words, windows_words
+from dpframe.report.windows import charged_words
+from dpframe.report.wording import reword
 
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
@@ -38,28 +39,9 @@ _DIVIDED = {
 }
 
 
-Title: TypeAlias = Literal[
-    "risks",
-    "limit",
-    "queries",
-    "parameters",
-    "protects",
-    "rows",
-    "groups",
-    "releases",
-    "outputs, computed from the releases at no further cost",
-    "budget",
-    "outside the fingerprint",
-    "notes",
-]
-"""What sections are called, in the order in which they stand; each format has a form for each."""
-RISKS: Final = "risks"
+Title: TypeAlias = Literal["limit", "queries", "rows", "groups", "noise", "outputs", "budget", "notes"]
+"""What the sections of the details are called, in the order in which they stand."""
 NOTES: Final = "notes"
-"""Titles of what is unusual, which comes first, and of what is routine."""
-OUTSIDE: Final = "outside the fingerprint"
-"""The title of what another run of the same plan changes: the state of the session. Whoever edits a
-document can change it and keep the fingerprint.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +66,15 @@ class Section:
             yield f"{number}. " if self.numbered else "", item
 
 
-def story(plan: PlanData, risks: Iterable[str], notes: Iterable[str]) -> tuple[Section, ...]:
-    """The sections of a plan of one query, in the order in which a reviewer asks."""
-    frame, *others = frame_sections(plan, draws_of(plan))
-    first = (*said(RISKS, risks), frame, *parameter_sections(plan))
-    return (*first, *others, *cost_sections(plan), *said(NOTES, notes))
+def story(plan: PlanData, notes: Iterable[str]) -> tuple[Section, ...]:
+    """The details of a plan of one query."""
+    frame = frame_sections(plan, draws_of(plan))
+    return (*frame, *cost_sections(plan), *said(NOTES, notes))
 
 
 def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:
     """A section of sentences; none where there are none."""
-    items = tuple(Item(separated(sentence)) for sentence in sentences)
+    items = tuple(Item(separated(reword(sentence))) for sentence in sentences)
     if items:
         yield Section(title, items)
 
@@ -148,93 +129,108 @@ def _total(releases: Iterable[NoisyAggregate]) -> Budget | None:
 
 def frame_sections(plan: PlanData, whole: Draws) -> Iterator[Section]:
     """What is done to a frame, and released of it; `whole`: what its own draws add up with."""
-    yield Section("protects", (_protected(plan),))
-    yield Section(
-        "rows",
-        tuple(
-            Item(step.words, (step.stability, *map(bounds_separated, step.learned)))
+    if plan.steps:
+        steps = (
+            Item(step.words, tuple(reword(bounds_separated(w)) for w in _step_details(step)))
             for step in plan.steps
         )
-        or (Item("all rows, as protected"),),
-        numbered=bool(plan.steps),
-    )
+        yield Section("rows", tuple(steps), numbered=True)
     if plan.grouping is not None:
         yield Section("groups", (_groups(plan),))
-    yield Section("releases", _releases(plan, whole), numbered=True)
-    yield Section("outputs, computed from the releases at no further cost", _outputs(plan))
+    yield Section("noise", tuple(_draws(plan, whole)), numbered=True)
+    yield Section("outputs", _outputs(plan))
 
 
-def parameter_sections(plan: PlanData) -> Iterator[Section]:
-    """What the job was given."""
-    if plan.parameters:
-        shown = (Item(f":{parameter.words()}") for parameter in plan.parameters)
-        yield Section("parameters", tuple(shown))
+def _step_details(step: PlanStep) -> tuple[str, ...]:
+    return (step.stability, *step.learned)
 
 
 def cost_sections(plan: PlanData) -> Iterator[Section]:
     """What the plan costs, and what the session had when it was made."""
-    yield Section("budget", (_cost_of_plan(plan),))
-    if items := tuple(_session(plan)):
-        yield Section(OUTSIDE, items)
-
-
-def _protected(plan: PlanData) -> Item:
-    """Whom the plan protects, in each of its frames."""
-    declared = [f"declared by the data owner, not checked: {d}" for d in plan.declared]
-    declared += [
-        f"stated by the data owner, for warnings alone: {one.column} is typically "
-        f"{shown(one.value)}"
-        for one in plan.typical
-        if one.frame == plan.source
-    ]
-    details = (*plan.others, *map(bounds_separated, declared), *windows_words(plan))
-    return Item(f"{plan.source}: {plan.unit.words()}", details)
+    yield Section("budget", (_cost_of_plan(plan), *_session(plan)))
 
 
 def _groups(plan: PlanData) -> Item:
     assert plan.grouping is not None
     if plan.best_group:
-        return Item(plan.grouping, (f"keys: {plan.keys}", "rows with anything else are dropped"))
+        return Item(plan.grouping, (f"keys: {plan.keys}", "rows with other values are dropped"))
     if plan.keys is None:
         (law, *_) = (r.law for r in plan.releases if isinstance(r.law, KeyMechanism))
         half, sure = law.size_at(Fraction(1, 2)), law.size_at(Fraction(95, 100))
         return Item(
             plan.grouping,
             (
-                "groups appear at random, the larger the likelier: one of "
-                f"{half} individuals with an even chance, one of {sure} with 95%; the others are "
-                "missing, and results come sorted by key",
+                f"a group of {half} people appears half of the time, one of {sure} in 95% of "
+                "cases; groups that do not appear are missing, and results are sorted by key",
             ),
         )
-    drops = (
-        "every key appears, with or without rows; rows with anything else are dropped, null too "
-        "unless it is a key"
+    return Item(
+        plan.grouping,
+        (
+            f"keys: {plan.keys}",
+            "every key appears, with or without rows; rows with other values are dropped, and null "
+            "unless it is a key",
+        ),
     )
-    return Item(plan.grouping, (f"keys: {plan.keys}", drops))
 
 
 def _outputs(plan: PlanData) -> tuple[Item, ...]:
+    biased = is_biased(plan)
     return tuple(
-        Item(f"{output.name} = {output.words}", (separated(output.note),) if output.note else ())
+        Item(
+            f"{output.name} = {output.words}",
+            tuple(filter(None, (separated(reword(output.note, biased=biased)),))),
+        )
         for output in plan.outputs
     )
 
 
-def _releases(plan: PlanData, whole: Draws) -> tuple[Item, ...]:
-    return tuple(_release(plan, release, whole) for release in plan.releases)
+def is_biased(plan: PlanData) -> bool:
+    """Whether rows are dropped or weighed by a limit, or groups by their size."""
+    return plan.found is not None or any(s.words.startswith("limit_") for s in plan.steps)
 
 
-def _release(plan: PlanData, release: NoisyAggregate, whole: Draws) -> Item:
-    head = f"{release.name} [{release.aggregate}]: {bounds_separated(release.contents)}"
-    if len(release.users) > 1:
-        head += f" (shared by {', '.join(release.users)})"
-    if release.mechanism == "none":
-        return Item(head, (f"released exactly, at no cost; {release.reason}",))
+def _draws(plan: PlanData, whole: Draws) -> Iterator[Item]:
+    """Each draw with its cost, and below it what follows from it, a line each."""
+    for draw in plan.draws:
+        parts = [release for release in plan.releases if release.draw == draw.draw]
+        if draw.mechanism == "none":
+            head = f"no noise, at no cost; {reword(draw.reason)}"
+            yield Item(head, tuple(_contents(part) for part in parts))
+            continue
+        lines = [line for part in parts for line in _part(plan, part)]
+        yield Item(separated(f"{_law(draw)}: {_cost(draw, whole)}"), tuple(map(separated, lines)))
+
+
+def _law(release: NoisyAggregate) -> str:
     if isinstance(release.law, KeyMechanism):
-        law = f"{release.law.rule}: {release.reason}"
-        return Item(head, (_sensitivity(plan, release), separated(law), _cost(release, whole)))
-    lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(release, whole)]
-    return Item(head, tuple(map(separated, lines)))
+        return release.law.rule
+    details = release.law.details()
+    rounds = ""
+    if release.repeats > 1 and not details and release.scores is not None:
+        rounds = f", {release.repeats} rounds that share the cost equally"
+    return f"{release.law.label}{f', {details}' if details else ''}{rounds}"
+
+
+def _contents(release: NoisyAggregate) -> str:
+    head = f"{release.name} [{release.aggregate}]: {bounds_separated(reword(release.contents))}"
+    if len(release.users) > 1:
+        head += f" (used by {', '.join(release.users)})"
+    return head
+
+
+def _part(plan: PlanData, release: NoisyAggregate) -> Iterator[str]:
+    """What a draw gives, on one line; how far one individual moves it, and the noise, on another."""
+    yield _contents(release)
+    if isinstance(release.law, KeyMechanism):
+        yield f"{_sensitivity(plan, release)}; {reword(release.reason)}"
+        return
+    scale = f"{release.law.scale_label} {shown(release.scale)}"
+    if release.scores is None and (release.joint is not None or not release.law.details()):
+        scale += f" in steps of {shown(release.step)}{_rounded(release)}"
+    yield (
+        f"{_error(release)}; {scale}; {_sensitivity(plan, release)}; {reword(release.reason)}"
+    )
 
 
 def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
@@ -353,18 +349,6 @@ def _apart(release: NoisyAggregate) -> str:
     return f"and {rows}two scores apart by at most {shown(reach)}{groups}"
 
 
-def _noise(release: NoisyAggregate) -> str:
-    law = f"{release.law.label}, {release.law.scale_label} {shown(release.scale)}"
-    details = release.law.details()
-    law += f", {details}" if details else ""
-    if release.scores is None and (release.joint is not None or not details):
-        law += f", in steps of {shown(release.step)}"
-        law += _rounded(release)
-    elif release.repeats > 1 and not details:
-        law += f" in each of {release.repeats} rounds, which share the cost equally"
-    return f"{law}: {release.reason}"
-
-
 def _rounded(release: NoisyAggregate) -> str:
     if not release.bias:
         return ""
@@ -395,8 +379,7 @@ def _error(release: NoisyAggregate) -> str:
 
 def _cost(release: NoisyAggregate, whole: Draws) -> str:
     share = float(whole.share(release.cost))
-    whom = "" if release.joint is None else " for all that is drawn together"
-    return f"cost {amounts(release.cost)}{whom}, {share:.0%} of the plan"
+    return f"cost {amounts(release.cost)}, {share:.0%} of the plan"
 
 
 def _cost_of_plan(plan: PlanData) -> Item:
@@ -408,8 +391,8 @@ def _cost_of_plan(plan: PlanData) -> Item:
     if plan.cost.measure != plan.requested.measure:
         asked = f", for a spend of {amounts(plan.requested)}"
         together = (
-            f"the plan by itself satisfies the spend; the session adds up "
-            f"{plan.cost.currency}, which implies its epsilon and delta as a whole",
+            f"the plan alone satisfies the spend; the session adds up {plan.cost.currency}, which "
+            "implies its epsilon and delta as a whole",
         )
     if sum(1 for r in plan.draws if not r.cost.is_zero) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
@@ -443,7 +426,7 @@ def _session(plan: PlanData) -> Iterator[Item]:
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
         left = plan.remaining - plan.cost if fits else None
-        after = "too little: it will be refused" if left is None else f"{amounts(left)} after"
+        after = "too little, so it will be refused" if left is None else f"{amounts(left)} after"
         whose = "session" if plan.share is None else "part"
         whose = charged_words(plan) or whose
         yield Item(f"{whose}: {amounts(plan.remaining)} before; {after}")
@@ -455,6 +438,12 @@ def _session(plan: PlanData) -> Iterator[Item]:
             where = f" in the ledger {stated.ledger[:16]}"
         of = f"{amounts(stated.whole)}{each}{where}"
         yield Item(f"charged to the budget {stated.name!r} of {of}")
+
+
+def charged_to(plan: PlanData) -> str:
+    """Which windows of a budget pay; nothing where it is for all time."""
+    words = charged_words(plan)
+    return "" if words is None else f" ({words})"
 
 
 def _shared(share: Share) -> str:

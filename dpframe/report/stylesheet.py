@@ -5,6 +5,20 @@ told from white and from black. So it is readable in light and dark, in notebook
 their own, and where a page strips styles all text is still there.
 """
 
+PAGE_STYLE = """
+body.dpf-page{margin:0;background:#ffffff;color:#1f2328}
+.dpf-page .dpframe.dpframe{margin:0 auto;padding:1em 1.2em 3em;max-width:64em}
+.dpf-page nav{display:flex;flex-wrap:wrap;gap:.2em 1.2em;font-size:.93em}
+.dpf-page nav a{color:inherit;text-underline-offset:.2em}
+.dpf-page h1{font-size:1.35em;margin:.6em 0 .4em}
+.dpf-page:target details::details-content{content-visibility:visible;height:auto;block-size:auto}
+@media (prefers-color-scheme:dark){body.dpf-page{background:#16191d;color:#d6dae0}}
+@media print{body.dpf-page{background:#ffffff;color:#000000}.dpf-page nav{display:none}
+.dpf-page details::details-content{content-visibility:visible;height:auto;block-size:auto}
+.dpf-page .dpf-part,.dpf-page .dpf-warn{break-inside:avoid}}
+"""
+"""What pages of their own have besides: the colours that a fragment takes from its page."""
+
 # The class is written twice to weigh more than the rules that notebooks have for tables.
 STYLE = """
 .dpframe.dpframe{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
@@ -15,7 +29,12 @@ padding:.1em .35em;white-space:pre-wrap}
 .dpframe .dpf-head{border-bottom:2px solid #3f87c5;padding-bottom:.35em;margin-bottom:.7em}
 .dpframe .dpf-name{font-size:1.15em;font-weight:600}
 .dpframe .dpf-title{font-weight:600;margin:1.1em 0 .35em}
-.dpframe .dpf-quiet{opacity:.72}
+.dpframe .dpf-chapter{font-weight:600;margin:.9em 0 .2em}
+.dpframe .dpf-decide{font-size:1.08em;font-weight:600}
+.dpframe .dpf-part{display:grid;grid-template-columns:9.5em minmax(0,1fr);margin:.55em 0}
+.dpframe .dpf-part>.dpf-title{margin:0}
+.dpframe .dpf-part .dpf-bar{float:right;margin-top:.4em}
+.dpframe .dpf-quiet{opacity:.8}
 .dpframe .dpf-warn{border-left:4px solid #cf7f1b;background:rgba(207,127,27,.12);padding:.4em .8em;
 margin:.7em 0}
 .dpframe .dpf-warn ul{margin:.1em 0}
@@ -44,6 +63,7 @@ overflow:hidden;margin:.45em 0 .3em;max-width:36em}
 .dpframe .dpf-used{background:#3f87c5}
 .dpframe .dpf-excess{background:#d2504a}
 @media (max-width:40em){
+.dpframe .dpf-part{display:block}
 .dpframe.dpframe .dpf-cards thead{position:absolute;width:1px;height:1px;overflow:hidden;
 clip-path:inset(50%)}
 .dpframe.dpframe .dpf-cards table,.dpframe.dpframe .dpf-cards tbody{display:block;width:auto}
@@ -51,17 +71,12 @@ clip-path:inset(50%)}
 .dpframe.dpframe .dpf-cards td{display:block;flex:0 0 100%;box-sizing:border-box;padding:.1em 0;
 border:0}
 .dpframe.dpframe .dpf-cards td:first-child{order:-2}
-.dpframe.dpframe .dpf-cards td[data-name="95% error"],
-.dpframe.dpframe .dpf-cards td[data-name="cost"],
-.dpframe.dpframe .dpf-cards td[data-name="share"]{order:-1}
-.dpframe.dpframe .dpf-cards td[data-name^="L"]{flex:0 1 auto;margin-right:1.2em}
 .dpframe.dpframe .dpf-cards tr.dpf-line>td:first-child{padding-top:.5em;
 border-top:1px solid rgba(128,128,128,.28)}
 .dpframe.dpframe .dpf-cards tr.dpf-line>td~td{border-top:0}
 .dpframe.dpframe .dpf-cards td.dpf-number{text-align:left;white-space:normal}
 .dpframe.dpframe .dpf-cards td[data-name]::before{content:attr(data-name);opacity:.72;
 display:inline-block;min-width:6.5em}
-.dpframe.dpframe .dpf-cards td[data-name^="L"]::before{min-width:0;margin-right:.4em}
 .dpframe.dpframe .dpf-cards td[data-name] br{display:none}
 .dpframe.dpframe .dpf-cards td:empty{display:none}
 .dpframe.dpframe ul,.dpframe.dpframe ol{padding-left:1.2em}

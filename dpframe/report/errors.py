@@ -1,0 +1,205 @@
+"""How wrong each output may be, in its own units, and how many rows make that a good result."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from dpframe.aggregates.error_rules import MeanError, NoErrorBound, RankError, VarianceError
+from dpframe.aggregates.run_rank_error import RunRankError
+from dpframe.errors import DPFrameError
+from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, ReportMechanism
+from dpframe.plan import NoisyAggregate, PlanData, PlanOutput
+from dpframe.plan.error import error_of
+from dpframe.report.group_size import about
+from dpframe.report.numbers import separated
+from dpframe.report.too_wide import Typical
+
+__all__ = ["Error", "errors_of", "rounded"]
+
+_SUPPOSED: Final = 1000
+"""So many rows are supposed where an error depends on how many there are and nobody said it."""
+_LEVEL: Final = Fraction(95, 100)
+_GOOD, _ROUGH = 0.1, 0.3
+"""An error of a tenth of the result is good, one of up to three tenths rough."""
+_UNIT: Final = re.compile(r" in (days|microseconds|milliseconds|nanoseconds)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """The 95% error of an output.
+
+    Parameters
+    ----------
+    words
+        Such as ``"± 12"`` or ``"± 0.7 at 1,000 rows"``.
+    verdict
+        ``"good"``, ``"rough"`` or ``"useless"`` where a size is known; else from how many rows on
+        the error is at most a tenth of the result; empty where that cannot be told.
+    enough
+        This number of rows; None where it cannot be told.
+    """
+
+    words: str
+    verdict: str = ""
+    enough: float | None = None
+
+
+def errors_of(
+    plan: PlanData,
+    block: PlanData,
+    size: int | None = None,
+    typical: Typical = (),
+) -> list[Error]:
+    """Of each output of one query of a plan."""
+    times, ends = _by_limit(plan)
+    return [_error(block, output, size, typical, times, ends) for output in block.outputs]
+
+
+def _by_limit(plan: PlanData) -> tuple[Fraction | float, str]:
+    """Where a limit is found, how many times smaller errors are under the smallest, and the words
+    for it.
+    """
+    found = plan.found
+    if found is None:
+        return 1, ""
+    errors = [(c.n, c.error if c.error is not None else c.noise) for c in found.choices]
+    known = [(n, error) for n, error in errors if error]
+    if not known:
+        return 1, f"under the largest limit, {found.choices[-1].n}"
+    least = min(known, key=lambda one: one[1])
+    return least[1] / known[-1][1], f"for a limit of {least[0]} to {known[-1][0]}"
+
+
+def _error(
+    block: PlanData,
+    output: PlanOutput,
+    size: int | None,
+    typical: Typical,
+    times: Fraction | float,
+    limits: str,
+) -> Error:
+    used = [block.releases[number] for number in output.releases]
+    if used and all(release.mechanism == "none" for release in used):
+        return Error("exact")
+    rule = output.error
+    if isinstance(rule, NoErrorBound):
+        return _of_arithmetic(used)
+    inner = getattr(rule, "inner", rule)
+    moment = inner if isinstance(inner, MeanError | VarianceError) else None
+    response = len(used) == 1 and isinstance(used[0].law, ReportMechanism)
+    count = (size or _SUPPOSED) if moment is not None or response else None
+    try:
+        error = error_of(rule, used, _LEVEL, False, count, None)
+    except DPFrameError:
+        return _of_arithmetic(used)
+    if not math.isfinite(error):
+        return Error("unknown")
+    if used and isinstance(used[0].law, KeyMechanism) and len(used) == 1:
+        return Error(f"groups of {about(error)} appear in 95% of cases")
+    enough = _enough(block, output, used, moment, count, error, typical)
+    if enough is not None:
+        enough *= float(times)
+    where = f" at {count:,} {'rows' if response else 'values'}" if count else ""
+    ranks = isinstance(rule, RankError | RunRankError) or _is_rank(used)
+    amount = _amount(error, used)
+    if times != 1 and error:
+        amount = f"{_amount(error * float(times), used)} to {amount}"
+        where += f", {limits}"
+    words = f"± {amount}{' rows in rank' if ranks else ''}{where}"
+    if not ranks and used and used[0].candidates is not None:
+        words = f"score within {amount} of the best{where}"
+    return Error(words, _verdict(enough, size, block.groups is not None), enough)
+
+
+def _is_rank(used: Sequence[NoisyAggregate]) -> bool:
+    return bool(used) and "quantile" in used[0].aggregate and used[0].candidates is not None
+
+
+def _amount(error: float, used: Sequence[NoisyAggregate]) -> str:
+    unit = _UNIT.search(used[0].contents.partition("[")[0]) if used else None
+    if unit is None:
+        return separated(about(error))
+    if unit[1] == "days":
+        return f"{separated(about(error))} days"
+    seconds = error / {"microseconds": 1e6, "milliseconds": 1e3, "nanoseconds": 1e9}[unit[1]]
+    for length, name in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")):
+        if seconds >= length:
+            return f"{separated(about(seconds / length))} {name}"
+    return f"{separated(about(seconds))} seconds"
+
+
+def _of_arithmetic(used: Sequence[NoisyAggregate]) -> Error:
+    """Of what is computed from several numbers: the errors of these."""
+    parts = list[str]()
+    for release in used:
+        with suppress(DPFrameError):
+            parts.append(f"± {separated(about(release.accuracy()))}")
+    if not parts:
+        return Error("depends on the data")
+    shown_parts = " and ".join(dict.fromkeys(parts[:3]))
+    enough = None
+    if all(isinstance(r.noise, AdditiveMechanism) for r in used):
+        enough = max((_enough_of_sum(r, None) or 0.0 for r in used), default=0.0) or None
+    return Error(f"parts {shown_parts}", _verdict(enough, None, False), enough)
+
+
+def _enough_of_sum(release: NoisyAggregate, typical: float | None) -> float | None:
+    """From how many rows on the noise is a tenth of a sum, if rows add half of what they may."""
+    if not isinstance(release.noise, AdditiveMechanism) or release.spread.norm is not None:
+        return None
+    rows = max(release.spread.tight[2], 1)
+    most = float(release.sensitivity.linf) / rows
+    each = typical or (most if "number of" in release.contents[:12] else most / 2)
+    return release.accuracy() / (_GOOD * each) if each else None
+
+
+def _enough(
+    block: PlanData,
+    output: PlanOutput,
+    used: Sequence[NoisyAggregate],
+    moment: MeanError | VarianceError | None,
+    count: float | None,
+    error: float,
+    typical: Typical,
+) -> float | None:
+    """The number of rows from which on an error is a tenth of the result; of a mean a tenth of
+    half its bounds, of a rank a twentieth of the rows.
+    """
+    if moment is not None and count:
+        half = float(moment.width) / 2
+        scale = half if isinstance(moment, MeanError) or moment.root else half * half
+        return count * error / (_GOOD * scale) if scale else None
+    if _is_rank(used) or isinstance(output.error, RankError | RunRankError):
+        return error * 2 / _GOOD
+    if len(used) >= 1 and used[0].candidates is None and not isinstance(used[0].law, KeyMechanism):
+        columns = [t for t in (*block.typical, *typical) if f'"{t.column}"' in output.words]
+        stated = abs(float(columns[0].value)) if len(columns) == 1 else None
+        if "number of" in used[0].contents[:12]:
+            return error / _GOOD
+        return _enough_of_sum(used[0], stated)
+    return None
+
+
+def _verdict(enough: float | None, size: int | None, grouped: bool) -> str:
+    if enough is None:
+        return ""
+    if size is None:
+        return f"good from {rounded(enough)} rows" + (" a group" if grouped else "")
+    of = f" at {size:,} rows"
+    if enough <= size:
+        return "good" + of
+    return ("rough" if enough * _GOOD / _ROUGH <= size else "useless") + of
+
+
+def rounded(number: float) -> str:
+    """A number of rows, rounded up to two digits."""
+    if number <= 10:
+        return "10"
+    power = 10 ** (len(str(int(number))) - 2)
+    return f"{math.ceil(number / power) * power:,}"

@@ -1,0 +1,314 @@
+"""The first page of a plan: all that a reviewer decides by, on one screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from dpframe.core.budget import Budget
+from dpframe.core.exact import show
+from dpframe.core.units import Identifier, Unit
+from dpframe.core.windows import NAMES
+from dpframe.mechanisms import KeyMechanism
+from dpframe.plan import PlanData
+from dpframe.plan.several import blocks_of
+from dpframe.report.chapters import queries_of_block, risks_in
+from dpframe.report.errors import Error, errors_of
+from dpframe.report.group_size import about
+from dpframe.report.numbers import bounds_separated, separated, shown
+from dpframe.report.questions import questions_in
+from dpframe.report.story import charged_to
+from dpframe.report.structure import yearly
+from dpframe.report.too_wide import Typical
+from dpframe.report.wording import reword
+
+__all__ = [
+    "DECIDE",
+    "DETAILS",
+    "QUESTIONS",
+    "RISKS",
+    "Entry",
+    "OutputLine",
+    "first_page",
+    "spend_words",
+]
+
+DECIDE: Final = "DECIDE"
+RISKS: Final = "Risks"
+QUESTIONS: Final = "Only you can answer"
+DETAILS: Final = "explain(details=True), or on the command line: dpframe explain FILE --details"
+"""How the rest is seen."""
+_MOST_RISKS: Final = 8
+_LONGEST: Final = 240
+_CLAMPED: Final = re.compile(r"^(.*) (?:is|are) clamped to bounds,")
+_SUM: Final = re.compile(r"^(?P<value>(?:(?!dp[._]).)+)\.dp_(?P<name>\w+)\((?P<rest>.*)\)$")
+_WORDS: Final = {
+    "count": "number of values of {}",
+    "n_unique": "number of distinct {}",
+    "sum": "sum of {}",
+    "mean": "mean of {}",
+    "median": "median of {}",
+    "var": "variance of {}",
+    "std": "standard deviation of {}",
+    "quantile": "quantiles of {}",
+    "histogram": "histogram of {}",
+    "cdf": "distribution of {}",
+}
+_BOUNDS: Final = re.compile(r"^\((-?[\d.]+), (-?[\d.]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """An output: its error first."""
+
+    name: str
+    error: str
+    verdict: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A label with its lines, numbered where they are to be spoken of; or with outputs."""
+
+    label: str
+    lines: tuple[str, ...]
+    outputs: tuple[OutputLine, ...] = ()
+    numbered: bool = False
+
+
+def first_page(
+    plan: PlanData,
+    size: int | None = None,
+    typical: Typical = (),
+    changes: Sequence[str] | None = None,
+) -> tuple[Entry, ...]:
+    """What to decide on, whom the plan protects, what it spends and publishes, and the questions.
+
+    Parameters
+    ----------
+    size, typical
+        Guesses of the individuals in each group, and of values.
+    changes
+        What differs from a plan that was approved before; None where there is none to compare.
+    """
+    risks = tuple(map(separated, risks_in(plan, size, typical)))
+    questions = questions_in(plan, size, typical)
+    entries = [Entry(DECIDE, (_decision(plan, risks, questions),))]
+    if risks:
+        shown_risks = risks if len(risks) <= _MOST_RISKS else risks[: _MOST_RISKS - 1]
+        more = len(risks) - len(shown_risks)
+        rest = (f"and {more} more: see the details",) if more else ()
+        entries.append(Entry(RISKS, (*shown_risks, *rest), numbered=True))
+    entries += [*_protects(plan), Entry("Spends", tuple(_spends(plan))), *_publishes(plan, size, typical)]
+    if plan.parameters:
+        words = ", ".join(f":{p.words()}" for p in plan.parameters)
+        entries.append(Entry("Given", (words,)))
+    if changes is not None:
+        entries.append(Entry("Changed", _changed(changes)))
+    if questions:
+        entries.append(Entry(QUESTIONS, questions, numbered=True))
+    return tuple(entries)
+
+
+def _decision(plan: PlanData, risks: Sequence[str], questions: Sequence[str]) -> str:
+    many = {0: "no risks found", 1: "1 risk"}.get(len(risks), f"{len(risks)} risks")
+    ask = {0: "", 1: "; 1 question for you"}.get(
+        len(questions), f"; {len(questions)} questions for you"
+    )
+    if plan.remaining is not None and not plan.remaining.covers(plan.cost):
+        return f"cannot run: it costs more than the budget has left; {many}{ask}"
+    return many + ask
+
+
+def _protects(plan: PlanData) -> Iterator[Entry]:
+    said = dict[str, None]()
+    for block in blocks_of(plan):
+        said[f"{_who(block.unit)}, in {block.source}"] = None
+        said |= {_of_other(other): None for other in block.others}
+    declared = dict.fromkeys(d for block in blocks_of(plan) for d in block.declared)
+    about_typical = dict.fromkeys(f"{t.column} is typically {shown(t.value)}" for t in plan.typical)
+    facts = "; ".join(map(bounds_separated, [*declared, *about_typical]))
+    by = "declared where protect was called, not checked"
+    lines = [*said, _short(f"{by}: {facts}") if facts else f"{by}: who is protected"]
+    if plan.windows is not None:
+        every = NAMES[plan.windows.every]
+        lines.append(f"reads {plan.windows.words()}; a person in n {every}s is protected n times less")
+    yield Entry("Protects", tuple(lines))
+
+
+def _of_other(words: str) -> str:
+    """Whom a joined frame protects."""
+    name, _, whom = words.partition(": ")
+    found = re.fullmatch(r'adding or removing all rows of one individual, identified by "(.*)"', whom)
+    return f"all rows of one person (column {found[1]}), in {name}" if found else f"{whom}, in {name}"
+
+
+def _who(unit: Unit) -> str:
+    if isinstance(unit, Identifier):
+        within = f" in one calendar {NAMES[unit.window]} of {unit.time}" if unit.window else ""
+        return f"all rows of one person (column {unit.column}){within}"
+    rows = "one row" if unit.contributions == 1 else f"up to {unit.contributions} rows"
+    if unit.adjacency == "change-one":
+        return f"the values in {rows} of one person; the number of rows is public"
+    return f"{rows} of one person"
+
+
+def spend_words(budget: Budget) -> str:
+    """An amount in four digits, rounded up."""
+    slack = f" and delta {about(float(budget.slack))}" if budget.slack else ""
+    return f"{budget.currency} {about(float(budget.main))}{slack}"
+
+
+def _spends(plan: PlanData) -> Iterator[str]:
+    line = f"{spend_words(plan.cost)} ({plan.cost.measure})"
+    if plan.cost.measure != plan.requested.measure:
+        line += f", for a spend of {spend_words(plan.requested)}"
+    budget = plan.budget
+    if budget is not None and budget.whole.measure == plan.cost.measure and budget.whole.main:
+        share = float(plan.cost.main / budget.whole.main)
+        name = "" if budget.name is None else f" {budget.name!r}"
+        per = "" if budget.per is None else f" of each {NAMES[budget.per]}"
+        line += f", {_percent(share)} of the budget{name}{per}"
+    yield line
+    if (left := plan.remaining) is not None:
+        where = charged_to(plan)
+        if not left.covers(plan.cost):
+            yield f"only {spend_words(left)} is left{where}: the plan will be refused"
+        else:
+            after = left - plan.cost
+            runs = _runs(after, plan.cost)
+            more = f": enough for {runs:,} more such run{'s' if runs != 1 else ''}" if runs else ""
+            if not runs and plan.cost.main:
+                more = ": not enough for another such run"
+            yield f"{_left_words(after)} is left after it{where}{more}"
+    if plan.share is not None:
+        yield (
+            f"one of {plan.share.parts} disjoint parts: the session pays for the most expensive"
+        )
+    if (found := yearly(plan)) is not None:
+        amount, times, currency, name = found
+        yield (
+            f"{currency} {show(amount, 4)} a {name}, {show(amount * times, 4)} for someone present "
+            "all year"
+        )
+
+
+def _left_words(budget: Budget) -> str:
+    slack = f" and delta {show(budget.slack, 4)}" if budget.slack else ""
+    return f"{budget.currency} {show(budget.main, 4)}{slack}"
+
+
+def _runs(left: Budget, cost: Budget) -> int:
+    """How many more runs of the same cost are paid for; 0 where they cost nothing."""
+    if not cost.main:
+        return 0
+    runs = left.main // cost.main
+    return int(min(runs, left.slack // cost.slack) if cost.slack else runs)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+
+
+def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[Entry]:
+    numbered = [*enumerate(blocks_of(plan))]
+    for number, block in numbered[1:] if plan.found is not None else numbered:
+        name = f"{queries_of_block(plan, number)}: " if len(plan.blocks) > 1 and not plan.found else ""
+        lines = [
+            OutputLine(output.name, error.words, error.verdict, _output_words(output.words))
+            for output, error in zip(
+                block.outputs, errors_of(plan, block, size, typical), strict=True
+            )
+        ]
+        many = len(lines) - 12
+        if many > 1:
+            lines = [*lines[:12], OutputLine("...", f"and {many} more outputs", "", "see the details")]
+        yield Entry("Publishes", (name + _per(block),), tuple(lines))
+        yield Entry("Reads", (_reads(block),))
+        if dropped := "; ".join(_drops(plan, block)):
+            yield Entry("Drops", (_short(dropped),))
+
+
+def _per(plan: PlanData) -> str:
+    if plan.grouping is None:
+        return "for all rows together, with 95% errors"
+    groups, _, origin = plan.grouping.partition(": ")
+    groups = _plain(groups.removeprefix("group_by(").removesuffix(")"))
+    if plan.keys is None:
+        laws = [r.law for r in plan.releases if isinstance(r.law, KeyMechanism)]
+        half = f"{laws[0].size_at(Fraction(1, 2)):,}" if laws else "few"
+        return (
+            f"per {groups}, for groups that are found: one of {half} people appears half of the "
+            "time; with 95% errors"
+        )
+    best = "the best of " if plan.best_group else "per "
+    return f"{best}{groups}, {plan.groups or 0:,} keys: {_short(plan.keys, 110)}; with 95% errors"
+
+
+def _plain(code: str) -> str:
+    """Columns without the code around them."""
+    return re.sub(r"col\(\"([^\"]+)\"\)", r"\1", code)
+
+
+def _output_words(words: str) -> str:
+    """What an output is, in words where its form is known."""
+    if words == "dp.count()":
+        return "number of rows"
+    match = _SUM.match(words)
+    form = _WORDS.get(match["name"]) if match else None
+    if match is None or form is None or "dp" in match["rest"] or not _is_closed(match["value"]):
+        return _short(_plain(words), 100)
+    value = _plain(match["value"])
+    said, rest = form.format(value), match["rest"]
+    if bounds := _BOUNDS.match(rest):
+        said += f", clamped to {separated(bounds[1])}..{separated(bounds[2])}"
+        rest = rest[bounds.end() :].lstrip(", ")
+    return _short(f"{said} ({rest})" if rest and rest != "nonnegative=True" else said, 100)
+
+
+def _is_closed(code: str) -> bool:
+    """Whether each parenthesis that opens closes."""
+    return code.count("(") == code.count(")")
+
+
+def _reads(plan: PlanData) -> str:
+    steps = [s for s in plan.steps if not s.words.startswith(("limit_", "drop(", "select("))]
+    if not steps:
+        return f"all rows of {plan.source}"
+    words = [reword(_plain(step.words)) for step in steps]
+    if all(word.startswith("filter(") for word in words):
+        return _short(f"rows of {plan.source} where {' and '.join(w[7:-1] for w in words)}")
+    return _short(f"{plan.source}: {', then '.join(words)}")
+
+
+def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
+    found = plan.found
+    if found is not None:
+        choices = f"{found.choices[0].n} to {found.choices[-1].n}"
+        yield f"rows beyond {_plain(found.words('n'))}, with n from {choices} found when it runs"
+    limits = [s.words for s in block.steps if s.words.startswith("limit_")]
+    if found is None and limits:
+        yield f"rows of a person beyond {' and '.join(limits)}"
+    if block.keys is not None and block.grouping is not None:
+        yield "rows whose key is not listed, null too"
+    if block.grouping is not None and block.keys is None:
+        yield "groups of few people"
+    for remark in block.remarks:
+        if match := _CLAMPED.match(remark):
+            yield f"what lies beyond bounds is moved to them: {_plain(match[1])}"
+
+
+def _changed(changes: Sequence[str]) -> tuple[str, ...]:
+    if not changes:
+        return ("nothing since the plan that was approved before",)
+    return tuple(map(_short, changes[:4])) + (
+        (f"and {len(changes) - 4} more differences: see dpframe diff",) if len(changes) > 4 else ()
+    )
+
+
+def _short(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 4].rstrip()} ..."

@@ -1,0 +1,249 @@
+"""What only the reviewer can answer: questions that follow from a plan, the most doubtful first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Final
+
+from dpframe.core.exact import show
+from dpframe.core.units import Identifier, Rows
+from dpframe.plan import PlanData
+from dpframe.plan.looks import looks_identifying, name_words
+from dpframe.plan.several import blocks_of
+from dpframe.report.conditions import conditions_by_output
+from dpframe.report.errors import errors_of, rounded
+from dpframe.report.structure import bounds_in, key_values, yearly
+from dpframe.report.too_wide import Typical
+
+__all__ = ["questions_in"]
+
+_MOST: Final = 5
+_MUCH_NOISE: Final = 500
+"""An output that is good from fewer rows on needs no question."""
+_SENSITIVE: Final = frozenset(
+    "hiv aids std religion ethnicity race sexual orientation abortion pregnancy pregnant suicide "
+    "psychiatric mental disability disabled criminal conviction convicted arrest drug addiction "
+    "union party vote voted diagnosis disease cancer therapy medication debt asylum refugee "
+    "nationality overdose violence income salary religion konfession krankheit diagnose".split()
+)
+_PUBLIC: Final = re.compile(r"public frame of (\d+ rows?) \(([^)]*)\)")
+_PLACES: Final = frozenset(
+    "village postcode zip zipcode plz street block hamlet parish commune gemeinde ward building "
+    "house school class classroom room cell town dorf ort quartier office branch team".split()
+)
+
+
+def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> tuple[str, ...]:
+    """At most five questions."""
+    asked = dict[str, int]()
+    blocks = list(blocks_of(plan))
+    blocks = blocks[1:] if plan.found is not None else blocks
+    for block in blocks:
+        for weight, question in _of_block(plan, block, size, typical):
+            asked[question] = max(weight, asked.get(question, 0))
+    for weight, question in _of_plan(plan):
+        asked[question] = weight
+    first = sorted(asked.items(), key=lambda one: -one[1])  # which keeps the order of equals
+    return tuple(question for question, _ in first[:_MOST])
+
+
+def _of_block(
+    plan: PlanData, block: PlanData, size: int | None, typical: Typical
+) -> Iterator[tuple[int, str]]:
+    yield from _of_unit(block)
+    yield from _of_limits(plan, block)
+    yield from _of_public_frames(block)
+    yield from _of_conditions(block)
+    yield from _of_keys(block)
+    yield from _of_bounds(block)
+    yield from _of_scores(block)
+    yield from _of_noise(plan, block, size, typical)
+
+
+def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
+    """Who is a person."""
+    unit = plan.unit
+    names = [one.name for one in plan.columns or () if one.frame == plan.source]
+    names += [one.column for one in plan.identifying if one.column not in names]
+    if isinstance(unit, Rows):
+        read = f" It reads {_listed(names)}." if names else ""
+        if unit.contributions == 1:
+            yield (
+                80,
+                f"Does each person have exactly one row in {plan.source}? Somebody with several is "
+                f"protected less.{read}",
+            )
+        else:
+            yield (
+                80,
+                f"Can nobody have more than {unit.contributions} rows in {plan.source}? Further "
+                f"rows are not protected.{read}",
+            )
+        return
+    others = [one.column for one in plan.identifying if one.column != unit.column]
+    if not looks_identifying(unit.column) or others:
+        beside = [name for name in dict.fromkeys([*others, *names]) if name != unit.column]
+        read = f" The plan also reads {_listed(beside)}." if beside else ""
+        yield 75, f"Is one value of {unit.column!r} one person, and never several?{read}"
+    else:
+        yield 12, f"Does one person have only one {unit.column!r}?"
+
+
+def _of_limits(plan: PlanData, block: PlanData) -> Iterator[tuple[int, str]]:
+    """Rows that limits drop."""
+    if plan.found is not None:
+        return
+    for step in block.steps:
+        found = re.match(r"limit_(rows|groups)\((\d+)", step.words)
+        if found:
+            yield (
+                30,
+                f"Do few people have more than {found[2]} {found[1]}? {step.words} drops the rest.",
+            )
+
+
+def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
+    """Frames that are said to be public, and private frames that are joined."""
+    for step in plan.steps:
+        kind = step.definition.get("step") if isinstance(step.definition, dict) else None
+        if found := _PUBLIC.search(step.words):
+            yield (
+                90,
+                f"Is the public frame with {found[1]} ({found[2]}) free of private data, or was it "
+                "computed from the rows of people?",
+            )
+        elif "Join" in str(kind):
+            yield 60, "May the join give one person many rows? Rows of both frames are multiplied."
+        if kind == "Explode":
+            yield 40, f"How many rows does {step.words} make of one?"
+
+
+def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
+    """Whether many people are in what is selected."""
+    said = dict[str, int]()
+    for conditions in conditions_by_output(plan).values():
+        for one in conditions:
+            values = one.values
+            if one.is_parameter or all(isinstance(v, bool) or v is None for v in values):
+                continue
+            number = any(isinstance(v, Fraction) for v in values)
+            weight = 72 if one.sign in ("<", "<=", ">", ">=", "between") and number else 65
+            weight += 6 if one.sign == "!=" or not one.is_plain else 0
+            said[one.words()] = weight
+    if said:
+        words = list(said)
+        more = f" and {len(words) - 4} more conditions" if len(words) > 4 else ""
+        sensitive = _SENSITIVE & {w for word in words for w in name_words(word)}
+        yield (
+            min(95, max(said.values()) + 5 * (len(words) - 1) + (10 if sensitive else 0)),
+            f"Are there many people with {' and '.join(words[:4])}{more}, and nobody who could be "
+            "recognised?",
+        )
+
+
+def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
+    """Whether keys are public, and complete."""
+    if plan.grouping is None:
+        return
+    by = re.findall(r"col\(\"([^\"]+)\"\)", plan.grouping.partition(": ")[0])
+    words = {word for name in by for word in name_words(name)}
+    read = {w for o in plan.outputs for c in re.findall(r"col\(\"([^\"]+)\"\)", o.words)
+            for w in name_words(c)} | {w for o in plan.outputs for w in name_words(o.name)}
+    if words & _PLACES and (read | words) & _SENSITIVE:
+        yield (
+            85,
+            f"May it be known of each {' and '.join(by)}, however small, what "
+            f"{' and '.join(sorted((read | words) & _SENSITIVE))} its people have?",
+        )
+    if plan.keys is None:
+        yield 50, f"May it be known which values of {' and '.join(by) or 'the key'} occur?"
+        return
+    if "types list them" not in plan.grouping:
+        texts = len(key_values(plan))
+        many = (plan.groups or 0) > 30
+        yield (
+            (70 if many else 55) if texts else 25,
+            f"Are these {plan.groups or 0:,} keys public and complete: {plan.keys}? Rows with "
+            "other values are dropped.",
+        )
+    if len(by) >= 3 and (plan.groups or 0) > 100:
+        yield 45, f"Does each of the {plan.groups or 0:,} groups by {', '.join(by)} have many people?"
+
+
+def _of_bounds(plan: PlanData) -> Iterator[tuple[int, str]]:
+    """Where bounds come from."""
+    ends = bounds_in(plan)
+    if ends:
+        words = "; ".join(one.words() for one in sorted(ends, key=lambda e: -e.doubt)[:4])
+        yield (
+            22 + 24 * max(one.doubt for one in ends),
+            f"Do these bounds come from public knowledge and not from the data: {words}?",
+        )
+
+
+def _of_scores(plan: PlanData) -> Iterator[tuple[int, str]]:
+    for output in plan.outputs:
+        if "score=" in output.words:
+            score = output.words.partition("score=")[2]
+            yield 66, f"Does the score of {output.name!r} treat all alike: {score[:120]}?"
+        elif re.search(r"candidates=\[|dp_argmax\(", output.words) and "'" in output.words:
+            yield 50, f"Are the candidates of {output.name!r} public and no people: {output.words[:140]}?"
+    if plan.split == "weights":
+        yield 48, "Are the weights of the outputs intended, which divide the spend among them?"
+
+
+def _of_noise(
+    plan: PlanData, block: PlanData, size: int | None, typical: Typical
+) -> Iterator[tuple[int, str]]:
+    """Whether groups are large enough for the noise."""
+    if size is not None:
+        return
+    known = [
+        (error.enough, output.name, error.words)
+        for output, error in zip(block.outputs, errors_of(plan, block, None, typical), strict=True)
+        if error.enough is not None and error.enough > _MUCH_NOISE
+    ]
+    if known:
+        enough, name, words = max(known)
+        each = "each group" if block.grouping is not None else block.source
+        yield (
+            min(88, 35 + int(enough).bit_length() * 3),
+            f"Does {each} have {rounded(enough)} rows or more? With fewer, {name!r} "
+            f"({words}) says little.",
+        )
+
+
+def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
+    """How often it runs, and what that adds up to."""
+    cost = plan.cost
+    if (found := yearly(plan)) is not None:
+        amount, times, currency, name = found
+        yield (
+            70,
+            f"Is {currency} {show(amount * times)} a year intended for someone who is present in "
+            f"all of it ({currency} {show(amount)} each {name})?",
+        )
+    if cost.slack >= Fraction(1, 10**6):
+        yield (
+            40,
+            f"Is delta {show(cost.slack, 4)} far below one over the number of people?",
+        )
+    much = {"epsilon": Fraction(2), "rho": Fraction(1, 8)}.get(cost.currency, Fraction(1))
+    if cost.main >= much:
+        yield 58, f"Is {cost.currency} {show(cost.main, 4)} needed for this purpose?"
+    periods = [p.group(1) for r in plan.releases if (p := re.search(r"each of (\d+) nights", r.contents))]
+    if periods:
+        yield 60, f"Are {periods[0]} periods intended, all paid for at once?"
+    left = plan.remaining
+    named = plan.budget is not None and plan.budget.name is not None
+    if named and left is not None and left.covers(cost) and cost.main:
+        runs = left.main // cost.main
+        if runs >= 2:
+            yield 15, f"How often is it to run? What is left pays for {int(runs):,} such runs."
+
+
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(names[:12])
+    return f"{first} and {len(names) - 12} more" if len(names) > 12 else first

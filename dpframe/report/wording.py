@@ -1,0 +1,104 @@
+"""Sentences that plans hold, in plainer words.
+
+Plans hold their sentences under the fingerprint that approvals are given to. So what is said better
+here than there is replaced when it is shown, of old documents too, and no approval is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["reword"]
+
+_BETTER: Final = tuple(
+    (re.compile(pattern), better)
+    for pattern, better in (
+        (
+            r"drawn together with ([^:]+?): ([\d.]+) times less noise than by itself",
+            r"shares its noise with \1: \2 times less noise than if released alone",
+        ),
+        (
+            r"drawn together with ([^:]+?), which err less for it: ([\d.]+) times more noise than "
+            r"by itself",
+            r"shares its noise with \1, so that these err less: \2 times more noise than if "
+            r"released alone",
+        ),
+        (
+            r"([\d.]+) times more noise than if the others, which err less for it, were not drawn "
+            r"together",
+            r"\1 times more noise than without the shared noise of the others, which err less",
+        ),
+        (
+            r"([\d.]+) times (less|more) error than by itself",
+            r"\1 times \2 error than if released alone",
+        ),
+        (r", so that others err less", ", so that other outputs err less"),
+        (
+            r"one number by itself, of individuals that are weighed",
+            "one number, of weighed individuals",
+        ),
+        (r"pure DP knows no Gaussian noise", "Gaussian noise needs a delta"),
+        (
+            r"by L2, less noise here than Laplace by L1",
+            "Gaussian noise by L2 is smaller here than Laplace noise by L1",
+        ),
+        (
+            r"nothing tells how many do\b",
+            "the result does not say how many values are clamped",
+        ),
+        (
+            r"nothing tells how many rows are dropped",
+            "the result does not say how many rows are dropped",
+        ),
+        (r"nothing tells (by )?how much( does)?\b", r"the result does not say \1how much"),
+        (
+            r"decides nothing here: what holds without it is as tight",
+            "changes nothing here: another limit is as tight",
+        ),
+        (r"decides that in the end one individual has", "so one individual has"),
+        (r"sums of (\d+) neighbours each", r"added up in runs of \1 neighbours"),
+        (
+            r"; for each of them a sum of it and all before, of which the k-th last counts "
+            r"binom\(2k, k\) / 4\^k, in whole parts of 2\^16 \(square root factorisation\)",
+            "; running sums with falling weights (square root factorisation)",
+        ),
+        (
+            r"one sum of all periods so far, of which the k-th last counts binom\(2k, k\) / 4\^k, "
+            r"in whole parts of 2\^16 \(square root factorisation\)",
+            "one sum of all periods so far with falling weights (square root factorisation)",
+        ),
+        (r"; each by itself\b", "; each separately"),
+        (r"clamped each by itself", "clamped separately"),
+        (
+            r"its running total is sums of what periods are said to have",
+            "the running total adds the published numbers of the periods",
+        ),
+        (
+            r"leave out groups(.*) that rounds before found",
+            r"leave out groups\1 found in earlier rounds",
+        ),
+        (r"\bpublic frame of 1 rows\b", "public frame of 1 row"),
+        (
+            r"rows meet rows of the same individual only, whose numbers multiply",
+            "a person's rows meet only rows of the same person: their numbers are multiplied",
+        ),
+        (
+            r"a promise of the data owner\b",
+            "promised where protect was called",
+        ),
+        (r"null too unless it is a key", "and null unless it is a key"),
+        (r"whatever is added up later", "all later totals"),
+        (r"also from all later totals", "and missing from later totals"),
+    )
+)
+_UNBIASED: Final = re.compile(r"\bunbiased\b(; )?")
+
+
+def reword(sentence: str, *, biased: bool = False) -> str:
+    """A sentence of a plan in plainer words; where results are `biased`, nothing is called
+    unbiased.
+    """
+    for pattern, better in _BETTER:
+        sentence = pattern.sub(better, sentence)
+    return _UNBIASED.sub("", sentence).strip() if biased else sentence
