@@ -76,6 +76,7 @@ def test_exceptions_have_a_reason_and_are_needed() -> None:
 EXAMPLES = {
     "hidden subject": "Whoever opens the ledger can read it.",
     "inverted clause": "What is none of its type becomes null.",
+    "headless sentence": "What is left can be spent.",
     "of which": "Two tables of which one is charged.",
     "for as because": "Keys are listed, for they must not be read from the data.",
     "by itself": "Each output is drawn by itself.",
@@ -94,7 +95,8 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("habit", HABITS, ids=lambda h: h.name)
 def test_each_habit_is_seen(habit: Habit) -> None:
-    (sentence,) = words.sentences("a.md", 1, "docstring", EXAMPLES[habit.name])
+    kind = habit.kinds[0] if habit.kinds else "docstring"
+    (sentence,) = words.sentences("a.md", 1, kind, EXAMPLES[habit.name])
     assert habit in [hit.habit for hit in words.hits(sentence)]
 
 

@@ -70,10 +70,16 @@ HABITS: tuple[Habit, ...] = (
     ),
     habit(
         "inverted clause",
-        rf"^(?:what|who) {_VERB}\b(?!.*\?)"
-        r"|^(?:what|who|where) (?:[\w'’-]+ ){1,9}(?:is|are|becomes?|has|have|may|must|stays?|costs?) "
+        r"^(?:what|who|where) (?:[\w'’-]+ ){0,9}(?:is|are|was|were|becomes?|has|have|may|must|stays?|costs?) "
         r"(?:[\w'’-]+ ){0,9}(?:is|are|becomes?|may|must|stays?|costs?)\b(?!.*\?)",
         "begin with the thing itself: 'a value that does not fit becomes null'",
+    ),
+    habit(
+        "headless sentence",
+        rf"^(?:what|who) {_VERB}\b(?!.*\?)",
+        "begin with the thing itself: 'the remaining budget', not 'what is left'",
+        "page",
+        "string",
     ),
     habit(
         "of which",
@@ -232,7 +238,8 @@ def _docstring(path: str, node: ast.Constant) -> Iterator[Sentence]:
     for line in text.split("\n"):
         bare = line.strip()
         example = bare.startswith((">>>", "...")) or (example and bool(bare))
-        kept.append("" if example or re.fullmatch(r"-{3,}", bare) else line)
+        drawn = re.fullmatch(r"-{3,}", bare) or bare.startswith(("├", "└", "│"))
+        kept.append("" if example or drawn else line)
     yield from _blocks(path, "docstring", "\n".join(kept), node.lineno)
 
 
@@ -285,14 +292,17 @@ def _blocks(path: str, kind: str, text: str, first: int) -> Iterator[Sentence]:
     """The sentences of a text in paragraphs, lists and tables."""
     block: list[str] = []
     start = first
-    for number, line in enumerate([*text.split("\n"), ""], first):
+    lines = [*text.split("\n"), ""]
+    for number, line in enumerate(lines, first):
         bare = line.strip()
         item = re.match(r"(?:[-*+]|\d+\.) +", bare)
-        field = kind == "docstring" and re.match(r"\S+( \S+)? *: ?$|[\w*, ]+ : .{0,60}$", bare)
-        if block and (not bare or item or bare.startswith(("|", "#", "===", ">", "!!!")) or field):
+        name = (
+            kind == "docstring" and number > first and _is_name(line, lines[number - first + 1 :])
+        )
+        if block and (not bare or item or name or bare.startswith(("|", "#", "===", ">", "!!!"))):
             yield from sentences(path, start, kind, " ".join(block))
             block = []
-        if not bare or field:
+        if not bare or name:
             continue
         if bare.startswith("|"):
             for cell in re.split(r"(?<!\\)\|", bare):
@@ -303,6 +313,15 @@ def _blocks(path: str, kind: str, text: str, first: int) -> Iterator[Sentence]:
             if not block:
                 start = number
             block.append(bare[item.end() :] if item else bare.lstrip("> "))
+
+
+def _is_name(line: str, after: list[str]) -> bool:
+    """Whether a line of a docstring names what the deeper lines after it explain."""
+    return bool(after) and _indent(after[0]) > _indent(line) and not line.lstrip().startswith("-")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 _ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*[A-Z0-9])")
