@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
-VOID = {"br"}
+VOID = {"br", "meta"}
 KNOWN = {
     *("div", "style", "span", "strong", "bdi", "code", "p", "ul", "ol", "li", "br"),
     *("details", "summary", "table", "thead", "tbody", "tr", "th", "td"),
+    *("html", "head", "meta", "title", "body", "nav", "main", "h1", "a"),
 }
 
 
@@ -27,6 +29,7 @@ class Reader(HTMLParser):
         self.styles = ""
         self.labels: list[str] = []
         self.widths: list[str] = []
+        self.anchors: list[str] = []
         self._open: list[str] = []
         self.feed(html)
         self.close()
@@ -36,7 +39,12 @@ class Reader(HTMLParser):
         assert tag in KNOWN, tag
         for name, value in attrs:
             assert not name.startswith("on"), name
-            assert name not in ("src", "href", "id"), name
+            assert name != "src", name
+            if name == "href":
+                assert str(value).startswith("#"), value
+            if name == "id":
+                assert re.fullmatch("[a-z]+", str(value)), value
+                self.anchors.append(str(value))
             if name == "aria-label":
                 self.labels.append(str(value))
             if name == "style":
@@ -58,4 +66,5 @@ class Reader(HTMLParser):
         raise AssertionError(data)
 
     def handle_decl(self, decl: str) -> None:
-        raise AssertionError(decl)
+        assert decl == "DOCTYPE html", decl
+        assert not self.tags

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["looks_identifying", "looks_like_a_person", "looks_like_an_event", "name_words"]
+__all__ = [
+    "looks_identifying",
+    "looks_like_a_person",
+    "looks_like_an_event",
+    "name_words",
+    "words_of",
+]
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_PEOPLE: Final = _words(
+_PEOPLE: Final = words_of(
     """
     user customer client patient person people passenger rider driver member employee student
     teacher subject participant respondent individual citizen resident tenant household visitor
@@ -25,7 +31,7 @@ _PEOPLE: Final = _words(
     leerling kund elev anställd asiakas potilas pacjent klientka zakaznik
     """
 )
-_PERSONAL: Final = _words(
+_PERSONAL: Final = words_of(
     """
     email mail phone mobile msisdn imei imsi ssn passport iban mrn username login surname lastname
     forename firstname fullname nin nhs cookie cookies mac ip cpf cnp pesel bsn curp rfc nif nie dni
@@ -36,18 +42,18 @@ _PERSONAL: Final = _words(
     empno empnr employeeno idfa gaid udid fingerprint nino niss insz vin
     """
 )
-_NUMBERS: Final = _words(
+_NUMBERS: Final = words_of(
     """
     id ids uuid guid no nr num number key code hash ref token name names address adresse mail
     kennung nummer numero numéro número
     """
 )
-_OF_PEOPLE: Final = _words(
+_OF_PEOPLE: Final = words_of(
     "emp pat cust stud pers nhs phone card device ip mac passport medicare social tax kunden "
     "personal insurance badge licence license mobile contract policy"
 )
 """What a number, an address or a name is a person's by."""
-_THINGS: Final = _words(
+_THINGS: Final = words_of(
     """
     row record line trip ride event order item product article category city country region state
     district zone zip area location place station shop store branch department school hospital ward
@@ -57,7 +63,7 @@ _THINGS: Final = _words(
     """
 )
 """What numbers are given to that is nobody."""
-_EVENTS: Final = _words(
+_EVENTS: Final = words_of(
     """
     row record line trip ride event order visit session request transaction payment invoice ticket
     booking reservation stay admission appointment encounter consultation claim call message click
@@ -106,7 +112,7 @@ def looks_like_an_event(name: str) -> bool:
     return bool(words) and (words[-1] in _EVENTS or words[-1].rstrip("s") in _EVENTS)
 
 
-_FORENAMES: Final = _words(
+_FORENAMES: Final = words_of(
     """
     anna anne ann maria mary marie john jon jean jan johan johann johannes juan joão joao hans peter
     pierre pedro paul pablo paolo michael michel miguel david daniel thomas tomas tom martin markus
@@ -132,7 +138,7 @@ _FORENAMES: Final = _words(
     jeremy harold keith roger terry sean gerald dylan bruce ralph roy eugene wayne elif zeynep
     """
 )
-_TITLES: Final = _words(
+_TITLES: Final = words_of(
     "mr mrs ms miss dr prof sir mme mlle monsieur madame herr frau sr sra señor señora"
 )
 _NAME: Final = re.compile(r"[^\W\d_][\w.'’-]*(?:,? [^\W\d_][\w.'’-]*){1,3}")

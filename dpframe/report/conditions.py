@@ -133,9 +133,11 @@ def _condition(call: dict[str, Json]) -> Iterator[Condition]:
     op, args = str(call.get("op")), call.get("args")
     operands = args if isinstance(args, list) else []
     options = call.get("options")
-    pairs = [o for o in options if isinstance(o, list) and len(o) == 2] if isinstance(
-        options, list
-    ) else []
+    pairs = (
+        [o for o in options if isinstance(o, list) and len(o) == 2]
+        if isinstance(options, list)
+        else []
+    )
     if not operands:
         return
     columns = [_columns(operand) for operand in operands]
@@ -163,9 +165,7 @@ def _condition(call: dict[str, Json]) -> Iterator[Condition]:
             yield Condition(columns[0][0], "in", values, given, _plain(operands[0]))
     elif op in ("str_starts_with", "str_contains", "str_ends_with") and len(columns[0]) == 1:
         values = tuple(value for _, value in pairs if isinstance(value, str))[:1]
-        values = values or tuple(
-            str(_constant(o)) for o in operands[1:] if _is_literal(o)
-        )
+        values = values or tuple(str(_constant(o)) for o in operands[1:] if _is_literal(o))
         if values:
             yield Condition(columns[0][0], "==", values, False, False)
 

@@ -16,7 +16,7 @@ from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.report.chapters import queries_of_block, risks_in
-from dpframe.report.errors import Error, errors_of
+from dpframe.report.errors import errors_of
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
 from dpframe.report.questions import questions_in
@@ -57,6 +57,9 @@ _WORDS: Final = {
     "histogram": "histogram of {}",
     "cdf": "distribution of {}",
 }
+_ALL_ROWS: Final = re.compile(
+    r'adding or removing all rows of one individual, identified by "(.*)"'
+)
 _BOUNDS: Final = re.compile(r"^\((-?[\d.]+), (-?[\d.]+)\)")
 
 
@@ -103,7 +106,11 @@ def first_page(
         more = len(risks) - len(shown_risks)
         rest = (f"and {more} more: see the details",) if more else ()
         entries.append(Entry(RISKS, (*shown_risks, *rest), numbered=True))
-    entries += [*_protects(plan), Entry("Spends", tuple(_spends(plan))), *_publishes(plan, size, typical)]
+    entries += [
+        *_protects(plan),
+        Entry("Spends", tuple(_spends(plan))),
+        *_publishes(plan, size, typical),
+    ]
     if plan.parameters:
         words = ", ".join(f":{p.words()}" for p in plan.parameters)
         entries.append(Entry("Given", (words,)))
@@ -136,15 +143,21 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
     lines = [*said, _short(f"{by}: {facts}") if facts else f"{by}: who is protected"]
     if plan.windows is not None:
         every = NAMES[plan.windows.every]
-        lines.append(f"reads {plan.windows.words()}; a person in n {every}s is protected n times less")
+        lines.append(
+            f"reads {plan.windows.words()}; a person in n {every}s is protected n times less"
+        )
     yield Entry("Protects", tuple(lines))
 
 
 def _of_other(words: str) -> str:
     """Whom a joined frame protects."""
     name, _, whom = words.partition(": ")
-    found = re.fullmatch(r'adding or removing all rows of one individual, identified by "(.*)"', whom)
-    return f"all rows of one person (column {found[1]}), in {name}" if found else f"{whom}, in {name}"
+    found = re.fullmatch(
+        r'adding or removing all rows of one individual, identified by "(.*)"', whom
+    )
+    return (
+        f"all rows of one person (column {found[1]}), in {name}" if found else f"{whom}, in {name}"
+    )
 
 
 def _who(unit: Unit) -> str:
@@ -186,9 +199,7 @@ def _spends(plan: PlanData) -> Iterator[str]:
                 more = ": not enough for another such run"
             yield f"{_left_words(after)} is left after it{where}{more}"
     if plan.share is not None:
-        yield (
-            f"one of {plan.share.parts} disjoint parts: the session pays for the most expensive"
-        )
+        yield (f"one of {plan.share.parts} disjoint parts: the session pays for the most expensive")
     if (found := yearly(plan)) is not None:
         amount, times, currency, name = found
         yield (
@@ -217,7 +228,9 @@ def _percent(share: float) -> str:
 def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[Entry]:
     numbered = [*enumerate(blocks_of(plan))]
     for number, block in numbered[1:] if plan.found is not None else numbered:
-        name = f"{queries_of_block(plan, number)}: " if len(plan.blocks) > 1 and not plan.found else ""
+        name = (
+            f"{queries_of_block(plan, number)}: " if len(plan.blocks) > 1 and not plan.found else ""
+        )
         lines = [
             OutputLine(output.name, error.words, error.verdict, _output_words(output.words))
             for output, error in zip(
@@ -226,7 +239,10 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
         ]
         many = len(lines) - 12
         if many > 1:
-            lines = [*lines[:12], OutputLine("...", f"and {many} more outputs", "", "see the details")]
+            lines = [
+                *lines[:12],
+                OutputLine("...", f"and {many} more outputs", "", "see the details"),
+            ]
         yield Entry("Publishes", (name + _per(block),), tuple(lines))
         yield Entry("Reads", (_reads(block),))
         if dropped := "; ".join(_drops(plan, block)):
@@ -236,7 +252,7 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
 def _per(plan: PlanData) -> str:
     if plan.grouping is None:
         return "for all rows together, with 95% errors"
-    groups, _, origin = plan.grouping.partition(": ")
+    groups = plan.grouping.partition(": ")[0]
     groups = _plain(groups.removeprefix("group_by(").removesuffix(")"))
     if plan.keys is None:
         laws = [r.law for r in plan.releases if isinstance(r.law, KeyMechanism)]

@@ -37,7 +37,6 @@ def html(
     entries: Sequence[Entry],
     chapters: Sequence[Chapter],
     *,
-    whole: bool,
     fingerprint: str = "",
     is_open: bool = False,
 ) -> str:
@@ -47,17 +46,17 @@ def html(
     ----------
     plan, entries, chapters
         The plan, its first page, and its details.
-    whole, fingerprint
-        Whether it is a page of its own, which ends with the fingerprint, or part of another.
+    fingerprint
+        That of the plan, with which a page of its own ends; without it HTML is part of a page.
     is_open
         Whether the details are open.
     """
+    whole = bool(fingerprint)
     pieces = [_entry(plan, entry, whole) for entry in entries]
     pieces.append(section("Details", _details(chapters, is_open), "details" if whole else ""))
     if not whole:
         return fragment(f'<div class="dpf-head">Plan for {named(plan.source)}</div>', *pieces)
-    if fingerprint:
-        pieces.append(f'<p class="dpf-quiet">fingerprint {code(fingerprint)}</p>')
+    pieces.append(f'<p class="dpf-quiet">fingerprint {code(fingerprint)}</p>')
     links = [("decide", "Decide"), ("publishes", "Publishes")]
     links += [("questions", "Questions")] if any(e.label == QUESTIONS for e in entries) else []
     return page(f"Plan for {plan.source}", [*links, ("details", "Details")], pieces)

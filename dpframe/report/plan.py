@@ -166,8 +166,15 @@ class Plan(PlanData):
             For a guess of individuals that is not a positive integer, or of values that is no
             number, or 0.
         """
-        about = {"details": details, "since": since, "fingerprint": self.fingerprint}
-        return render(self, format, size, typical, **about)
+        return render(
+            self,
+            format,
+            size,
+            typical,
+            details=details,
+            since=since,
+            fingerprint=self.fingerprint,
+        )
 
     def __repr__(self) -> str:
         number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Final
 
 from dpframe.core.exact import show
-from dpframe.core.units import Identifier, Rows
+from dpframe.core.units import Rows
 from dpframe.plan import PlanData
-from dpframe.plan.looks import looks_identifying, name_words
+from dpframe.plan.looks import looks_identifying, name_words, words_of
 from dpframe.plan.several import blocks_of
 from dpframe.report.conditions import conditions_by_output
 from dpframe.report.errors import errors_of, rounded
@@ -22,16 +22,20 @@ __all__ = ["questions_in"]
 _MOST: Final = 5
 _MUCH_NOISE: Final = 500
 """An output that is good from fewer rows on needs no question."""
-_SENSITIVE: Final = frozenset(
-    "hiv aids std religion ethnicity race sexual orientation abortion pregnancy pregnant suicide "
-    "psychiatric mental disability disabled criminal conviction convicted arrest drug addiction "
-    "union party vote voted diagnosis disease cancer therapy medication debt asylum refugee "
-    "nationality overdose violence income salary religion konfession krankheit diagnose".split()
+_SENSITIVE: Final = words_of(
+    """
+    hiv aids std religion ethnicity race sexual orientation abortion pregnancy pregnant suicide
+    psychiatric mental disability disabled criminal conviction convicted arrest drug addiction union
+    party vote voted diagnosis disease cancer therapy medication debt asylum refugee nationality
+    overdose violence income salary konfession krankheit diagnose
+    """
 )
 _PUBLIC: Final = re.compile(r"public frame of (\d+ rows?) \(([^)]*)\)")
-_PLACES: Final = frozenset(
-    "village postcode zip zipcode plz street block hamlet parish commune gemeinde ward building "
-    "house school class classroom room cell town dorf ort quartier office branch team".split()
+_PLACES: Final = words_of(
+    """
+    village postcode zip zipcode plz street block hamlet parish commune gemeinde ward building house
+    school class classroom room cell town dorf ort quartier office branch team
+    """
 )
 
 
@@ -149,8 +153,12 @@ def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
         return
     by = re.findall(r"col\(\"([^\"]+)\"\)", plan.grouping.partition(": ")[0])
     words = {word for name in by for word in name_words(name)}
-    read = {w for o in plan.outputs for c in re.findall(r"col\(\"([^\"]+)\"\)", o.words)
-            for w in name_words(c)} | {w for o in plan.outputs for w in name_words(o.name)}
+    read = {
+        w
+        for o in plan.outputs
+        for c in re.findall(r"col\(\"([^\"]+)\"\)", o.words)
+        for w in name_words(c)
+    } | {w for o in plan.outputs for w in name_words(o.name)}
     if words & _PLACES and (read | words) & _SENSITIVE:
         yield (
             85,
@@ -169,7 +177,10 @@ def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
             "other values are dropped.",
         )
     if len(by) >= 3 and (plan.groups or 0) > 100:
-        yield 45, f"Does each of the {plan.groups or 0:,} groups by {', '.join(by)} have many people?"
+        yield (
+            45,
+            f"Does each of the {plan.groups or 0:,} groups by {', '.join(by)} have many people?",
+        )
 
 
 def _of_bounds(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -189,7 +200,10 @@ def _of_scores(plan: PlanData) -> Iterator[tuple[int, str]]:
             score = output.words.partition("score=")[2]
             yield 66, f"Does the score of {output.name!r} treat all alike: {score[:120]}?"
         elif re.search(r"candidates=\[|dp_argmax\(", output.words) and "'" in output.words:
-            yield 50, f"Are the candidates of {output.name!r} public and no people: {output.words[:140]}?"
+            yield (
+                50,
+                f"Are the candidates of {output.name!r} public and no people: {output.words[:99]}?",
+            )
     if plan.split == "weights":
         yield 48, "Are the weights of the outputs intended, which divide the spend among them?"
 
@@ -233,7 +247,9 @@ def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
     much = {"epsilon": Fraction(2), "rho": Fraction(1, 8)}.get(cost.currency, Fraction(1))
     if cost.main >= much:
         yield 58, f"Is {cost.currency} {show(cost.main, 4)} needed for this purpose?"
-    periods = [p.group(1) for r in plan.releases if (p := re.search(r"each of (\d+) nights", r.contents))]
+    periods = [
+        p.group(1) for r in plan.releases if (p := re.search(r"each of (\d+) nights", r.contents))
+    ]
     if periods:
         yield 60, f"Are {periods[0]} periods intended, all paid for at once?"
     left = plan.remaining

@@ -59,9 +59,7 @@ def render(
         case "markdown":
             return markdown(page, chapters(plan) if details else ())
         case "html":
-            whole = bool(fingerprint)
-            about = {"whole": whole, "is_open": details}
-            return html(plan, page, chapters(plan), fingerprint=fingerprint, **about)
+            return html(plan, page, chapters(plan), fingerprint=fingerprint, is_open=details)
         case "mermaid":
             return mermaid(plan)
         case _:

@@ -158,8 +158,8 @@ def _of_sets(plan: PlanData) -> Iterator[str]:
     if plan.grouping is not None and plan.grouping.startswith(_SETS):
         yield (
             "a row counts in a grouping set only if its values are keys in all columns of the "
-            "group-by, also in those that the set leaves out: totals miss the other rows; list null "
-            "as a key, or ask for each set by a query"
+            "group-by, also in those that the set leaves out: totals miss the other rows; list "
+            "null as a key, or use a query for each set"
         )
 
 
@@ -170,6 +170,6 @@ def _of_thresholds(plan: PlanData) -> Iterator[str]:
             half = release.law.size_at(Fraction(1, 2))
             if half < _FEW:
                 yield (
-                    f"groups of {half} {'people' if half != 1 else 'person'} appear half of the time: "
-                    "their keys show what so few people have; list the keys, or spend less"
+                    f"groups of {half} {'people' if half != 1 else 'person'} appear half of the "
+                    "time: their keys show what so few people have; list the keys, or spend less"
                 )

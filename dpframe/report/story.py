@@ -39,7 +39,9 @@ _DIVIDED = {
 }
 
 
-Title: TypeAlias = Literal["limit", "queries", "rows", "groups", "noise", "outputs", "budget", "notes"]
+Title: TypeAlias = Literal[
+    "limit", "queries", "rows", "groups", "noise", "outputs", "budget", "notes"
+]
 """What the sections of the details are called, in the order in which they stand."""
 NOTES: Final = "notes"
 
@@ -220,7 +222,7 @@ def _contents(release: NoisyAggregate) -> str:
 
 
 def _part(plan: PlanData, release: NoisyAggregate) -> Iterator[str]:
-    """What a draw gives, on one line; how far one individual moves it, and the noise, on another."""
+    """What a draw gives; on the next line its error, and how far one individual moves it."""
     yield _contents(release)
     if isinstance(release.law, KeyMechanism):
         yield f"{_sensitivity(plan, release)}; {reword(release.reason)}"
@@ -228,9 +230,7 @@ def _part(plan: PlanData, release: NoisyAggregate) -> Iterator[str]:
     scale = f"{release.law.scale_label} {shown(release.scale)}"
     if release.scores is None and (release.joint is not None or not release.law.details()):
         scale += f" in steps of {shown(release.step)}{_rounded(release)}"
-    yield (
-        f"{_error(release)}; {scale}; {_sensitivity(plan, release)}; {reword(release.reason)}"
-    )
+    yield (f"{_error(release)}; {scale}; {_sensitivity(plan, release)}; {reword(release.reason)}")
 
 
 def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:

@@ -20,11 +20,12 @@ from dpframe.plan.looks import (
     looks_like_a_person,
     looks_like_an_event,
     name_words,
+    words_of,
 )
 from dpframe.plan.several import blocks_of
 from dpframe.report.conditions import Condition, conditions_by_output, constants_in
 
-__all__ = ["Ends", "bounds_in", "key_values", "structural_risks", "yearly_risk", "differencing"]
+__all__ = ["Ends", "bounds_in", "differencing", "key_values", "structural_risks", "yearly_risk"]
 
 _MANY: Final = 3
 """So many equalities with constants pick few people."""
@@ -34,19 +35,25 @@ _STARVED: Final = Fraction(1, 100)
 _LARGEST_YEAR: Final = {"epsilon": Fraction(12), "rho": Fraction(3)}
 _A_YEAR: Final = {"1d": 365, "1w": 52, "1mo": 12, "1q": 4, "1y": 1}
 _USUAL: Final = frozenset(
-    (1440, 10080, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 32767, 65535, 86400, 604800, 8760)
-    + (8784, 525600, 1048576, 2147483647, 4294967295, 31536000, 3652, 1461)
+    map(
+        int,
+        words_of(
+            "1440 10080 1024 2048 4096 8192 16384 32768 65536 32767 65535 86400 604800 8760 8784 "
+            "525600 1048576 2147483647 4294967295 31536000"
+        ),
+    )
 )
 """Numbers with many digits that everybody knows: minutes of a day, limits of types."""
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NUMBER: Final = r"(-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)"
 _PAIR: Final = re.compile(rf"\({_NUMBER}, {_NUMBER}\)")
+_BEFORE_BOUNDS: Final = re.compile(r"dp_(?!count)\w*$|dp_quantile\(.*$|clip$|bounds=$")
 _DECLARED: Final = re.compile(rf"^(.*) is (?:.*, )?in \[{_NUMBER}, {_NUMBER}\]")
 _COLUMN: Final = re.compile(r"col\(\"([^\"]+)\"\)")
 _TIMES: Final = re.compile(r"datetime\.datetime\((\d+(?:, \d+)+)\)")
-_BIRTH: Final = frozenset(
+_BIRTH: Final = words_of(
     "birth born dob birthday birthdate dateofbirth geburtsdatum geboren geb naissance nacimiento "
-    "nascita nascimento geboortedatum".split()
+    "nascita nascimento geboortedatum"
 )
 _STATISTICS: Final = {
     "mean": "mean avg average mittel mittelwert durchschnitt moyenne promedio media",
@@ -63,9 +70,9 @@ _FITS: Final = {
     "share": ("ratio", "mean", "/", "cdf", "argmax", "quantile", "median"),
 }
 _FUNCTION: Final = re.compile(r"dp[._](\w+)\(")
-_COUNTED_PEOPLE: Final = frozenset(
+_COUNTED_PEOPLE: Final = words_of(
     "people persons patients customers users members employees students pupils individuals "
-    "personen patienten kunden nutzer personnes clients pazienti clientes".split()
+    "personen patienten kunden nutzer personnes clients pazienti clientes"
 )
 
 
@@ -110,7 +117,11 @@ def _separated(number: str) -> str:
 def _is_odd(number: str) -> bool:
     """Whether it has more than three significant digits, and is no year and nothing well known."""
     value = Fraction(number.replace("_", ""))
-    if value in _USUAL or abs(value) in _USUAL or (1800 <= value <= 2200 and value.denominator == 1):
+    if (
+        value in _USUAL
+        or abs(value) in _USUAL
+        or (1800 <= value <= 2200 and value.denominator == 1)
+    ):
         return False
     digits = re.sub(r"e.*", "", number.replace("_", "").lstrip("-")).replace(".", "").strip("0")
     return len(digits) > _DIGITS and set(digits) != {"9"} and not re.fullmatch(r"\d9+", digits)
@@ -118,8 +129,10 @@ def _is_odd(number: str) -> bool:
 
 def _is_plain(number: str) -> bool:
     value = Fraction(number.replace("_", ""))
-    return value in (0, 1, -1, 18, 99, 120, 12, 24, 31, 7, 60) or value % 5 == 0 or (
-        abs(value) < 1 and value.denominator in (2, 5, 10, 20, 100)
+    return (
+        value in (0, 1, -1, 18, 99, 120, 12, 24, 31, 7, 60)
+        or value % 5 == 0
+        or (abs(value) < 1 and value.denominator in (2, 5, 10, 20, 100))
     )
 
 
@@ -133,7 +146,9 @@ def bounds_in(plan: PlanData) -> list[Ends]:
         bare = _QUOTED.sub(lambda m: m[0] if len(m[0]) < 40 else "''", words)
         for match in _PAIR.finditer(bare):
             before = bare[: match.start()]
-            if not re.search(r"dp_(?!count|cdf_points)\w*$|dp_quantile\(.*$|clip$|bounds=$", before):
+            if not re.search(
+                r"dp_(?!count|cdf_points)\w*$|dp_quantile\(.*$|clip$|bounds=$", before
+            ):
                 continue
             columns = _COLUMN.findall(before)
             found[Ends(columns[-1] if columns else "a value", match[1], match[2])] = None
@@ -150,7 +165,9 @@ def candidate_values(plan: PlanData) -> list[str]:
     found = list[str]()
     for output in plan.outputs:
         if re.search(r"dp[._](argmax|histogram|mode)", output.words):
-            inside = output.words.partition("candidates=")[2] or output.words.partition("dp_hist")[2]
+            inside = (
+                output.words.partition("candidates=")[2] or output.words.partition("dp_hist")[2]
+            )
             found += re.findall(r"'([^']*)'", inside)
     for release in plan.releases:
         if release.candidates is not None or release.aggregate == "histogram":
@@ -203,7 +220,11 @@ def _of_conditions(plan: PlanData) -> Iterator[str]:
     first = list(said)
     if first:
         yield first[0]
-        yield from (s for s in first[1:] if s.partition(" rests on")[2] != first[0].partition(" rests on")[2])
+        yield from (
+            s
+            for s in first[1:]
+            if s.partition(" rests on")[2] != first[0].partition(" rests on")[2]
+        )
 
 
 def _is_flag(condition: Condition) -> bool:
@@ -241,14 +262,20 @@ def _of_values(plan: PlanData) -> Iterator[str]:
                 f"{one if len(values) == 1 else many}, such as {value!r}: each result is about one "
                 "person or household"
             )
-    by = [name for name in _COLUMN.findall((plan.grouping or "").partition(": ")[0])]
+    by = _COLUMN.findall((plan.grouping or "").partition(": ")[0])
     person = plan.unit.column if isinstance(plan.unit, Identifier) else None
     for name in by:
         if name != person and looks_identifying(name) and not _are_kinds(keys):
-            yield f"has a group for each {name!r}, which looks like one person: each is a result about one"
+            yield (
+                f"has a group for each {name!r}, which looks like one person: each is a result "
+                "about one"
+            )
     for column, text in dict.fromkeys(constants_in(plan)):
         if (kind := looks_like_a_person(text)) and not text.islower():
-            yield f"compares {column!r} with {text!r}, which looks like {kind}: the result is about one"
+            yield (
+                f"compares {column!r} with {text!r}, which looks like {kind}: the result is about "
+                "one person"
+            )
 
 
 def _are_kinds(keys: list[str]) -> bool:
@@ -270,7 +297,11 @@ def _of_numbers(plan: PlanData) -> Iterator[str]:
     for output in plan.outputs:
         for found in _TIMES.finditer(output.words.partition("dp_")[2]):
             parts = [int(part) for part in found[1].split(", ")]
-            if any(parts[3:]) and parts[3:] != [23, 59, 59][: len(parts[3:])] and parts[4:5] != [59]:
+            if (
+                any(parts[3:])
+                and parts[3:] != [23, 59, 59][: len(parts[3:])]
+                and parts[4:5] != [59]
+            ):
                 yield (
                     f"a bound of {output.name!r} is a moment within a day, "
                     f"{dt.datetime(*parts)}: was it read from the data?"  # type: ignore[arg-type]
@@ -436,9 +467,7 @@ def _are_close(a: Condition, b: Condition) -> bool:
     if isinstance(x, Fraction) and isinstance(y, Fraction):
         return abs(x - y) * 20 <= max(abs(x), abs(y))
     if isinstance(x, dt.date) and isinstance(y, dt.date):
-        first, last = sorted(
-            d.date() if isinstance(d, dt.datetime) else d for d in (x, y)
-        )
+        first, last = sorted(d.date() if isinstance(d, dt.datetime) else d for d in (x, y))
         return last - first <= dt.timedelta(days=3)
     return False
 

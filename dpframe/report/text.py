@@ -16,7 +16,7 @@ _WIDEST = 48
 
 
 def text(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
-    """The first page, and below it the details as a tree; without chapters it says where they are."""
+    """The first page, and below it the details as a tree, or where they are."""
     lines = [line for entry in page for line in _entry(entry)]
     if not chapters:
         return "\n".join([*lines, f"{'Details':{_LABEL}}{DETAILS}"])

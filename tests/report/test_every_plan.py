@@ -16,6 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe.plan.several import blocks_of
 from dpframe.report.chapters import chapters
+from dpframe.report.first_page import first_page
 from dpframe.report.story import Draws
 from tests.html_reader import Reader
 from tests.plan.documents import ALL, patients, plan_of, visits
@@ -67,6 +68,7 @@ def test_every_plan_has_every_form_and_is_read_back(name: str) -> None:
     plan = every(name)
     for form in ("text", "markdown", "html", "mermaid"):
         assert plan.explain(form)
+        assert plan.explain(form, details=True)
     Reader(plan.explain("html"))
     again = dp.Plan.from_json(plan.to_json())
     assert again.to_json() == plan.to_json()
@@ -77,15 +79,39 @@ def test_every_plan_has_every_form_and_is_read_back(name: str) -> None:
 
 @each
 def test_html_says_what_text_says(name: str) -> None:
-    """Of each section every line, whatever its title is."""
+    """Of the page and of each section every line, whatever its title is."""
     plan = every(name)
     shown = words_of(re.sub(r"<[^>]*>", " ", plan.explain("html")))
     for chapter in chapters(plan):
         for section in chapter.sections:
             for item in section.items:
-                lines = item.details if section.title == "releases" else (item.head, *item.details)
-                if section.title not in ("queries", "notes", "risks"):
-                    assert all(words_of(line) <= shown for line in lines), section.title
+                lines = (item.head, *item.details)
+                assert all(words_of(line) <= shown for line in lines), section.title
+    for entry in first_page(plan):
+        assert all(words_of(line) <= shown for line in entry.lines), entry.label
+
+
+@each
+def test_the_first_page_fits_on_a_screen(name: str) -> None:
+    """30 lines for five outputs of one query; each more output has a line, each more query four."""
+    plan = every(name)
+    lines = plan.explain().splitlines()
+    shown = sum(min(len(block.outputs), 13) for block in blocks_of(plan))
+    more = max(0, shown - 5) + 4 * max(0, len(plan.blocks) - 1)
+    assert len(lines) <= 30 + more
+    assert lines[0].startswith("DECIDE ")
+    assert sum(line.lstrip()[:2] in ("1.", "2.", "3.", "4.", "5.") for line in lines) <= 13
+    assert len(plan.questions) <= 5
+    for words in ("drawn together", "by itself", "nothing tells", "knows no", "how it comes"):
+        assert words not in plan.explain(details=True)
+
+
+@each
+def test_every_output_has_an_error_first(name: str) -> None:
+    plan = every(name)
+    for entry in first_page(plan):
+        for one in entry.outputs:
+            assert one.error
 
 
 def words_of(text: str) -> set[str]:
@@ -119,7 +145,7 @@ def test_costs_in_another_measure_are_no_sum() -> None:
 
 
 def test_a_search_and_what_it_is_for_are_said_apart() -> None:
-    text = every("found limit and groups").explain()
+    text = every("found limit and groups").explain(details=True)
     assert "the search costs epsilon 0.05 and the query epsilon 0.95 and delta 1e-7" in text
     assert "5% of the plan" in text
 

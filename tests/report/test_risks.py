@@ -57,7 +57,9 @@ def test_a_plan_with_nothing_unusual_has_no_risks() -> None:
     assert len(plan.notes) == 2  # rows are dropped, and values clamped: as they mostly are
     assert plan.warnings == plan.notes
     for format in ("text", "markdown", "html"):
-        assert "risks" not in plan.explain(format).lower()  # type: ignore[arg-type]
+        text = plan.explain(format)  # type: ignore[arg-type]
+        assert "no risks found" in text
+        assert "Risks" not in text
 
 
 def test_risks_come_first_in_every_form() -> None:
@@ -65,12 +67,12 @@ def test_risks_come_first_in_every_form() -> None:
     assert len(plan.risks) == 2
     assert plan.warnings == (*plan.risks, *plan.notes)
     lines = plan.explain().splitlines()
-    assert lines[0] == "risks"
-    assert lines.index("notes") > lines.index("budget")
+    assert lines[0].startswith("DECIDE     2 risks; ")
+    assert lines[1] == "Risks"
     markdown = plan.explain("markdown").splitlines()
     assert next(line for line in markdown if line.startswith("## ")) == "## Risks"
     html = plan.explain("html")
-    assert html.index("is large for a person") < html.index("Protects") < html.index("Notes")
+    assert html.index("is large for a person") < html.index("Protects") < html.index("notes")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_columns_that_look_like_identifiers(name: str, expected: bool) -> None:
 def test_rows_where_a_column_says_whose_they_are() -> None:
     risk = only(visits(dp.Rows(), whole=True).dp_count().plan(epsilon=1))
     # in the order of their names, which does not depend on how the frame is stored
-    assert "one row is protected, and 'email' and 'patient' look as if they said whose" in risk
+    assert "one row is protected, and 'email' and 'patient' look like people" in risk
     assert "unit='email'" in risk
     assert not visits(dp.Rows()).dp_count().plan(epsilon=1).risks
     assert not visits(dp.Rows(contributions=3), whole=True).dp_count().plan(epsilon=1).risks
@@ -105,7 +107,7 @@ def test_a_frame_that_is_joined_is_looked_at_too() -> None:
     assert "'patient'" in only(plain.concat(other).dp_count().plan(epsilon=1))
 
 
-@pytest.mark.parametrize("spend", [{"epsilon": "7.1"}, {"rho": "0.8"}])
+@pytest.mark.parametrize("spend", [{"epsilon": "5.1"}, {"rho": "0.41"}])
 def test_amounts_are_large_by_whom_they_protect(spend: dict[str, str]) -> None:
     (currency, amount) = next(iter(spend.items()))
     session = dp.Session(**{currency: 100})
@@ -190,28 +192,6 @@ def test_other_selections_are_as_they_mostly_are(predicate: pl.Expr) -> None:
     assert not visits().limit_rows(3).filter(predicate).dp_count().plan(epsilon=1).risks
 
 
-def test_one_of_many_texts_is_noted() -> None:
-    """Of a column whose values nothing limits; not where a type or a declaration says that they are
-    few, nor of the identifier, which is a risk.
-    """
-    session = dp.Session(epsilon=9)
-    schema = {"who": pl.String, "town": pl.String, "sex": pl.String, "e": pl.Enum(["x", "y"])}
-    rows = pl.LazyFrame(schema={**schema, "n": pl.Int64})
-    people = session.protect(rows, unit="who", categories={"sex": ["F", "M"]})
-
-    def notes(*predicates: pl.Expr) -> tuple[str, ...]:
-        query = people.filter(*predicates).agg(dp.n_unique("who").alias("n"))
-        return query.plan(epsilon=1).notes
-
-    for only_moss in (pl.col("town") == "Moss", pl.col("town").is_in(["Moss"])):
-        (note,) = notes(only_moss, pl.col("sex") == "F")
-        assert note.startswith('filter(col("town")')
-        assert "keeps rows with one value of 'town', which may have many values" in note
-    assert not notes(pl.col("sex") == "F", pl.col("e") == "x", pl.col("n") == 3)
-    assert not notes(pl.col("town").is_in(["Moss", "Oslo"]), pl.col("town") != "Oslo")
-    assert not notes(pl.col("who") == "ann")
-
-
 def test_the_identifier_is_followed_through_new_names() -> None:
     people = visits().limit_rows(3).rename({"patient": "a"}).with_columns(b=pl.col("a"))
     for name in ("a", "b"):
@@ -273,7 +253,7 @@ def test_bounds_that_reach_very_far_are_doubted_where_nothing_is_said() -> None:
 def test_a_reviewer_may_guess_what_is_typical() -> None:
     plan = cost_of((0, 1_000_000))
     assert not plan.risks
-    assert plan.explain(typical={"cost": 900}).startswith("risks\n  s: the bounds of 'cost'")
+    assert "\nRisks\n  1. s: the bounds of 'cost'" in plan.explain(typical={"cost": 900})
     query = visits(dp.Rows(), typical={"cost": 900}).agg(dp.mean("cost", (0, 9000)).alias("m"))
     plan = query.plan(epsilon="0.1")
     assert not plan.risks
@@ -287,7 +267,7 @@ def test_groups_of_few_people_at_a_large_epsilon() -> None:
     query = visits().limit_groups(1, by="day").group_by("day")
     people = query.agg(dp.n_unique("patient").alias("n"))
     few = people.plan(epsilon=7, delta="1e-5")
-    assert "individuals appear with an even chance" in only(few)
+    assert "people appear half of the time" in " ".join(few.risks)
     assert not people.plan(epsilon=1, delta="1e-6").risks
 
 
@@ -315,7 +295,7 @@ def test_plans_of_several_queries_say_which() -> None:
     both = [people.dp_count(), people.filter(pl.col("patient") == 3).dp_count()]
     plan = session.plan(both, epsilon=1)
     assert only(plan).startswith("query 2: singles people out")
-    assert plan.explain().splitlines()[1] == "  risks"
+    assert plan.explain().splitlines()[1] == "Risks"
     assert [one.column for one in plan.typical] == ["cost"]
     assert dp.Plan.from_json(plan.to_json()).risks == plan.risks
 
@@ -326,9 +306,7 @@ def test_plans_of_several_queries_say_which() -> None:
 def test_what_is_typical_is_shown_and_under_the_fingerprint() -> None:
     plain, stated = cost_of((0, 9)), cost_of((0, 9), typical={"cost": "900.5"})
     assert plain.fingerprint != stated.fingerprint
-    assert (
-        "stated by the data owner, for warnings alone: cost is typically 900.5" in stated.explain()
-    )
+    assert "cost is typically 900.5" in stated.explain()
     assert plain.diff(stated) == (
         "stated by the data owner: cost of visits is typically 1801/2 (added)"
     )
@@ -396,7 +374,7 @@ def test_rows_that_no_grouping_set_has_are_a_risk(sets: Any) -> None:
     people = dp.Session(epsilon=10**6).protect(frame, unit=dp.Rows())
     keys = {"a": ["x"], "b": ["u"]}
     query = people.group_by(sets("a", "b"), keys=keys).agg(dp.count())
-    assert "totals miss rows" in only(query.plan(epsilon=1))
+    assert "totals miss the other rows" in only(query.plan(epsilon=1))
     assert not people.group_by("a", "b", keys=keys).agg(dp.count()).plan(epsilon=1).risks
     total = query.collect(epsilon=10**5).filter(pl.col("grouping") == 3)["len"].to_list()
     assert total == [1]
