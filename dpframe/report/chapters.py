@@ -88,10 +88,12 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
 
 def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
     """What to decide on, with the queries where it is not all of them."""
-    yield from _told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)])
+    found = list(_told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)]))
+    yield from found
     yield from yearly_risk(plan)
     yield from dict.fromkeys(differencing(plan))
-    yield from _of_noise(plan, size)
+    if not any("noise" in risk for risk in found):  # which says why there is so much
+        yield from _of_noise(plan, size)
 
 
 def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:

@@ -21,7 +21,7 @@ from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
 from dpframe.report.questions import questions_in
 from dpframe.report.story import charged_to
-from dpframe.report.structure import yearly
+from dpframe.report.structure import A_YEAR, yearly
 from dpframe.report.too_wide import Typical
 from dpframe.report.wording import reword
 
@@ -200,6 +200,12 @@ def _spends(plan: PlanData) -> Iterator[str]:
             yield f"{_left_words(after)} is left after it{where}{more}"
     if plan.share is not None:
         yield (f"one of {plan.share.parts} disjoint parts: the session pays for the most expensive")
+    if budget is not None and budget.per is not None:
+        name, times = NAMES[budget.per], A_YEAR[budget.per]
+        yield (
+            f"the budget renews: {budget.whole.currency} {show(budget.whole.main, 4)} each {name}, "
+            f"{show(budget.whole.main * times, 4)} for someone present all year"
+        )
     if (found := yearly(plan)) is not None:
         amount, times, currency, name = found
         yield (

@@ -252,12 +252,9 @@ def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
     ]
     if periods:
         yield 60, f"Are {periods[0]} periods intended, all paid for at once?"
-    left = plan.remaining
-    named = plan.budget is not None and plan.budget.name is not None
-    if named and left is not None and left.covers(cost) and cost.main:
-        runs = left.main // cost.main
-        if runs >= 2:
-            yield 15, f"How often is it to run? What is left pays for {int(runs):,} such runs."
+    if plan.parameters:
+        names = ", ".join(f":{one.name}" for one in plan.parameters)
+        yield 15, f"How often is it to run with other values of {names}? Each run costs as much."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,7 +14,9 @@ from typing import Final
 
 from dpframe.core.exact import show
 from dpframe.core.units import Identifier, Rows
+from dpframe.core.windows import NAMES
 from dpframe.plan import PlanData, PlanOutput
+from dpframe.plan.definition import objects_in
 from dpframe.plan.looks import (
     looks_identifying,
     looks_like_a_person,
@@ -25,7 +27,15 @@ from dpframe.plan.looks import (
 from dpframe.plan.several import blocks_of
 from dpframe.report.conditions import Condition, conditions_by_output, constants_in
 
-__all__ = ["Ends", "bounds_in", "differencing", "key_values", "structural_risks", "yearly_risk"]
+__all__ = [
+    "A_YEAR",
+    "Ends",
+    "bounds_in",
+    "differencing",
+    "key_values",
+    "structural_risks",
+    "yearly_risk",
+]
 
 _MANY: Final = 3
 """So many equalities with constants pick few people."""
@@ -33,7 +43,7 @@ _DIGITS: Final = 3
 """Numbers with more significant digits are not round."""
 _STARVED: Final = Fraction(1, 100)
 _LARGEST_YEAR: Final = {"epsilon": Fraction(12), "rho": Fraction(3)}
-_A_YEAR: Final = {"1d": 365, "1w": 52, "1mo": 12, "1q": 4, "1y": 1}
+A_YEAR: Final = {"1d": 365, "1w": 52, "1mo": 12, "1q": 4, "1y": 1}
 _USUAL: Final = frozenset(
     map(
         int,
@@ -347,7 +357,11 @@ def _of_names(plan: PlanData) -> Iterator[str]:
     by = set(_COLUMN.findall(plan.grouping or ""))
     conditions = conditions_by_output(plan)
     for output in plan.outputs:
-        used = set(_COLUMN.findall(output.words)) | {c.column for c in conditions[output.name]}
+        used = {c.column for c in conditions[output.name]} | {
+            str(part.get("name"))
+            for part in objects_in(output.definition)
+            if part.get("type") == "Column"
+        }
         made = {w for s in plan.steps for w in re.findall(r"(\w+)=", s.words)}
         functions = set(_FUNCTION.findall(output.words)) | {s for s in "/*" if s in output.words}
         if output.name in columns and used and output.name not in used | made | by:
@@ -403,23 +417,19 @@ def yearly_risk(plan: PlanData) -> Iterator[str]:
     amount, times, whole, name = found
     if amount * times > _LARGEST_YEAR.get(whole, Fraction(12)):
         yield (
-            f"the budget renews each {name}: {whole} {show(amount)} a {name} is {whole} "
+            f"protects each {name} alone: {whole} {show(amount)} a {name} is {whole} "
             f"{show(amount * times)} for someone present all year"
         )
 
 
 def yearly(plan: PlanData) -> tuple[Fraction, int, str, str] | None:
-    """What one window may spend, how many a year has, in what, and what a window is called; None
-    where nothing renews.
+    """What the plan costs in one window, how many a year has, in what, and what a window is called;
+    None where a person is protected whole. Nothing of the session, which no fingerprint covers.
     """
     window = plan.unit.window if isinstance(plan.unit, Identifier) else None
-    per = plan.budget.per if plan.budget is not None else None
-    every = per or window
-    if every is None:
+    if window is None:
         return None
-    budget = plan.budget.whole if plan.budget is not None and per is not None else plan.cost
-    names = {"1d": "day", "1w": "week", "1mo": "month", "1q": "quarter", "1y": "year"}
-    return budget.main, _A_YEAR[every], budget.currency, names[every]
+    return plan.cost.main, A_YEAR[window], plan.cost.currency, NAMES[window]
 
 
 def differencing(plan: PlanData) -> Iterator[str]:

@@ -70,6 +70,7 @@ _BETTER: Final = tuple(
         ),
         (r"; each by itself\b", "; each separately"),
         (r"clamped each by itself", "clamped separately"),
+        (r"\bby itself\b", "separately"),
         (
             r"its running total is sums of what periods are said to have",
             "the running total adds the published numbers of the periods",

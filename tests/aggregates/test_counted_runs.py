@@ -110,7 +110,7 @@ def test_quantiles_without_noise_are_quantiles(given: Any) -> None:
 def test_runs_are_not_counted_where_rho_may_be_shared(spend: Any) -> None:
     frame = dp.Session(**spend).protect(ROWS, dp.Rows())
     plan = frame.agg(X.dp_quantile([*DECILES], candidates=range(40))).plan(**spend)
-    assert "neighbours" not in plan.explain()
+    assert "neighbours" not in plan.explain(details=True)
 
 
 @pytest.mark.parametrize("unit", [dp.Rows(), dp.Rows("change-one"), dp.Rows(contributions=3)])

@@ -140,14 +140,14 @@ def test_plans_are_written_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = people().agg(X.dp_quantile(DECILES, (0, 1000))).plan(epsilon=1)
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
-    assert again.explain() == plan.explain()
+    assert again.explain(details=True) == plan.explain(details=True)
     assert again.accuracy("x") == plan.accuracy("x")
     (release,) = plan.releases
     assert isinstance(release.law, RecursiveExponential)
     assert release.repeats == 4
     assert release.entries == 9
     assert len(plan.events) == 4
-    words = plan.explain()
+    words = plan.explain(details=True)
     assert "4 levels have about" in words
     assert "0.5; 0.2, 0.7; 0.1, 0.3, 0.6, 0.8; 0.4, 0.9" in words
 
@@ -202,10 +202,10 @@ def test_few_candidates_are_counted() -> None:
     assert [(r.mechanism, r.users) for r in plan.releases] == [("discrete_laplace", users)] * 2
     assert [r.aggregate for r in plan.releases] == ["quantile.counts"] * 2
     assert [float(r.cost.main) for r in plan.releases] == pytest.approx([0.45, 0.55], abs=1e-4)
-    assert "101 counts, and sums of 11 neighbours each, have about" in plan.explain()
+    assert "101 counts, and sums of 11 neighbours each, have about" in plan.explain(details=True)
     again = dp.Plan.from_json(plan.to_json())
     assert again.accuracy("rest") == plan.accuracy("rest")
-    assert again.explain() == plan.explain()
+    assert again.explain(details=True) == plan.explain(details=True)
     found = query.collect(**SURE)
     assert [*found["p10"], *found["rest"].to_list()[0]] == [exact(q) for q in DECILES]
 

@@ -180,13 +180,13 @@ def test_it_changes_what_is_computed_and_nothing_of_what_is_drawn() -> None:
     assert shrunk.cost == alone.cost
     assert shrunk.fingerprint != alone.fingerprint
     assert groups.dp_mean("age", (LO, HI)).plan(epsilon=1).fingerprint == alone.fingerprint
-    assert "shrink=True" in shrunk.explain()
+    assert "shrink=True" in shrunk.explain(details=True)
 
 
 def test_plans_say_its_bias_and_survive_json() -> None:
     plan = grouped(people()).dp_mean("age", (LO, HI), shrink=True).plan(epsilon=1)
-    assert "moved towards the mean of all groups" in plan.explain()
-    assert "biased" in plan.explain()
+    assert "moved towards the mean of all groups" in plan.explain(details=True)
+    assert "biased" in plan.explain(details=True)
     again = Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
     with pytest.raises(UnsupportedOperation, match="biased towards the mean of all groups"):

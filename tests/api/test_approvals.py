@@ -302,7 +302,7 @@ def test_every_way_to_run_a_query_asks(ledger: Path) -> None:
     for way in ways:
         require_refused(session, way)
     query.plan(**spend)
-    query.explain(**spend)
+    query.explain(details=True, **spend)
     session.plan(query, **spend)
     assert session.spent.is_zero
 

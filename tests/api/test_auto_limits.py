@@ -164,7 +164,7 @@ def test_it_runs_in_every_measure(spend: str) -> None:
     assert found.plan.fingerprint == plan.fingerprint
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
-    assert again.explain() == plan.explain()
+    assert again.explain(details=True) == plan.explain(details=True)
     assert query.collect(**given, limits="auto").height == 2
 
 
@@ -174,7 +174,7 @@ def test_groups_that_nobody_listed_get_a_limit_on_groups() -> None:
     plan = query.plan(rho=1, delta=1e-8, limits="auto")
     assert plan.found is not None
     assert (plan.found.step, plan.found.by) == ("limit_groups", ("city",))
-    assert "of those under which a group appears" in plan.explain()
+    assert "of those under which a group appears" in plan.explain(details=True)
     found = query.release(rho=20, delta=1e-7, limits="auto")
     assert "by=['city']) was found" in found.remark
     assert found.frame["city"].to_list() == ["A", "B", "C"]
@@ -200,7 +200,7 @@ def test_a_query_that_lacks_nothing_is_planned_as_it_is() -> None:
 
 
 def test_the_plan_says_who_how_and_what_share() -> None:
-    said = people().dp_count().explain(epsilon=1, limits="auto")
+    said = people().dp_count().explain(details=True, epsilon=1, limits="auto")
     for words in (
         "a limit that is found first",
         "dropped and noise are the fewest together",
@@ -447,7 +447,7 @@ def test_what_is_dropped_is_reported_of_the_limit_that_is_found(spend: str) -> N
     plan = query.plan(**given, limits="auto", report_dropped=True)
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
-    assert again.explain() == plan.explain()
+    assert again.explain(details=True) == plan.explain(details=True)
     found = query.release(**given, limits="auto", report_dropped=True)
     assert found.frame.columns == ["city", "n", "dropped"]
     assert (found.frame["dropped"] < 0.2).all()
@@ -472,4 +472,6 @@ def test_older_plans_say_the_rule_by_which_they_found_limits() -> None:
     older = replace(plan.found, choices=tuple(replace(c, noise=None) for c in plan.found.choices))
     kept = replace(plan, found=older)
     assert "noise" not in json.dumps(json.loads(kept.to_json())["plan"]["found"])
-    assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain()
+    assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain(
+        details=True
+    )

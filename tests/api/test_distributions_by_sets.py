@@ -74,7 +74,7 @@ def test_numbers_that_were_asked_to_rise_do() -> None:
         assert group["count"].min() >= 0  # type: ignore[operator]
         assert group["count"].is_sorted()
     plan = asked(people, range(17, 91), nonnegative=True).plan(epsilon=0.5)
-    assert "groups need not add up" in plan.explain()
+    assert "groups need not add up" in plan.explain(details=True)
 
 
 def test_a_list_for_each_group_beside_a_count() -> None:
@@ -123,13 +123,13 @@ def test_groups_of_sets_that_were_not_asked_for_are_refused() -> None:
 def test_plans_say_what_is_measured_and_are_read_again() -> None:
     for budget, spend in (({"epsilon": 9}, {"epsilon": 1}), ({"rho": 9}, {"rho": "0.02"})):
         plan = asked(protected(None, None, **budget), range(17, 91)).plan(**spend)
-        text = plan.explain()
+        text = plan.explain(details=True)
         assert "rebuilt by least squares from" in text
         assert "(the worst) by country and sex" in text
         assert "(the worst) of all groups together" in text
         again = dp.Plan.from_json(plan.to_json())
         assert again.fingerprint == plan.fingerprint
-        assert again.explain() == text
+        assert again.explain(details=True) == text
         assert again.accuracy("age") == plan.accuracy("age")
         assert plan.accuracy("age", simultaneous=True) > plan.accuracy("age")
         rule = plan.outputs[0].error

@@ -110,14 +110,14 @@ def test_one_plan_says_the_rounds_and_one_charge_pays_for_them(tmp_path: Path) -
     assert release.mechanism == "weighed_rounds"
     assert law.shares == (1, 8, 64)
     assert [rule.slack for rule in law.in_rounds] == [Fraction(1, 6 * 10**6)] * 3
-    told = plan.explain()
+    told = plan.explain(details=True)
     assert "in 3 rounds, by noisy sums of the weights of individuals" in told
     assert "1.4% of the cost of noise" in told
     assert 'leave out groups of col("g") that rounds before found' in told
     assert "numbers are too small" not in told
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
-    assert again.explain() == told
+    assert again.explain(details=True) == told
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         query.collect(**APPROX)
@@ -142,7 +142,7 @@ def test_accuracy_is_the_size_of_groups_that_appear() -> None:
     law: Any = release.law
     sure = law.in_rounds[-1].size_at(Fraction(19, 20))
     assert plan.accuracy("groups") == release.accuracy() == sure
-    assert f"one of {sure} with 95%" in plan.explain()
+    assert f"one of {sure} with 95%" in plan.explain(details=True)
     bought = query.plan(accuracy={"groups": 100}, delta="1e-6")
     assert 80 < bought.accuracy("groups") <= 100
     assert bought.cost.main < 1
@@ -181,7 +181,7 @@ def test_without_rounds_where_limits_or_rows_say_in_how_many_groups() -> None:
     assert rows["g"].to_list() == [f"g{i:02}" for i in range(1, 50)]
     floats = visits().group_by(r=pl.col("x").floor().cast(pl.Int64)).dp_groups()
     assert "limit_rows" in refused(lambda: floats.plan(**APPROX, limits=None))
-    assert "limit_rows(n)" in floats.explain(**APPROX)  # found
+    assert "limit_rows(n)" in floats.explain(details=True, **APPROX)  # found
 
 
 def test_what_makes_no_sense_is_refused_in_words() -> None:
@@ -305,8 +305,8 @@ def test_an_audit_of_one_round_moves_weights_as_far_as_they_may() -> None:
 
 def test_plans_speak_of_no_numbers_where_there_are_none() -> None:
     grouped = visits().group_by("g")
-    assert "sums and counts" not in grouped.dp_groups().explain(**APPROX)
+    assert "sums and counts" not in grouped.dp_groups().explain(details=True, **APPROX)
     weighed = visits().limit_norm(1).group_by("g")
-    assert "sums and counts" not in weighed.dp_groups().explain(**APPROX)
-    numbers = weighed.agg(dp.n_unique("who").alias("n")).explain(**APPROX)
+    assert "sums and counts" not in weighed.dp_groups().explain(details=True, **APPROX)
+    numbers = weighed.agg(dp.n_unique("who").alias("n")).explain(details=True, **APPROX)
     assert "sums and counts towards 0" in numbers

@@ -82,7 +82,7 @@ def test_amounts_are_of_mu_squared_and_the_budget_is_what_was_given() -> None:
         "mu_squared": float(plan.cost.main),
     }
     assert "added up in mu_squared) remains" in repr(session)
-    text = count(session).explain(epsilon="0.1")
+    text = count(session).explain(details=True, epsilon="0.1")
     assert "the session adds up mu_squared, which implies its epsilon and delta as a whole" in text
     read = dp.Plan.from_json(plan.to_json())
     assert (read.fingerprint, read.cost) == (plan.fingerprint, plan.cost)

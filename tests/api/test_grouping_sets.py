@@ -237,7 +237,7 @@ def test_plans_say_what_is_measured(budget: Any, spend: Any, noise: set[str] | N
     people = protected(None, None, **budget)
     query = people.group_by(dp.rollup("country", "sex"), keys=big_keys()).agg(n=dp.count())
     plan = query.plan(**spend)
-    text = plan.explain()
+    text = plan.explain(details=True)
     assert 'group_by(rollup("country", "sex")): 84 keys' in text
     assert "rebuilt by least squares from" in text
     assert "95% of results are within" in text
@@ -246,7 +246,7 @@ def test_plans_say_what_is_measured(budget: Any, spend: Any, noise: set[str] | N
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
     assert again.accuracy("n") == plan.accuracy("n")
-    assert again.explain() == text
+    assert again.explain(details=True) == text
 
 
 def test_many_tables_are_rebuilt_from_many_under_approximate_dp() -> None:
@@ -409,7 +409,7 @@ def test_histograms_are_those_of_each_set(spend: dict[str, int], nonnegative: bo
     assert ((found["count_low"] <= found["count"]) & (found["count"] <= found["count_high"])).all()
     plan = query.plan(**spend)
     assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
-    assert "by country and sex and bin" in plan.explain()
+    assert "by country and sex and bin" in plan.explain(details=True)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -462,7 +462,7 @@ def test_totals_of_individuals_are_clamped_in_the_finest_groups() -> None:
     found = query.collect(epsilon=10**6)
     plain = expected(totals(frame, 2), KEYS, subsets(("country", "sex")))
     assert found["n"].to_list() == found["s"].to_list() == plain["age"].to_list()
-    assert "clamped in each of the finest groups" in query.plan(epsilon=1).explain()
+    assert "clamped in each of the finest groups" in query.plan(epsilon=1).explain(details=True)
 
 
 def test_numbers_of_individuals_in_one_group_each() -> None:
@@ -749,8 +749,10 @@ def test_numbers_from_zero_up_of_next_to_no_noise_are_exact() -> None:
 def test_plans_of_numbers_from_zero_up_say_their_bias_and_bound_no_error() -> None:
     groups = protected(rows()).group_by(dp.rollup("country", "sex"), keys=KEYS)
     plan = groups.agg(n=dp.count(nonnegative=True), raw=dp.count()).plan(epsilon=1)
-    assert "moved to near tables with the same total that still add up" in plan.explain()
-    assert "biases small numbers upwards" in plan.explain()
+    assert "moved to near tables with the same total that still add up" in plan.explain(
+        details=True
+    )
+    assert "biases small numbers upwards" in plan.explain(details=True)
     with pytest.raises(dp.UnsupportedOperation, match="depends on the data"):
         plan.accuracy("n")
     assert plan.accuracy("raw") > 0

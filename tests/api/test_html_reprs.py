@@ -107,7 +107,7 @@ def test_a_query_shows_what_is_asked_and_that_nothing_ran() -> None:
     text = said(people.agg(dp.sum("age").alias("total")))
     assert "total" in text
     assert 'col("age").dp_sum()' in text
-    assert "Nothing has run. .explain(epsilon=...)" in text
+    assert "Nothing has run. .explain(details=True, epsilon=...)" in text
     unbound = DATA.lazy().dp_count(unit=dp.Rows())  # type: ignore[attr-defined]
     assert "session.plan(query, epsilon=...)" in said(unbound)
 

@@ -65,7 +65,13 @@ def test_credentials_are_seen_nowhere(
     query = people.filter(pl.col("x") > 3).dp_count()
     plan = query.plan(epsilon=1)
     query.collect(epsilon=1)
-    shown: list[Any] = [plan.to_json(), plan.explain(), plan.explain(format="html"), plan, query]
+    shown: list[Any] = [
+        plan.to_json(),
+        plan.explain(details=True),
+        plan.explain(format="html"),
+        plan,
+        query,
+    ]
     shown += [people, session, people.explain_unit(), session.history.to_dicts(), caplog.text]
     shown += [*capfd.readouterr(), *(f.read_bytes() for f in tmp_path.iterdir())]
     for place in map(repr, shown):

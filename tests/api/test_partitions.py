@@ -140,7 +140,7 @@ def test_the_plan_of_a_part_says_so() -> None:
     assert plan.remaining == dp.PureDP(1)
     assert plan.share is not None
     assert plan.share.charged == dp.PureDP("0.2")
-    text = plan.explain()
+    text = plan.explain(details=True)
     assert '  1. part(col("sex") == "m")\n       1-stable: each row is in one part at most' in text
     assert text.endswith(
         "  cost: epsilon 0.7 (pure DP)\n"
@@ -153,8 +153,8 @@ def test_the_plan_of_a_part_says_so() -> None:
     )
     assert "the 2 most expensive parts" in by_sex(dp.Session(epsilon=1), dp.Rows(contributions=2))[
         "f"
-    ].dp_count().explain(epsilon=1)
-    assert 'part(col("sex") is null)' in parts[None].dp_count().explain(epsilon="0.1")
+    ].dp_count().explain(details=True, epsilon=1)
+    assert 'part(col("sex") is null)' in parts[None].dp_count().explain(details=True, epsilon="0.1")
     assert session.spent == dp.PureDP("0.5")
 
 

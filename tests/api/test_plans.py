@@ -114,7 +114,7 @@ def test_one_output_says_nothing_of_joint_draws() -> None:
         (release,) = plan.releases
         assert release.joint is None
         assert "joint" not in plan.to_json()
-        assert "together" not in plan.explain()
+        assert "together" not in plan.explain(details=True)
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", 1, "1/3", 0.7, 7])
@@ -260,7 +260,7 @@ def test_what_remains_is_not_part_of_the_fingerprint() -> None:
 
 @pytest.mark.parametrize("build", DIFFERENT[::3])
 def test_plans_are_deterministic(build: Build) -> None:
-    texts = {build(people()).explain(epsilon="1/3") for _ in range(5)}
+    texts = {build(people()).explain(details=True, epsilon="1/3") for _ in range(5)}
     assert len(texts) == 1
 
 
@@ -270,16 +270,16 @@ def test_plans_do_not_depend_on_data() -> None:
         frame = pl.DataFrame({"age": range(rows), "region": ["x"] * rows})
         typed = frame.cast({"age": pl.Int64, "region": pl.String})
         query = people(frame=typed).group_by("region", keys=["x"]).agg(dp.mean("age", (0, 9)))
-        texts.add(query.explain(epsilon=1))
+        texts.add(query.explain(details=True, epsilon=1))
     assert len(texts) == 1
 
 
 def test_queries_can_be_built_further_from_one_frame() -> None:
     base = people().with_columns(old=pl.col("age") > 60)
-    before = base.dp_count().explain(epsilon=1)
+    before = base.dp_count().explain(details=True, epsilon=1)
     base.filter(pl.col("old")).dp_count()
     base.group_by("old").dp_count()
-    assert base.dp_count().explain(epsilon=1) == before
+    assert base.dp_count().explain(details=True, epsilon=1) == before
 
 
 def test_wide_queries_are_planned_in_reasonable_time() -> None:
@@ -294,14 +294,14 @@ def test_the_cost_can_be_split_equally() -> None:
     query = people().agg(n=dp.count(**apart), m=dp.mean("age", (0, 99), **apart))
     equal = query.plan(epsilon=1, split="equal")
     assert [r.cost for r in equal.releases] == [dp.PureDP(c) for c in ("1/2", "1/4", "1/4")]
-    assert "equally among the outputs" in equal.explain()
+    assert "equally among the outputs" in equal.explain(details=True)
     least = query.plan(epsilon=1)
     assert least.split == "least error"
     assert [r.cost for r in least.releases] == [dp.PureDP("1/3")] * 3
     drawn = {"n": dp.count(), "m": dp.mean("age", (0, 99)), "q": dp.median("age", (0, 9))}
     together = people().agg(**drawn).plan(epsilon=1, split="equal")
     assert [d.cost for d in together.draws] == [dp.PureDP("2/3"), dp.PureDP("1/3")]
-    assert "equally among the outputs" in together.explain()
+    assert "equally among the outputs" in together.explain(details=True)
     weighted = people().agg(n=dp.count(weight=2), m=dp.mean("age", (0, 99)))
     assert weighted.plan(epsilon=1).split == "weights"
     assert query.collect(epsilon="0.1", split="equal").shape == (1, 2)

@@ -157,7 +157,7 @@ def test_together_they_err_less(spend: dict[str, Any]) -> None:
     others = [people.filter(pl.col("age") > i).dp_count() for i in range(4)]
     fair = session.plan(others, **spend).accuracy("len", query=1)
     assert plan.accuracy("n") < fair / 1.3
-    assert "times less error than by itself" in plan.explain()
+    assert "times less error than by itself" in plan.explain(details=True)
 
 
 def test_plans_say_which_output_pays() -> None:
@@ -228,7 +228,7 @@ def test_it_is_one_charge_and_one_document() -> None:
     assert read.fingerprint == plan.fingerprint
     for format in ("text", "markdown", "html", "mermaid"):
         assert read.explain(format) == plan.explain(format)  # type: ignore[arg-type]
-    shown = plan.explain()
+    shown = plan.explain(details=True)
     assert '1. len of people: dp.count() in group_by(col("sex"))' in shown
     assert "3. len of people: dp.count() of all rows" in shown
     assert "null for any other value of city" in shown

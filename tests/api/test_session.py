@@ -184,7 +184,7 @@ def test_planning_charges_and_reads_nothing() -> None:
     query = people.filter(pl.col("age") > 1).group_by("name", keys=["a"]).agg(dp.count())
     for _ in range(3):
         query.plan(epsilon=1)
-        query.explain(epsilon=0.5, format="markdown")
+        query.explain(details=True, epsilon=0.5, format="markdown")
         session.plan(query, epsilon=100).accuracy("len")
         repr(query), people.explain_unit(), people.schema
     assert source.reads == 0
@@ -365,7 +365,7 @@ HUGE = [
 def test_budgets_beyond_floats_work(budget: dict[str, Any], spend: dict[str, Any]) -> None:
     session = dp.Session(**budget)
     query = session.protect(FRAME, dp.Rows()).agg(dp.count().alias("n"))
-    assert "budget" in query.explain(**spend)
+    assert "budget" in query.explain(details=True, **spend)
     assert query.collect(**spend)["n"].item() == FRAME.height
     currency = next(iter(budget))
     assert session.history[currency].item() <= getattr(session.budget, currency) == float("inf")

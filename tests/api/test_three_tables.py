@@ -45,7 +45,7 @@ def test_private_frames_join_on_the_identifier_and_keys() -> None:
     query = both.agg(dp.count(), dp.sum("w", (0, 5)))
     assert (
         "join(orders.limit_rows(2), on the identifier and 'order', how='inner')"
-        in query.explain(epsilon=1)
+        in query.explain(details=True, epsilon=1)
     )
     assert query.plan(epsilon=1).releases[0].sensitivity.l1 == 6  # 2 orders of 3 items each
     assert query.collect(epsilon=10**5).row(0) == (4, 1 + 1 + 2 + 4)
@@ -101,7 +101,7 @@ def test_they_join_by_the_key_that_says_whose_they_are() -> None:
     both = kept.limit_rows(3, by="order").join(orders.limit_rows(2), on="order")
     plan = both.agg(dp.count(), dp.sum("x", (0, 99))).plan(epsilon=1)
     assert plan.releases[0].sensitivity.l1 == 6
-    assert "on the identifier and 'order'" in plan.explain()
+    assert "on the identifier and 'order'" in plan.explain(details=True)
     assert any("have its 'order' in the frame 'orders'" in note for note in plan.notes)
     assert both.dp_count().collect(epsilon=10**5).item() == 3
     changed = items.with_columns(order=pl.col("order") + 1)

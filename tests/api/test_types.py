@@ -44,7 +44,7 @@ grouped: dp.PrivateQuery = people.group_by("g", keys=["a"]).agg(
     pl.len(), pl.col("age").clip(0, 99).mean(), (dp.col("age") > 40).sum().alias("n")
 )
 counts: dp.PrivateQuery = people.group_by_dynamic("at", every="1w").len()
-print(grouped.plan(epsilon=0.5).explain(), people.value_counts("g", keys=["a"]))
+print(grouped.plan(epsilon=0.5).explain(details=True), people.value_counts("g", keys=["a"]))
 """,
     "functions and shortcuts": """
 adults: dp.PrivateFrame = people.filter(pl.col("age") >= 18).with_columns(old=pl.col("age") > 60)
@@ -76,7 +76,7 @@ print(first.height + second.height, plan.fingerprint, release.frame.columns, err
 sets = people.group_by(dp.rollup("g"), keys={"g": ["a"]}).agg(n=dp.count())
 table: pl.DataFrame = sets.collect(epsilon=0.1)
 described: dp.PrivateQuery = people.describe("age", bounds={"age": (0, 99)})
-print(table.pivot("g", values="n"), described.explain(epsilon=0.1))
+print(table.pivot("g", values="n"), described.explain(details=True, epsilon=0.1))
 """,
 }
 WRONG = {

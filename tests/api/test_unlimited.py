@@ -93,7 +93,7 @@ def test_nothing_runs_of_a_query_that_lacks_limits() -> None:
     for use in (
         lambda: query.collect(epsilon=1, limits=None),
         lambda: query.release(epsilon=1, limits=None),
-        lambda: query.explain(epsilon=1, limits=None),
+        lambda: query.explain(details=True, epsilon=1, limits=None),
         lambda: query.audit(epsilon=1),
         lambda: query.simulate(trips(), epsilon=1),
         lambda: owner.collect(query, epsilon=1, limits=None),

@@ -128,7 +128,7 @@ def test_plans_name_the_delay() -> None:
     plans = [part(session, DAYS[0], delay=d).dp_count().plan(rho="0.1") for d in ("2d", "3d", None)]
     assert len({plan.fingerprint for plan in plans}) == 3
     assert "not before 2d have passed since the end of its day" in plans[0].steps[-1].words
-    assert "passed" not in plans[2].explain()
+    assert "passed" not in plans[2].explain(details=True)
 
 
 def test_periods_of_parts_that_do_not_wait_are_refused() -> None:

@@ -107,7 +107,7 @@ def test_joins_within_windows() -> None:
     other = frame.select("user", when="at", twice=pl.col("paid") * 2)
     both = frame.join(other, on="user").limit_rows(9)
     assert both.dp_count().collect(epsilon=ENOUGH).item() == 4 + 1 + 1 + 1 + 1 + 1
-    assert "within each calendar month" in both.dp_count().explain(epsilon=1)
+    assert "within each calendar month" in both.dp_count().explain(details=True, epsilon=1)
     moved = other.select("user", at=pl.col("when").dt.offset_by("1d"), x="when")
     with pytest.raises(dp.UnsupportedOperation, match="windows of 'at' and 'x'"):
         frame.select("user", "at", x="at").concat(moved)
@@ -119,7 +119,7 @@ def test_plans_say_what_they_read_and_whom_they_protect() -> None:
     )
     plan = query.agg(n=pl.col("user").dp_n_unique()).plan(epsilon=1)
     assert plan.windows == Windows("1mo", 2026 * 12 + 9, 2026 * 12 + 10, without=False)
-    text = plan.explain()
+    text = plan.explain(details=True)
     for words in (
         'within each calendar month of "at"',
         "reads 2026-10 and 2026-11; all other rows are dropped first",
@@ -190,7 +190,7 @@ def test_a_query_of_several_months_is_charged_to_each() -> None:
         query.collect(epsilon="0.4")
     plan = query.plan(epsilon="0.3")
     words = "charged to 2026-10 and 2026-11, the month with the least left: epsilon 0.3 before"
-    assert words in plan.explain()
+    assert words in plan.explain(details=True)
     assert plan.remaining == dp.PureDP("0.3")
     query.collect(epsilon="0.3")
     assert of.remaining_in(date(2026, 10, 5)) == dp.PureDP("0.7")
@@ -241,7 +241,7 @@ def test_a_unit_with_windows_may_have_one_budget_for_all_time() -> None:
     month(frame, 2026, 10).collect(epsilon="0.5")
     month(frame, 2026, 11).collect(epsilon="0.5")
     assert of.remaining == dp.PureDP(0)
-    assert "charged to" not in month(frame, 2026, 12).explain(epsilon="0.5")
+    assert "charged to" not in month(frame, 2026, 12).explain(details=True, epsilon="0.5")
 
 
 @pytest.mark.parametrize("composition", ["sum", "zcdp", "gdp"])
@@ -450,7 +450,7 @@ def test_every_length(every: Every, words: str) -> None:
     of = session(per=every)
     frame = people(of, dp.Identifier("user", window=every, time="at"))
     query = frame.filter(AT.dt.date() == date(2026, 10, 9)).agg(n=pl.col("user").dp_n_unique())
-    assert f"charged to {words}:" in query.explain(epsilon=1)
+    assert f"charged to {words}:" in query.explain(details=True, epsilon=1)
     query.collect(epsilon=1)
     with pytest.raises(dp.BudgetExceeded, match=f"for {words}: "):
         query.collect(epsilon="0.1")

@@ -75,7 +75,7 @@ def test_plans_say_how_their_costs_go_together() -> None:
     query = frame.agg(**{f"c{i}": (pl.col("x") > i).dp_sum(mechanism=noise) for i in range(40)})
     plan = query.plan(epsilon=1, delta="1e-8")
     assert plan.composition == "numerical"
-    assert "privacy loss distributions together keep this" in plan.explain()
+    assert "privacy loss distributions together keep this" in plan.explain(details=True)
     assert plan.accuracy("c0") < 100  # 120 when epsilons add up
     assert query.collect(epsilon=1, delta="1e-8").shape == (1, 40)
     assert session.remaining == dp.ApproxDP(0, 0)

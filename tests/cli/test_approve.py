@@ -37,7 +37,9 @@ def test_the_budget_that_was_seen_is_the_one_that_is_spent(run: Run, job: Path) 
     plan = planned(run, job)
     assert plan.budget is not None
     assert (plan.budget.name, plan.budget.whole) == ("default", dp.PureDP(1))
-    assert "charged to the budget 'default' of epsilon 1 in the ledger" in plan.explain()
+    assert "charged to the budget 'default' of epsilon 1 in the ledger" in plan.explain(
+        details=True
+    )
     done = run("approve", "plan.json", "--create", *BY)
     assert done.code == 0
     where = Path("budget.db").resolve()

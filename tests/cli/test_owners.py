@@ -330,5 +330,5 @@ def test_messages_of_sessions_escape_names(run: Run) -> None:
         dp.Session(epsilon=2, ledger="budget.db", name=EVIL)
     assert refused.value.what.isprintable()
     frame = session.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows())
-    for line in frame.dp_count().explain(epsilon=1).split("\n"):
+    for line in frame.dp_count().explain(details=True, epsilon=1).split("\n"):
         assert line.isprintable()

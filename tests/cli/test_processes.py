@@ -70,7 +70,7 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folde
     assert written.code == 0
     plan = dp.Plan.from_json(folder / "plan.json")
     assert written.out.endswith(f"\nfingerprint {plan.fingerprint}\n")
-    assert plan.explain() in written.out
+    assert plan.explain(details=True) in written.out
 
     arguments = ("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db")
     cannot = command(*arguments, env=job)

@@ -121,7 +121,7 @@ def test_a_delta_reads_the_same_wherever_it_is_shown(delta: Any) -> None:
     query = people.agg(dp.sum("x", (0, 1), mechanism="discrete_gaussian"))
     texts = [repr(session), repr(session.budget), session.budget.words()]
     texts += [
-        query.explain(epsilon=1, delta=delta),
+        query.explain(details=True, epsilon=1, delta=delta),
         query.plan(epsilon=1, delta=delta).cost.words(),
     ]
     with pytest.raises(dp.BudgetExceeded) as over:

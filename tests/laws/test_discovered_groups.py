@@ -169,7 +169,7 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
     assert selection.touched(asked.scope) == touched
     plan = frame.group_by("g").agg(n=dp.count()).plan(**SPEND)
     assert plan.releases[0].sensitivity == dp.Sensitivity(touched, touched, touched**0.5, 1)
-    assert f"L0 {touched}, L1 {touched}" in plan.explain()
+    assert f"L0 {touched}, L1 {touched}" in plan.explain(details=True)
     numbers = np.arange(0, 5 * k + 1)
     individuals = selection.individuals(numbers)
     assert individuals.tolist() == [math.ceil(Fraction(int(n), k)) for n in numbers]

@@ -754,7 +754,7 @@ def test_plans_say_what_reviewers_need() -> None:
     text = (
         'p.limit_rows(2).join(q.filter(pl.col("y") > 0).limit_rows(3)).join(P, on="g", suffix="_P")'
     )
-    told = " ".join(frames.frame(text).dp_count().explain(epsilon=1).split())
+    told = " ".join(frames.frame(text).dp_count().explain(details=True, epsilon=1).split())
     for wanted in (
         "join(q.filter(col(\"y\") > 0).limit_rows(3), on the identifier, how='inner')",
         "public frame of 5 rows (g, h, v, e)",

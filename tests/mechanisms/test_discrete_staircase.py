@@ -170,7 +170,7 @@ def test_a_sum_alone_is_drawn_by_it_where_it_errs_less(epsilon: int) -> None:
     (release,) = plan.releases
     assert release.mechanism == "discrete_staircase"
     assert plan.cost == dp.PureDP(epsilon)
-    assert "less expected error here than discrete Laplace" in plan.explain()
+    assert "less expected error here than discrete Laplace" in plan.explain(details=True)
     b = math.exp(-epsilon)
     least = 2 ** (-2 / 3) * b ** (2 / 3) * (1 + b) ** (2 / 3) + b
     deviation = 1000 * math.sqrt(least) / (1 - b)

@@ -128,8 +128,8 @@ def test_limits_that_were_found_by_shares_of_individuals_are_read() -> None:
     path = EARLIER / "found_limit.json"
     plan = dp.Plan.from_json(path)
     assert document.earlier_fingerprint(plan) == stated(path)["fingerprint"]
-    assert "the least that all but 1% of individuals keep" in plan.explain()
-    assert "5% of the spend" in plan.explain()
+    assert "the least that all but 1% of individuals keep" in plan.explain(details=True)
+    assert "5% of the spend" in plan.explain(details=True)
 
 
 def stated(path: Path) -> dict[str, Any]:

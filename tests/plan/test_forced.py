@@ -43,7 +43,7 @@ def test_mechanisms() -> None:
     forced = frame.agg(N, total("discrete_laplace")).plan(epsilon=1)
     least = frame.agg(N, total()).plan(epsilon=1)
     assert forced_words(forced).startswith("mechanism= of s, as asked: ")
-    assert forced_words(forced) in forced.explain()
+    assert forced_words(forced) in forced.explain(details=True)
     assert least.forced == ()
     found = ratios(forced)
     assert found.keys() == {"n", "s"}

@@ -284,7 +284,7 @@ def test_many_digits_in_words_are_shown() -> None:
     """More of them than Python makes a number of."""
     note = ("plan", "outputs", 0, "note")
     found = with_digest(with_fingerprint(with_value(WHOLE, note, "9" * 4302)))
-    shown = dp.Plan.from_json(json.dumps(found)).explain()
+    shown = dp.Plan.from_json(json.dumps(found)).explain(details=True)
     assert ",".join(["999"] * 1434) in shown
 
 

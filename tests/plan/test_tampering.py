@@ -107,9 +107,7 @@ def test_edits_that_are_covered_up_have_another_fingerprint(name: str, every: in
 @each
 @amounts("every", 3, 1)
 def test_edits_of_the_session_change_what_is_said_of_it_alone(name: str, every: int) -> None:
-    """Nothing that a decision rests on: neither risks nor notes, and of the text only the section
-    that says it is outside the fingerprint.
-    """
+    """Nothing that a decision rests on: neither risks, notes nor questions."""
     before = plan_of(name)
     seen = decisive(before)
     for path, found in some_edits(name, "session", every):
@@ -123,30 +121,11 @@ def test_edits_of_the_session_change_what_is_said_of_it_alone(name: str, every: 
 
 
 def decisive(plan: dp.Plan) -> list[object]:
-    """All that a reviewer sees, without what is said to be outside the fingerprint."""
+    """All that a decision rests on, without what the session had left."""
     inside = replace(plan, remaining=None, share=None, budget=None)
-    shown = [without_session(plan.explain(form)) for form in ("text", "markdown")]
-    assert shown == [inside.explain(form) for form in ("text", "markdown")]
-    return [*shown, inside.explain("html"), plan.explain("mermaid"), plan.risks, plan.notes]
-
-
-def without_session(text: str) -> str:
-    """A plan without its section of that name, which ends at the next one."""
-    lines, outside = [], False
-    for line in text.splitlines():
-        title = line.strip("# ").lower()
-        level = len(line) - len(line.lstrip(" #"))
-        if title == "outside the fingerprint":
-            outside, depth = True, level
-            if lines and not lines[-1]:
-                lines.pop()
-        elif outside and line and level <= depth and not line.startswith(("-", " -")):
-            outside = False
-            if line.startswith("#"):
-                lines.append("")
-        if not outside:
-            lines.append(line)
-    return "\n".join(lines)
+    said = [plan.risks, plan.notes, plan.questions]
+    assert said == [inside.risks, inside.notes, inside.questions]
+    return [*said, inside.explain(details=True), inside.explain("html"), plan.explain("mermaid")]
 
 
 @pytest.mark.parametrize("part", ["fingerprint", "digest"])

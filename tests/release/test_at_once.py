@@ -121,12 +121,12 @@ def test_plans_say_what_is_chosen_at_once_and_why(spend: Any) -> None:
     plan = query.plan(**spend)
     (release,) = plan.releases
     assert (release.mechanism, release.users) == ("joint_exponential", ("list", "last"))
-    assert "one choice of all 4 pays once" in plan.explain()
-    assert '4 quantiles of col("x") among 1000 whole numbers' in plan.explain()
+    assert "one choice of all 4 pays once" in plan.explain(details=True)
+    assert '4 quantiles of col("x") among 1000 whole numbers' in plan.explain(details=True)
     assert plan.requested.covers(plan.cost)
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
-    assert again.explain() == plan.explain()
+    assert again.explain(details=True) == plan.explain(details=True)
     assert again.accuracy("last") == plan.accuracy("last")
     found = query.collect(**spend)
     low = found["list"].to_list()[0]

@@ -1,4 +1,4 @@
-"""Plans warn of ratios of totals that are clamped each by itself."""
+"""Plans warn of ratios of totals that are clamped separately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA = {"who": pl.Int64, "spent": pl.Float64, "card": pl.Float64}
 def warned(of: dp.DPExpr) -> bool:
     frame = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=SCHEMA), unit="who")
     plan = frame.limit_rows(5).agg(of.alias("r")).plan(epsilon=1)
-    return any("clamped each by itself" in warning for warning in plan.warnings)
+    return any("clamped separately" in warning for warning in plan.warnings)
 
 
 def total(name: str) -> dp.DPExpr:

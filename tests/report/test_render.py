@@ -122,9 +122,8 @@ def test_shares_and_what_is_asked_for_are_shown() -> None:
 
 def test_a_public_count_is_said_to_be_exact() -> None:
     made = plan(dp.count(), unit=dp.Rows("change-one"))
-    assert (
-        line(made, "1. no noise") == "1. no noise, at no cost; public: no individual can change it"
-    )
+    exact = "1. no noise, at no cost; public: no individual can change it"
+    assert line(made, "1. no noise") == exact
     assert line(made, "len  exact")
     assert any("released exactly, without noise" in risk for risk in made.risks)
     assert line(made, "exact:") == "exact: no individual can change it"

@@ -122,9 +122,10 @@ def test_amounts_are_large_by_whom_they_protect(spend: dict[str, str]) -> None:
 def test_a_person_in_a_window_has_several() -> None:
     unit = dp.Identifier("patient", window="1mo", time="day")
     people = dp.Session(epsilon=9).protect(VISITS, unit=unit).limit_rows(3)
-    assert "epsilon 5 is large for a person in one window" in only(
-        people.dp_count().plan(epsilon=5)
-    )
+    large, yearly = people.dp_count().plan(epsilon=5).risks
+    assert "epsilon 5 is large for a person in one window" in large
+    assert "epsilon 5 a month is epsilon 60 for someone present all year" in yearly
+    assert not people.dp_count().plan(epsilon=1).risks
 
 
 def test_very_large_amounts_are_said_once() -> None:

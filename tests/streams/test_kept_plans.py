@@ -91,7 +91,7 @@ def test_a_stream_goes_on_with_its_own_noise(
     assert scales(again) == scales(first)
     assert scales(fresh)[0] not in scales(first)
     assert again.plan.fingerprint == first.plan.fingerprint
-    assert again.plan.explain() == first.plan.explain()
+    assert again.plan.explain(details=True) == first.plan.explain(details=True)
     assert all(again.release(day(n)).equals(found) for n, found in enumerate(before))
     assert again.accuracy(day(11)) == first.accuracy(day(11))
     assert again.release(day(11)).height == 2

@@ -308,7 +308,7 @@ def test_without_a_schema_all_is_text_and_the_plan_says_so(tmp_path: Path) -> No
     assert people.schema == pl.Schema(dict.fromkeys(SCHEMA, pl.String()))
     (warning,) = people.dp_count().plan(epsilon=1).warnings
     assert "all columns of the text file are text" in warning
-    assert "schema={column: dtype}" in people.dp_count().explain(epsilon=1)
+    assert "schema={column: dtype}" in people.dp_count().explain(details=True, epsilon=1)
     declared = _protect(tmp_path / "people.csv", schema={"age": pl.Int64})
     assert declared.schema == pl.Schema({"age": pl.Int64})
     assert declared.dp_count().plan(epsilon=1).warnings == ()
@@ -465,7 +465,7 @@ def test_reviewers_are_warned_of_scanned_text(
     plan = people.dp_count().plan(epsilon=1)
     found = [w for w in plan.warnings if "scanned from a text file" in w]
     assert bool(found) == warned
-    assert ("scanned from a text file" in plan.explain()) == warned
+    assert ("scanned from a text file" in plan.explain(details=True)) == warned
     assert all(w.startswith("people: ") for w in found)
 
 
