@@ -187,7 +187,7 @@ class StreamOpening:
         return Draft(budget, "stream", approval, fingerprint, why=json.dumps(said))
 
     def asks_the_same(self, opened: OpenedStream) -> bool:
-        """Whether a stream was opened with the same query, schedule and spend, under any version."""
+        """Whether a stream was opened with the same query, schedule and spend, in any version."""
         if self.kept is None or opened.kept is None:
             return False
         return (self.kept.asked, self.periods) == (opened.kept.asked, opened.periods)
