@@ -1,4 +1,4 @@
-"""The facts in a record of a charge besides its amount: the charged process, and the scope."""
+"""The facts in a record of a charge as well its amount: the charged process, and the scope."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class HeadFile:
         self._known: tuple[bytes, Seen | None] = (b"", None)
 
     def read(self) -> Seen | None:
-        """The newest head that was written, None if there is none yet."""
+        """The newest head that was written, None if none exists yet."""
 
         def reading(file: BinaryIO) -> Seen | None:
             self._lock(file, writing=False)

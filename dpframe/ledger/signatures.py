@@ -51,7 +51,7 @@ class ApprovalKey:
 
     @classmethod
     def from_environment(cls) -> ApprovalKey | None:
-        """The key in the environment, None if there is none.
+        """The key in the environment, None if none exists.
 
         Raises
         ------
