@@ -1,5 +1,5 @@
-"""The pairs of code on `docs/coming-from-polars.md`: a task as it is written in Polars and with dpframe,
-both run, with what comes out.
+"""The pairs of code on `docs/coming-from-polars.md`: each task in Polars and with dpframe, with the
+results of both.
 """
 
 from __future__ import annotations
