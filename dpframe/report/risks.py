@@ -164,7 +164,7 @@ def _of_sets(plan: PlanData) -> Iterator[str]:
 
 
 def _of_thresholds(plan: PlanData) -> Iterator[str]:
-    """Groups that nobody listed and that few people are in."""
+    """Unlisted groups and that few people are in."""
     for release in plan.releases:
         if isinstance(release.law, KeyMechanism):
             half = release.law.size_at(Fraction(1, 2))
