@@ -106,11 +106,10 @@ def test_amounts_are_of_rho_and_the_budget_is_what_was_given() -> None:
 def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
     text = count(opened()).explain(details=True, epsilon="0.1", delta="1e-9")
     assert text.endswith(
-        "  cost: rho 0.005 (zCDP), for a spend of epsilon 0.1 and delta 1e-9\n"
-        "    the plan by itself satisfies the spend; the session adds up rho, which implies its "
+        "    cost: rho 0.005 (zCDP), for a spend of epsilon 0.1 and delta 1e-9\n"
+        "      the plan alone satisfies the spend; the session adds up rho, which implies its "
         "epsilon and delta as a whole\n"
-        "outside the fingerprint\n"
-        "  session: rho 0.0172053 before; rho 0.0122053 after"
+        "    session: rho 0.0172053 before; rho 0.0122053 after"
     )
     by_rho = count(opened()).explain(details=True, rho="0.005")
     assert by_rho.endswith(

@@ -151,7 +151,7 @@ def test_it_is_charged_once_and_says_so(n: int, at_once: bool) -> None:
     asked = [(0, n - 1)] if at_once else [(m, m) for m in range(n)]
     for first, last in asked:
         query = within(frame, first, last).agg(n=WHO.dp_n_unique())
-        assert "a person present in n months is n individuals" in query.explain(
+        assert "a person in n months is protected n times less" in query.explain(
             details=True, epsilon=EPSILON
         )
         query.collect(epsilon=EPSILON)
