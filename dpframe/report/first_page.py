@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpframe.core.budget import Budget
-from dpframe.core.exact import show
+from dpframe.core.exact import nearest, show
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES
 from dpframe.mechanisms import KeyMechanism
@@ -172,8 +172,13 @@ def _who(unit: Unit) -> str:
 
 def spend_words(budget: Budget) -> str:
     """An amount in four digits, rounded up."""
-    slack = f" and delta {about(float(budget.slack))}" if budget.slack else ""
-    return f"{budget.currency} {about(float(budget.main))}{slack}"
+    slack = f" and delta {_rounded_up(budget.slack)}" if budget.slack else ""
+    return f"{budget.currency} {_rounded_up(budget.main)}{slack}"
+
+
+def _rounded_up(amount: Fraction) -> str:
+    """In four digits; amounts may be larger than floats are."""
+    return about(float(amount)) if amount < 10**15 else show(amount, 4)
 
 
 def _spends(plan: PlanData) -> Iterator[str]:
@@ -182,7 +187,7 @@ def _spends(plan: PlanData) -> Iterator[str]:
         line += f", for a spend of {spend_words(plan.requested)}"
     budget = plan.budget
     if budget is not None and budget.whole.measure == plan.cost.measure and budget.whole.main:
-        share = float(plan.cost.main / budget.whole.main)
+        share = nearest(plan.cost.main / budget.whole.main)
         name = "" if budget.name is None else f" {budget.name!r}"
         per = "" if budget.per is None else f" of each {NAMES[budget.per]}"
         line += f", {_percent(share)} of the budget{name}{per}"
@@ -257,7 +262,7 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
 
 def _per(plan: PlanData) -> str:
     if plan.grouping is None:
-        return "for all rows together, with 95% errors"
+        return "for all rows, with 95% errors"
     groups = plan.grouping.partition(": ")[0]
     groups = _plain(groups.removeprefix("group_by(").removesuffix(")"))
     if plan.keys is None:

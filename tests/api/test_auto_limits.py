@@ -174,7 +174,7 @@ def test_groups_that_nobody_listed_get_a_limit_on_groups() -> None:
     plan = query.plan(rho=1, delta=1e-8, limits="auto")
     assert plan.found is not None
     assert (plan.found.step, plan.found.by) == ("limit_groups", ("city",))
-    assert "of those under which a group appears" in plan.explain(details=True)
+    assert "of those that let a group of usual size appear" in plan.explain(details=True)
     found = query.release(rho=20, delta=1e-7, limits="auto")
     assert "by=['city']) was found" in found.remark
     assert found.frame["city"].to_list() == ["A", "B", "C"]
@@ -203,7 +203,7 @@ def test_the_plan_says_who_how_and_what_share() -> None:
     said = people().dp_count().explain(details=True, epsilon=1, limits="auto")
     for words in (
         "a limit that is found first",
-        "dropped and noise are the fewest together",
+        "and from noise together",
         "intervals also hold what the limit drops, if nobody has more than 5 n rows, or 2,000",
         " 5% of the spend",
         "95% error of `len`: 3 under 1, 6 under 2",

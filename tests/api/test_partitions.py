@@ -353,7 +353,7 @@ def test_plans_of_first_days_name_what_must_not_change() -> None:
 
     positive = pl.col("user") > 0
     (alone,) = promises(first)
-    assert "a promise of the data owner" in alone
+    assert "promised where protect was called" in alone
     assert "makes of them" not in alone
     (steady,) = promises(lambda f: first(f.filter(positive).with_columns(x=1)))
     assert 'nor may what filter(col("user") > 0), with_columns(x=1) makes of them change' in steady

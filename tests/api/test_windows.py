@@ -121,7 +121,7 @@ def test_plans_say_what_they_read_and_whom_they_protect() -> None:
     assert plan.windows == Windows("1mo", 2026 * 12 + 9, 2026 * 12 + 10, without=False)
     text = plan.explain(details=True)
     for words in (
-        'within each calendar month of "at"',
+        "in one calendar month of at",
         "reads 2026-10 and 2026-11; all other rows are dropped first",
         "a person present in n months is n individuals",
         "counts a person once in each month",
