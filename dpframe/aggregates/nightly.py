@@ -53,8 +53,8 @@ class NightlySums(Measurement):
     its noise is independent of all before. So with rho of discrete Gaussian noise, the divergence
     of order a between the laws of that night, given the past, is at most a |v_t|^2 / (2 sigma^2),
     v_t being that difference (Canonne, Kamath and Steinke 2020, Theorem 4). On every path the sum
-    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of exp((a
-    - 1) loss) then stays below exp((a - 1) a bound / (2 sigma^2)) as nights are added one after
+    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of
+    exp((a - 1) loss) then stays below exp((a - 1) a bound / (2 sigma^2)) as nights are added one after
     another (Feldman and Zrnic 2021, Theorem 3.1; this is their filter with a bound that always
     holds). So the whole is (bound / (2 sigma^2))-zCDP. For continuous noise the same is known for
     each row of a lower triangular matrix with an adaptive adversary (Denisov, McMahan, Rush,
