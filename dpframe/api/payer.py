@@ -182,10 +182,13 @@ class Payer:
             When it does not fit.
         PlanMismatch
             When the plan needs approval and has none.
+        Unsound
+            When what would be drawn is not what the plan says.
         """
         book = self.ledger.streams
         found = book.find(opening.name)
         if found is None:
+            pipeline.require_sound(pipeline.alone(prepared))
             approval = self._approved(prepared.plan)
             unit = prepared.query.relation.facts.unit
             plan = prepared.plan
