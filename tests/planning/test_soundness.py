@@ -186,3 +186,14 @@ def test_the_plan_under_each_limit_is_looked_at_too(
     with pytest.raises(dp.Unsound):
         query.collect(epsilon=1)
     assert query._payer.ledger.spent.main == 0
+
+
+def test_the_plan_of_one_of_several_parts_reads_back() -> None:
+    """Neighbours differ in two parts where rows change, of which one is listed today."""
+    rows = dp.Session(epsilon=1)
+    frame = rows.protect(VISITS, unit=dp.Rows("change-one"), name="visits")
+    (part,) = rows.partition(frame, "place", ["north"]).values()
+    plan = part.dp_count().plan(epsilon=0.5)
+    assert plan.share is not None
+    assert plan.share.touched == 2
+    assert dp.Plan.from_json(plan.to_json()).explain() == plan.explain()
