@@ -50,7 +50,7 @@ class RowVerbs(ABC):
         UnsupportedOperation
             For what is no condition, or mixes rows, or has no known rule.
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         """
         given = flat(predicates)
         given += [equality(name, value) for name, value in constraints.items()]
@@ -66,9 +66,10 @@ class RowVerbs(ABC):
         Raises
         ------
         UnsupportedOperation
-            For expressions that mix rows or have no known rule; the message says what to write.
+            For expressions that mix rows or have no known rule; the message shows what to write
+            instead.
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnitDropped
             When the identifier would get other values.
         """
@@ -104,13 +105,36 @@ class RowVerbs(ABC):
             Select(pipeline.read_rows(unnamed, named_exprs, self._relation, "select"))
         )
 
+    def sort(
+        self,
+        by: Any,
+        *more_by: Any,
+        descending: bool | Sequence[bool] = False,
+        nulls_last: bool | Sequence[bool] = False,
+        maintain_order: bool = False,
+        multithreaded: bool = True,
+    ) -> Self:
+        """The same rows: aggregates do not depend on their order, so nothing has to be sorted.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For what has no order, or mixes rows.
+        UnknownColumn
+            When the frame does not have the column.
+        """
+        given = flat([by, *more_by])
+        require_rows(given, "sort")
+        pipeline.read_rows(given, {}, self._relation, "sort")
+        return self
+
     def rename(self, mapping: Mapping[str, str]) -> Self:
         """Give columns other names; the identifier is followed.
 
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnsupportedOperation
             When names would not differ, or a function is given.
         """
@@ -129,7 +153,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnitDropped
             When the identifier is among them.
         """
@@ -186,7 +210,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         """
         given = [] if subset is None else subset if isinstance(subset, (list, tuple)) else [subset]
         names = (
