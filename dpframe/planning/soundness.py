@@ -30,7 +30,7 @@ from functools import reduce
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Selection
-from dpframe.aggregates.statistics import RowCount, Statistic
+from dpframe.aggregates.statistics import RowCount, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.windows import Windows
 from dpframe.describe import contents_of, digest_of_keys
@@ -201,14 +201,15 @@ def _of_widths(vector: JointSums, part: Prepared) -> Iterator[str]:
     widths = zip(vector.matrix, vector.widths, vector.turned, kept, strict=True)
     for factors, width, turned, least in widths:
         low = high = inside = Fraction(0)
-        for factor, move, is_count in zip(factors, moves, counts, strict=True):
+        for factor, table, move, is_count in zip(factors, vector.sums, moves, counts, strict=True):
             if is_count:
                 low, high = low + factor, high + factor
                 continue
             ends = sorted((factor * move.lo, factor * move.hi))
             low += min(Fraction(0), ends[0])  # a value may be null, which adds 0
             high += max(Fraction(0), ends[1])
-            inside += ends[1] - ends[0]
+            if not isinstance(table.statistic, ValueCount):  # a value that stays adds one
+                inside += ends[1] - ends[0]
         if max(-low, high) > width:
             yield "widths"
         if changes and (high - low > turned or inside > least):
