@@ -76,7 +76,7 @@ HABITS: tuple[Habit, ...] = (
     ),
     habit(
         "headless sentence",
-        rf"^(?:what|who) {_VERB}\b(?!.*\?)",
+        rf"^(?:what|who) {_VERB}\b(?!.*\?).*[.:]\)?$",
         "begin with the thing itself: 'the remaining budget', not 'what is left'",
         "page",
         "string",
@@ -143,7 +143,7 @@ HABITS: tuple[Habit, ...] = (
     habit(
         "empty clause",
         r"\bspeaks? (?:of|about|against|last|first)\b|\bas it is\b|\bthat there (?:is|are)\b"
-        r"|\bno telling\b|\bit is so\b|\bwhat it is\b|\bwhich there are\b|\bthat are there\b",
+        r"|\bno telling\b|\bit is so\b|\bwhich there are\b|\bthat are there\b",
         "name the thing and what it does",
     ),
     habit(
@@ -202,7 +202,7 @@ def _path(path: Path) -> str:
 
 
 _GENERATED = re.compile(r"^<!-- table: \w+ -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
-_FENCED = re.compile(r"^( *)```.*?^\1```\s*$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^( *)```.*?^\1```\s*$|(?<=\n\n)(?: {4}[^\n]*\n)+", re.MULTILINE | re.DOTALL)
 
 
 def of_page(path: str, text: str) -> Iterator[Sentence]:

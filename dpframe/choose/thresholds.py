@@ -29,7 +29,7 @@ def choose_with_keys(
     number: int | None,
     grid_error: float = GRID_ERROR,
 ) -> ComposedChoice:
-    """Mechanisms for all parts, of which the first is the choice of groups.
+    """Mechanisms for all parts; the first is the choice of groups.
 
     Either that has a rule and a cost of its own, or the groups with a large enough noisy number (or
     sum of weights) appear, at no cost but delta. What shows more groups is taken: that by which a
@@ -69,7 +69,7 @@ def _by_number(
     share: Fraction,
     grid_error: float,
 ) -> tuple[ComposedChoice, int] | None:
-    """The mechanisms when so much of delta goes to the threshold, and the threshold."""
+    """The mechanisms when this share of delta goes to the threshold, and the threshold."""
     assert isinstance(asked[0], KeyTask)
     keys = asked[0].groups
     slack = spend.slack * share
@@ -81,7 +81,7 @@ def _by_number(
             rho_weights[1:],
             grid_error,
         )
-    except DPFrameError:  # Gaussian noise that was asked for and has no delta left
+    except DPFrameError:  # Gaussian noise was requested and has no delta left
         return None
     noise = rest.choices[number - 1].law
     if not isinstance(noise, AdditiveMechanism) or noise.is_exact:

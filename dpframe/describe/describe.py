@@ -52,7 +52,7 @@ from dpframe.plan.types_read import types_read
 from dpframe.report import Plan
 
 _AS_MUCH = 0.995
-"""Less than so many times the noise is less noise."""
+"""Noise must be below this factor to count as less."""
 
 
 def described(
@@ -70,7 +70,7 @@ def described(
     Parameters
     ----------
     query, parts
-        What is asked, and the parts that it needs.
+        The query and the parts that it needs.
     way, chosen
         How they are drawn, and the mechanisms of the draws and what is charged.
     allowed
@@ -152,7 +152,7 @@ def _releases(
 
 
 def _draws_rows_beside(draw: PlannedDraw, parts: Sequence[PlannedMeasurement]) -> bool:
-    """Whether the number of rows is drawn with sums, though nobody asked for it."""
+    """Whether the number of rows is drawn with sums, although it was not requested."""
     if len(draw.parts) < 2:
         return False
     return draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}
@@ -302,7 +302,7 @@ def _stability(step: Step) -> str:
 
 
 def digest_of_keys(groups: Groups) -> str:
-    """A digest of the public keys, whatever the form they were given in."""
+    """A digest of the public keys, equal for all forms of the same keys."""
     keys = groups.keys
     for seen, found in tuple(_DIGESTS):
         if seen() is keys:
