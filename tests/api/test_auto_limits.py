@@ -347,7 +347,7 @@ def test_warnings_stand_in_releases_and_are_results_warnings() -> None:
     assert found.warnings == (str(caught[0].message),)
     assert issubclass(dp.DroppedRows, dp.ResultWarning)
     with pytest.warns(dp.DroppedRows) as caught:
-        query.collect(epsilon=1)
+        people().dp_count().collect(epsilon=1)
     assert len(caught) == 1
 
 
