@@ -105,13 +105,13 @@ class Argmax(Aggregate):
     A row belongs to one category and moves that score alone, by at most b; k rows change the
     difference of two scores by at most k b, in any division among categories. A row that changes
     takes b from one and gives b to another. With a frame of candidates a row adds to every score
-    between lo and hi, or 0, so it changes the difference of two of them by at most w = max(hi, 0)
-    - min(lo, 0) in place of b. Where limits leave an individual m rows of each category at most,
+    between lo and hi, or 0, so it changes the difference of two of them by at most w = max(hi,
+    0) - min(lo, 0) in place of b. Where limits leave an individual m rows of each category at most,
       each score moves by at most m max(hi, 0) in one direction or m max(-lo, 0) in the other, so
       the difference of two of them changes by at most m w. An individual is counted once for each
       candidate that one of its rows belongs to, and not for others. So adding it moves every
-      score by 0 or 1, and removing it by 0 or -1: the difference of two scores changes by at most
-      1. Why the mechanisms need no more than the range
+      score by 0 or 1, and removing it by 0 or -1: the difference of two scores changes by at
+      most 1. Why the mechanisms need no more than the range
     stands with them. Later choices are made after seeing earlier ones, at a cost that was fixed
     before: costs add up, in epsilon or in rho, and pairs that dominate their privacy losses
     compose (Zhu, Dong & Wang 2022, Theorem 10).
