@@ -136,7 +136,7 @@ def _read_row(facts: FrameFacts, node: Any, schema: Mapping[str, pl.DataType]) -
 def individuals(
     relation: Relation, by: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[str, tuple[Named, ...]] | None:
-    """What a group-by of the identifier calls it, and its further keys; None for other group-bys."""
+    """What a group-by of the identifier calls it, and its further keys; None for others."""
     who = relation.facts.identifier
     if who is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -285,7 +285,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
 
     def group_by(
         self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
-    ) -> PrivateGroupBy:
+    ) -> GroupBy:
         """Group rows, by public keys or by groups that are found; or by whose they are.
 
         With the identifier among `by`, ``agg`` takes Polars' own aggregates and gives a private
@@ -319,9 +319,9 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         if sets:
             nothing_else(named_by, given[1:])
             require_rows(sets[0].columns, "group_by")
-            return PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+            found = PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+            return cast("GroupBy", found)
         require_rows([*given, *named_by.values()], "group_by")
-
 
         def grouped() -> PrivateGroupBy:
             discover = rows.payer is None or rows.payer.discovers
@@ -333,14 +333,14 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         if keys is None:
             own = pipeline.individuals(rows.relation, given, named_by)
         if own is None:
-            return grouped()
+            return cast("GroupBy", grouped())
         who, by = own
 
         def reduced(exprs: Sequence[Any], named: Mapping[str, Any]) -> PrivateFrame:
             return self._then(pipeline.one_row_each(rows.relation, who, by, exprs, named))
 
         written = GroupByIndividual(who, by, ()).words().removesuffix(".agg()")
-        return PrivateGroupByIndividual(reduced, grouped, written)
+        return cast("GroupBy", PrivateGroupByIndividual(reduced, grouped, written))
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
         """A query with one row: dp expressions over all rows. Nothing runs.
@@ -399,3 +399,17 @@ def rows_of(frame: PrivateFrame) -> ProtectedRows:
     """What is known of a frame's rows, where they are, and who pays."""
     payer = None if frame._session is None else payer_of(frame._session)
     return ProtectedRows(frame._relation, frame._source, payer)
+
+
+if TYPE_CHECKING:
+
+    class QueryOrFrame(PrivateQuery, PrivateFrame):  # type: ignore[misc] # pyright: ignore
+        """What `agg` of groups gives: a query; or a private frame with one row for each individual,
+        where rows are grouped by the identifier. Type checkers do not see which it is.
+        """
+
+    class GroupBy(PrivateGroupBy):
+        """Groups of a private frame."""
+
+        def agg(self, *exprs: Any, **named: Any) -> QueryOrFrame: ...
+        def len(self, name: str = "len") -> QueryOrFrame: ...

@@ -125,7 +125,7 @@ class PrivateGroupByIndividual(PrivateGroupBy):
     same values of further keys.
     """
 
-    __slots__ = ("_refuse", "_reduced", "_written_by")
+    __slots__ = ("_reduced", "_refuse", "_written_by")
 
     def __init__(
         self,

@@ -109,7 +109,9 @@ class RowVerbs(ABC):
                 remedy="compute columns with with_columns first, then aggregate",
             )
         read = pipeline.read_rows_of_individuals
-        return self._then(with_aggregates(Select(read(unnamed, named_exprs, self._relation, "select"))))
+        return self._then(
+            with_aggregates(Select(read(unnamed, named_exprs, self._relation, "select")))
+        )
 
     def rename(self, mapping: Mapping[str, str]) -> Self:
         """Give columns other names; the identifier is followed.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain, columns
+from dpframe.core.domain import columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, map_named
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
@@ -26,6 +26,9 @@ from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
 
 __all__ = ["GroupByIndividual", "OverIndividual", "with_aggregates"]
+
+_Aggregate: TypeAlias = "tuple[str, IndividualAggregate, tuple[Tree, ...]]"
+"""The name of a column, the aggregate that it holds, and what that is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class _Aggregates(FramePart):
     engines = EVERYWHERE
 
     by: tuple[Named, ...]
-    aggregates: tuple[tuple[str, IndividualAggregate, tuple[Tree, ...]], ...]
+    aggregates: tuple[_Aggregate, ...]
     beside: bool
 
     def map_exprs(self, change: Change) -> Self:
@@ -252,9 +255,9 @@ class GroupByIndividual(_Composite):
     `dpframe.frames.individual_aggregates`). Take any row of a group to stand for it: that maps the
     rows of the result to different rows before, with the same values of the identifier and of keys
     that are columns. So what was true of an individual's rows before (at most n of them, at most n
-    for each value, at most n values) is true of those that stand for groups, and of the result. Where
-    individuals are persons in calendar windows, the time is one of the keys, so all rows of a group
-    have one time, and the result has it.
+    for each value, at most n values) is true of those that stand for groups, and of the result.
+    Where individuals are persons in calendar windows, the time is one of the keys, so all rows of a
+    group have one time, and the result has it.
 
     Parameters
     ----------
@@ -273,9 +276,7 @@ class GroupByIndividual(_Composite):
     outputs: tuple[Named, ...]
 
     def map_exprs(self, change: Change) -> Self:
-        return replace(
-            self, by=map_named(self.by, change), outputs=map_named(self.outputs, change)
-        )
+        return replace(self, by=map_named(self.by, change), outputs=map_named(self.outputs, change))
 
     def parts(self, before: FrameFacts) -> tuple[tuple[FramePart, FrameFacts], ...]:
         identifier = _identifier(before)
@@ -302,10 +303,13 @@ class GroupByIndividual(_Composite):
 
     def words(self) -> str:
         outputs = ", ".join(f"{n.name}={outer_words(n.tree)}" for n in self.outputs)
-        keys = [f'"{self.who}"', *(
-            f'"{n.name}"' if n.tree == Column(n.name) else f"{n.name}={outer_words(n.tree)}"
-            for n in self.by
-        )]
+        keys = [
+            f'"{self.who}"',
+            *(
+                f'"{n.name}"' if n.tree == Column(n.name) else f"{n.name}={outer_words(n.tree)}"
+                for n in self.by
+            ),
+        ]
         return f"group_by({', '.join(keys)}).agg({outputs})"
 
     @property
@@ -351,27 +355,25 @@ class OverIndividual(_Composite):
         taken = {*before.columns}
         if isinstance(self.step, (WithColumns, Select)):
             taken |= {n.name for n in self.step.named}
-        calls: dict[tuple[Tree, ...], list[tuple[str, IndividualAggregate, tuple[Tree, ...]]]] = {}
-        for tree in self.step.exprs:
-            for call in aggregate_calls(tree):
-                over = call.operation
-                assert isinstance(over, Over)
-                of, by = call.args[: over.aggregate.arity], call.args[over.aggregate.arity :]
-                if by[0] != Column(identifier):
-                    raise UnsupportedOperation(
-                        f"rows of different individuals would meet: {identifier!r} is not the "
-                        "first column of over(...)",
-                        where=words(call),
-                        remedy=f'write .over("{identifier}")',
-                    )
-                if call not in names:
-                    names[call] = unused(taken, f"aggregate {len(names)}")
-                    calls.setdefault(by[1:], []).append((names[call], over.aggregate, of))
+        found: dict[tuple[Tree, ...], list[_Aggregate]] = {}
+        for call in (call for tree in self.step.exprs for call in aggregate_calls(tree)):
+            over = call.operation
+            assert isinstance(over, Over)
+            of, (who, *keys) = call.args[: over.aggregate.arity], call.args[over.aggregate.arity :]
+            if who != Column(identifier):
+                raise UnsupportedOperation(
+                    f"rows of different individuals would meet: {identifier!r} is not in over(...)",
+                    where=words(call),
+                    remedy=f'write .over("{identifier}")',
+                )
+            if call not in names:
+                names[call] = unused(taken, f"aggregate {len(names)}")
+                found.setdefault(tuple(keys), []).append((names[call], over.aggregate, of))
         parts: list[FramePart] = []
-        for trees, found in calls.items():
+        for trees, aggregates in found.items():
             by = tuple(Named(f"by {i}", tree) for i, tree in enumerate(trees))
             _require_keys(by, before, self.words())
-            parts.append(_Aggregates(by, tuple(found), beside=True))
+            parts.append(_Aggregates(by, tuple(aggregates), beside=True))
         parts.append(self.step.map_exprs(lambda tree: _with_columns(tree, names)))
         if not isinstance(self.step, Select):
             parts.append(Drop(tuple(names.values())))
@@ -393,12 +395,10 @@ def with_aggregates(step: WithColumns | Select | Filter) -> Step:
 
 def _taken_out(
     outputs: Sequence[Named], taken: set[str]
-) -> tuple[
-    tuple[tuple[str, IndividualAggregate, tuple[Tree, ...]], ...], tuple[Named, ...]
-]:
+) -> tuple[tuple[_Aggregate, ...], tuple[Named, ...]]:
     """The aggregates of some outputs, each once, and the outputs with columns in their place."""
     names: dict[Call, str] = {}
-    found = []
+    found: list[_Aggregate] = []
     for n in outputs:
         for call in aggregate_calls(n.tree):
             if call not in names:

@@ -339,9 +339,7 @@ class Sum(_Numbers):
         low, high = self._bounds(known)
         reach = interval(0 if low >= 0 else None, 0 if high <= 0 else None)
         is_whole = not (known.dtype.is_float or known.dtype.is_decimal)
-        return Domain(
-            INT64 if is_whole else FLOAT64, nullable=False, nan=known.nan, interval=reach
-        )
+        return Domain(INT64 if is_whole else FLOAT64, nullable=False, nan=known.nan, interval=reach)
 
     def result(self, ns: Namespace, columns: Sequence[pl.Expr], known: Domain | None) -> pl.Expr:
         assert known is not None

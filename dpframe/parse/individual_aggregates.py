@@ -276,7 +276,11 @@ def _read(
         case "Quantile":
             q = row_tree(said["quantile"], schema)
             value = q.value if isinstance(q, Literal) else None
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not 0 <= value <= 1
+            ):
                 raise UnsupportedOperation(
                     "the q of a quantile must be one number between 0 and 1",
                     remedy="write .quantile(0.9), once for each",

@@ -398,7 +398,9 @@ def test_numbers_of_each_person_are_asked_for_per_unit() -> None:
     for frame in (people, found):
         for by in ("user", pl.col("user"), pl.col("user").cast(pl.String)):
             with pytest.raises(dp.MissingKeys, match="would be about one individual"):
-                frame.group_by(by)
+                frame.group_by(by).agg(dp.count())
+            with pytest.raises(dp.MissingKeys, match="would be about one individual"):
+                frame.group_by(by).dp_mean("x", (0, 9))
         with pytest.raises(dp.MissingKeys, match="would be about one individual"):
             frame.with_columns(copy=pl.col("user")).group_by("copy", "x")
         with pytest.raises(dp.MissingKeys, match="would be about one individual"):
