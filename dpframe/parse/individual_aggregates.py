@@ -30,7 +30,7 @@ from dpframe.frames.individual_aggregates import (
 )
 from dpframe.parse.aggregate_nodes import Node, held
 from dpframe.parse.filtered import Kept, kept_rows
-from dpframe.parse.hints import function_key, function_name, node_name
+from dpframe.parse.hints import function_key, function_name, node_name, refuse
 from dpframe.parse.reader import Reader
 from dpframe.parse.reader import tree_of as row_tree
 from dpframe.rows.constants import constant
@@ -137,9 +137,9 @@ class _RowReader(Reader):
     def _over(self, body: Any) -> Tree:
         facts = self._facts
         if facts.identifier is None:
-            raise UnsupportedOperation(
-                "over(...) computes a value from several rows, and rows are protected here",
-                remedy='say whose the rows are, session.protect(..., unit="user_id"), and write '
+            raise refuse(
+                "over",
+                'say whose the rows are, session.protect(..., unit="user_id"), and write '
                 '.over("user_id")',
             )
         who = facts.identifier
