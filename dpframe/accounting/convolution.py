@@ -85,7 +85,7 @@ class Composed:
         return min(1.0, (found + error + self.beyond) * self.inflate)
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon >= 0 whose `delta` is at most this one; infinity if there is none."""
+        """An epsilon >= 0 whose `delta` is at most this one; infinity if none exists."""
         last = max(0.0, float(self.losses[-1])) * (1.0 + 2.0**-47)
         if self.delta(last) > delta:
             return math.inf

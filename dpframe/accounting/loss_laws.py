@@ -1,4 +1,5 @@
-"""Dominating pairs: for each event two laws that are told apart at least as well as its outputs.
+"""Dominating pairs: for each event two laws that are distinguished at least as well as its
+outputs.
 
 The *privacy loss* of a pair (P, Q) at an outcome is L = ln(P / Q). Its law under P decides
 everything: delta(epsilon) = E[(1 - exp(epsilon - L))+]. A pair dominates a mechanism when its delta
@@ -131,7 +132,7 @@ class SteppedNormal:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """So many choices of bounded range epsilon together, see `dpframe.accounting.choices`."""
+    """This many choices of bounded range epsilon together, see `dpframe.accounting.choices`."""
 
     epsilon: Fraction
     times: int

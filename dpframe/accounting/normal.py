@@ -67,7 +67,8 @@ def normal_epsilon(shift_squared: float, delta: float) -> float:
 
 
 def mills_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mills' ratio of each number >= -36, within a relative 2e-13; below -5 mostly of its size."""
+    """Mills' ratio of each number >= -36, within a relative 2e-13; below -5 usually of its
+    size."""
     value = np.empty_like(x)
     near = x < 4.0
     value[near] = [math.erfc(v) for v in (x[near] * math.sqrt(0.5)).tolist()]

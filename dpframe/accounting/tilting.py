@@ -33,7 +33,7 @@ class View:
     steep
         A larger one, which shows best that nothing lies above the window.
     low, high
-        A window around them: what is outside hardly changes the answer.
+        A window around them: what is outside barely changes the answer.
     epsilon
         About the answer, or what was asked.
     """

@@ -112,7 +112,7 @@ def discrete_gaussian_mu_squared(sigma_squared: Fraction, l2_squared: Fraction) 
 
 
 def largest_mu_squared(epsilon: Fraction, log_delta: float, digits: int) -> Fraction:
-    """The largest mu**2 that implies (epsilon, delta), rounded down to so many digits.
+    """The largest mu**2 that implies (epsilon, delta), rounded down to this many digits.
 
     Dong, Roth and Su 2022, Corollary 3.3; Balle and Wang 2018, Theorem 8.
     """

@@ -31,7 +31,7 @@ class Aggregate(Asked):
 
     @abstractmethod
     def bind(self, request: Request, scope: QueryScope) -> BoundAggregate:
-        """What was asked for, read and checked against a frame.
+        """The request, read and checked against a frame.
 
         Raises
         ------
@@ -52,5 +52,5 @@ class ScoringAggregate(Aggregate):
         Raises
         ------
         UnsupportedOperation
-            When it is asked for over individuals.
+            When it is requested over individuals.
         """

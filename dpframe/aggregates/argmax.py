@@ -96,9 +96,9 @@ class Argmax(Aggregate):
     score changes over candidates: k b for k rows per individual that each belong to one category
     and add at most b to its score (twice that under change-one). With `k` winners the cost is
     divided equally over k choices, each among those that are left, or all are read from one noisy
-    table by the L1 or L2 of all scores, whichever errs less. In a grouped frame each group
-    chooses on its own rows, and a row belongs to one group. Where the score is the number of
-    individuals, R is 1 in each group that an individual is in, whatever its rows.
+    table by the L1 or L2 of all scores, whichever has a smaller error. In a grouped frame each
+    group chooses on its own rows, and a row belongs to one group. Where the score is the number
+    of individuals, R is 1 in each group that an individual is in, whatever its rows.
 
     Proof
     -----
@@ -146,7 +146,7 @@ class Argmax(Aggregate):
     def bind(self, request: Request, scope: QueryScope) -> BoundArgmax:
         part, names = self._choice(request, scope)
         _check_winners(self.k, part.candidates, request)
-        # each of several rounds has its part of the cost, and errs by so much more
+        # each of several rounds has its part of the cost, and errs by this much more
         use = MeasurementUse(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
         clamps = _score_clamps(request, scope)
         frame = self.candidates if isinstance(self.candidates, pl.DataFrame) else None

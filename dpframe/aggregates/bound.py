@@ -1,4 +1,4 @@
-"""An aggregate of one frame: what was asked for is read and checked once, and answers everything.
+"""An aggregate of one frame: the request is read and checked once, and answers everything.
 
 Whatever needs to know something of a query's aggregates asks these objects: which noisy parts they
 need, how a result follows from them, what it looks like, its interval, its words and its error.
@@ -30,9 +30,9 @@ from dpframe.rows.fold import domain
 
 Noisy = NDArray[np.int64]
 MeasurementKey = tuple[Measurement, str]
-"""A part, and the mechanism that was asked for: two requests share what has one key."""
+"""A part, and the mechanism that is requested: two requests share what has one key."""
 Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
-"""The mechanism of each part by itself."""
+"""The mechanism of each part on its own."""
 _INT64 = 2**63 - 1
 
 
@@ -93,7 +93,7 @@ def is_told(clamp: Clamp, columns: Columns) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundAggregate(ABC):
-    """One dp aggregate, bound to the frame it is asked of.
+    """One dp aggregate, bound to the frame it is computed from.
 
     Everything after the parts is post-processing and costs nothing.
 
@@ -181,7 +181,7 @@ class BoundAggregate(ABC):
         Parameters
         ----------
         noise
-            The mechanism of each part by itself, in the order of `uses`.
+            The mechanism of each part on its own, in the order of `uses`.
         """
         return self
 
@@ -213,8 +213,8 @@ class BoundAggregate(ABC):
         Parameters
         ----------
         column
-            Its values as numbers, null where there are none; of totals where `is_of_totals`. None
-            for rows.
+            Its values as numbers, null if none exist; of totals where `is_of_totals`. None for
+            rows.
 
         Returns
         -------

@@ -26,7 +26,7 @@ from dpframe.rows.cast import Cast
 from dpframe.rows.fold import domain, words
 
 _SMALLEST, _LARGEST = -30, 100
-"""Powers of two between which floats are told apart."""
+"""Powers of two between which floats are distinguished."""
 _MISS = 0.05
 
 
@@ -113,7 +113,7 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
             where=f"{words(value.tree)}.dp_bounds()",
             remedy="give the range in which the values could lie",
         )
-    if value.is_wide:  # which floats tell apart far enough
+    if value.is_wide:  # which floats distinguish far enough
         real = Cast(FLOAT64).of(value.tree)
         value = numeric_value(real, domain(real, scope.facts.columns), "bounds")
     return BinCells(value, _edges(value))

@@ -52,7 +52,7 @@ class Cells(HasExprs):
 
     @property
     def one_value(self) -> Tree | None:
-        """The expression that has one value in all rows of a cell; None where there is none."""
+        """The expression that has one value in all rows of a cell; None if none exists."""
         return None
 
     @abstractmethod
@@ -274,8 +274,8 @@ class PointCells(NumberCells):
 
     @property
     def _origin(self) -> int:
-        """What is taken from whole numbers that floats do not tell apart, before they are floats;
-        0 where floats do.
+        """What is taken from whole numbers that floats do not distinguish, before they are
+        floats; 0 where floats do.
         """
         lo, hi = self.lo, self._hi
         near = max(abs(lo), abs(hi)) <= 2**52

@@ -27,7 +27,7 @@ _SHARPEST: Final = Fraction(1, 100)
 
 @dataclass(frozen=True, slots=True)
 class CountedRuns:
-    """Counts of cells, and of runs of so many neighbouring cells, each with noise of its own.
+    """Counts of cells, and of runs of this many neighbouring cells, each with noise of its own.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class CountedRuns:
 
 @lru_cache(maxsize=64)
 def best_runs(size: int, quantiles: tuple[Fraction, ...], scale: Fraction) -> CountedRuns | None:
-    """What is best to count beside so many cells; None where cells alone err no more.
+    """What is best to count beside this many cells; None where cells alone have no larger errors.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ Comparable: TypeAlias = int | float
 
 MOST_EDGES: Final = 10**6
 _FEW: Final = 64
-"""Up to so many edges are written in plans, of more a digest."""
+"""Up to this many edges are written in plans, of more a digest."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _LARGEST_32: Final = float(np.finfo(np.float32).max)
 
@@ -124,7 +124,7 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
 def equal_edges(
     bins: int, bounds: object, value: Value, where: str
 ) -> tuple[Edges, pl.Series, tuple[Fraction, Fraction]]:
-    """The upper edges of so many equal bins within bounds, as they stand in a result, and the
+    """The upper edges of this many equal bins within bounds, as they stand in a result, and the
     bounds. Edges of whole numbers are rounded down.
 
     Raises

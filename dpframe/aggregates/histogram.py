@@ -95,7 +95,7 @@ class Histogram(Aggregate):
     """How many rows fall into each category or bin; one noisy count each.
 
     The result has one row per category or bin: the category in a column of the expression's name,
-    or for bins the text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are
+    or for bins the text ``[0, 10)`` with `lower` and `upper` next to it, then `count`. Bins are
     left-closed and right-open, the last one closed. Values outside, null and NaN are dropped,
     unless `other=True` adds one last row for them.
 
@@ -192,7 +192,7 @@ class Histogram(Aggregate):
     def _of_totals(
         self, request: Request, scope: QueryScope, cells: CategoryCells | BinCells
     ) -> CategoryCells | BinCells:
-        """Bins of the totals of individuals, where these were asked for."""
+        """Bins of the totals of individuals, where these are requested."""
         if self.per is None:
             return cells
         if isinstance(cells, CategoryCells):
@@ -224,7 +224,7 @@ class Histogram(Aggregate):
 
 
 def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
-    """The ends of so many equal parts."""
+    """The ends of this many equal parts."""
     common = math.lcm(lo.denominator, hi.denominator)
     first, last = int(lo * common), int(hi * common)
     step = last - first

@@ -21,7 +21,7 @@ __all__ = ["hull_slices"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _POINTS: Final = {1: (45,), 2: (15, 11)}
-"""Of a grid, in each of so many numbers, counts before others."""
+"""Of a grid, in each of this many numbers, counts before others."""
 _FEW: Final = 8.0
 """Counts up to it are whole: in 45 or 15 points 3, 5 or 15 of them are as often."""
 _MORE: Final = 256
@@ -121,7 +121,8 @@ def _points(
 
 
 def _lattice(numbers: int) -> tuple[Floats, Floats]:
-    """Points all over [-1, 1] in so many dimensions, one per column, and what each stands for."""
+    """Points all over [-1, 1] in this many dimensions, one per column, and what each stands
+    for."""
     if not numbers:
         return np.zeros((0, 1)), np.ones(1)
     if numbers not in _POINTS:

@@ -28,7 +28,7 @@ __all__ = ["Independent", "JointNoise", "NoiseLaw", "Slices"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _ATOMS: Final = 48
-"""Noise within so many steps is taken number by number."""
+"""Noise within this many steps is taken number by number."""
 _FINER: Final = 16
 _MOST: Final = 400
 _NOTHING: Final = 1e-4
@@ -104,7 +104,7 @@ class JointNoise(Hashable, Protocol):
         Parameters
         ----------
         miss
-            What is asked for is where the error is with probability 1 - miss.
+            The request is where the error is with probability 1 - miss.
         pull
             By how much of the first noise a unit of each of the others moves the result at most;
             slices are so narrow that the first noise covers them.

@@ -146,7 +146,7 @@ def _section(rows: Floats, widths: Floats, weights: Floats, unit: float) -> Slic
 
 
 def _grid(numbers: int) -> Floats:
-    """Middles of equal cells of [-1, 1] in each of so many dimensions, one point per column."""
+    """Middles of equal cells of [-1, 1] in each of this many dimensions, one point per column."""
     if not numbers:
         return np.zeros((0, 1))
     points = _POINTS.get(numbers, 10)

@@ -2,7 +2,7 @@
 
 One row moves all of its group's sums at once, but not by as much as it could move each: with c
 between lo and hi, and n the number of rows, the numbers n and 2 c - (lo + hi) n move by at most 1
-and hi - lo. Noise that covers just that set is less than noise that covers each sum by itself.
+and hi - lo. Noise that covers just that set is less than noise that covers each sum on its own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _HALF = 2.0**-45
 
 
 def has_several(groups: int) -> bool:
-    """Whether a row may leave one of so many groups for another."""
+    """Whether a row may leave one of this many groups for another."""
     return groups > 1
 
 
@@ -95,9 +95,9 @@ def _ratio(numbers: Integers, factor: int, divisor: int) -> tuple[Integers, np.n
 class JointSums(Measurement):
     """Several sums of each group as one vector, so that one draw serves them all.
 
-    The numbers that are drawn are integer combinations of sums: mostly the number of rows n, and
-    2 c - (lo + hi) n for a sum c of values in [lo, hi], or half of that where it is whole. The sums
-    are rebuilt from the noisy numbers and rounded to the nearest integer.
+    The numbers that are drawn are integer combinations of sums: usually the number of rows n, and
+    2 c - (lo + hi) n for a sum c of values in [lo, hi], or half of that where it is whole. The
+    sums are rebuilt from the noisy numbers and rounded to the nearest integer.
 
     Guarantee
     ---------
@@ -133,7 +133,7 @@ class JointSums(Measurement):
         By how much a row that comes or goes, or one that stays and changes, moves each number.
     conditions, kept
         Of rows that change: what one needs to move each number, and by how much it does where it
-        meets that before and after; nothing where each number is one by itself.
+        meets that before and after; nothing where each number is one on its own.
     arches
         The places of numbers that are a count of values, their sum, and the sum of their squares.
     """

@@ -52,7 +52,7 @@ class _Centred(BoundAggregate):
     of_totals
         Whether values are totals of individuals.
     per
-        Whether that was asked for: where each individual has one row, rows are totals.
+        Whether that is requested: where each individual has one row, rows are totals.
     """
 
     value: Value
@@ -290,9 +290,9 @@ class Variance(Aggregate):
 
     From three parts: the count, the sum of x - c and the sum of (x - c)^2 - h^2/2, where c is the
     middle of the bounds and h half their width; count and sum are those of the mean, so a mean
-    beside it costs nothing more. An error e of one row's size (h^2/2, h and 1) in these moves the
-    variance by about h^2/2, h^2 and h^2/2 over N where the true mean is h/2 away from c; the split
-    of the cost rests on that.
+    next to it costs nothing more. An error e of one row's size (h^2/2, h and 1) in these moves
+    the variance by about h^2/2, h^2 and h^2/2 over N where the true mean is h/2 away from c; the
+    split of the cost rests on that.
 
     Guarantee
     ---------

@@ -31,7 +31,7 @@ _AT_ONCE: Final = 1 << 16
 
 
 def mean_ends(total: Floats, count: Floats, noise: JointNoise, half: float, miss: Fraction) -> Ends:
-    """The least and the largest mean, around the middle of the bounds; NaN where there is none.
+    """The least and the largest mean, around the middle of the bounds; NaN if none exists.
 
     Parameters
     ----------

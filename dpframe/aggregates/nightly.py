@@ -81,8 +81,8 @@ class NightlySums(Measurement):
     branching, levels
         Of a tree of periods; 0 for the square root.
     through
-        What an individual with an identifier may have through all nights, each by itself; None with
-        `dp.Rows`.
+        What an individual with an identifier may have through all nights, each separately; None
+        with `dp.Rows`.
     """
 
     part: Additive
@@ -118,7 +118,7 @@ class NightlySums(Measurement):
         return self._of(self._tightest(scope), scope)
 
     def _of_rows(self, scope: QueryScope) -> ExactSensitivity:
-        """That of the periods by themselves, times the norms of a column."""
+        """That of the periods separately, times the norms of a column."""
         adds = self.table.statistic.contribution(scope.facts)
         base = additive_sensitivity(adds, self.part.spread(scope), scope.entries)
         column = self.sums.moved(1)

@@ -1,4 +1,4 @@
-"""The law of the noise of several parts of one result, whatever was drawn together."""
+"""The law of the noise of several parts of one result, whatever was drawn jointly."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _Blocks:
     parts
         The law of each part in steps, and what a step is.
     blocks
-        Which parts are drawn together.
+        Which parts are drawn jointly.
     """
 
     parts: tuple[Part, ...]

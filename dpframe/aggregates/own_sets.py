@@ -1,4 +1,5 @@
-"""Aggregates by grouping sets of which each is a table of its own, for what does not add up."""
+"""Aggregates by grouping sets of which each is a table of its own, because what does not add
+up."""
 
 from __future__ import annotations
 

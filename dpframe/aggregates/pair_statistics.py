@@ -2,7 +2,7 @@
 both keeps its own ratio.
 
 A pair (a, b) that exceeds the bounds of either number is multiplied by the largest factor of at
-most 1 that brings both within them. Clamped each by itself, the two would lose other shares, and
+most 1 that brings both within them. Clamped each separately, the two would lose other shares, and
 the ratio of their totals would be that of nobody.
 """
 
@@ -51,7 +51,7 @@ class PairSum(Statistic):
     value, grid
         The number that is summed, and the grid between its bounds, which hold 0.
     other, other_grid
-        The number beside it.
+        The number next to it.
     """
 
     engines = EVERYWHERE
@@ -126,7 +126,7 @@ class UnitPairSum(UnitStatistic):
 
     @property
     def _totals(self) -> tuple[UnitTotal, UnitTotal]:
-        """Of the number, and of the one beside it."""
+        """Of the number, and of the one next to it."""
         pair = self.of
         return (
             UnitTotal(GridSum(pair.value, pair.grid)),

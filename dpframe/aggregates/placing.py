@@ -18,11 +18,11 @@ __all__ = ["FEW", "Parts", "at_or_below", "below", "parts_of"]
 Numbers: TypeAlias = "Sequence[int] | Sequence[float]"
 
 FEW: Final = 20
-"""Up to so many edges are compared one by one in Polars and NumPy."""
+"""Up to this many edges are compared one by one in Polars and NumPy."""
 _PARTS: Final = 1 << 17
 """Into how many parts numbers are divided at most, to find their places among fewer edges."""
 _FEW_ELSEWHERE: Final = 64
-"""The same where searching is dearer."""
+"""The same where searching is more expensive."""
 _ROOM: Final = 1 - 2.0**-10
 """What is added to a computed place before it is cut off: less than 1, so that rounding errors do
 not carry it beyond the next place.
@@ -53,8 +53,8 @@ def _placed(number: pl.Expr, edges: Numbers, ns: Namespace, or_equal: bool) -> p
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """How many edges are below a number, or one more, found by arithmetic: by the place among so
-    many equal parts of the whole that no two edges are in one.
+    """How many edges are below a number, or one more, found by arithmetic: by the place among
+    this many equal parts of the whole that no two edges are in one.
 
     Proof
     -----
@@ -144,7 +144,7 @@ def _searched(number: pl.Expr, edges: Numbers, ns: Namespace, or_equal: bool) ->
 def _compared(number: pl.Expr, edges: Numbers, ns: Namespace, or_equal: bool) -> pl.Expr:
     """How many comparisons hold."""
     compared = [number >= edge if or_equal else number > edge for edge in edges]
-    if ns is pl:  # so few fit into a byte
+    if ns is pl:  # this few fit into a byte
         bytes_ = [pl.lit(0, dtype=pl.UInt8), *(one.cast(pl.UInt8) for one in compared)]
         passed = pl.sum_horizontal(*bytes_, ignore_nulls=False)
         return passed.cast(pl.Int64)

@@ -164,7 +164,7 @@ class BoundQuantile(BoundAggregate):
     bounds
         What values are clamped to; None among listed candidates.
     q
-        What was asked for: a list for a list, be it of one.
+        The request: a list for a list, be it of one.
     """
 
     value: Value
@@ -175,7 +175,7 @@ class BoundQuantile(BoundAggregate):
 
     @property
     def is_list(self) -> bool:
-        """Whether a list was asked for."""
+        """Whether a list is requested."""
         return isinstance(self.q, tuple)
 
     @property

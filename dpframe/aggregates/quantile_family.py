@@ -60,7 +60,8 @@ _SLOWER = 1.15
 """By how much it has to fall besides for quantiles at once: they take ten times as long to draw,
 and where rows are in few places they err further beyond what is expected (docs/benchmarks.md)."""
 _FLIPS = Fraction(1, 2)
-"""Permute-and-flip errs no more than the exponential mechanism, and at least half as much."""
+"""Permute-and-flip has no larger error than the exponential mechanism, and at least half as
+much."""
 MOST_AT_ONCE, _MOST_GROUPS = 12, 64
 """Of quantiles that are chosen at once, and of groups in which they are: it takes milliseconds
 each."""
@@ -193,7 +194,7 @@ def _by_counts(
     """Quantiles that are read off counts of cells, and of runs where these gain something.
 
     They are compared with other ways as if cells were counted alone: among more candidates than
-    that allows, one choice of all errs less on rows that leave most of them empty.
+    that allows, one choice of all has a smaller error on rows that leave most of them empty.
     """
     counts = Additive(counted(cells))
     least = _counts(counts, quantiles, scope).at(spend)

@@ -239,13 +239,13 @@ def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
 
 
 def levels_for(quantiles: Sequence[Fraction], depth: int) -> Levels:
-    """Which quantiles to choose at each of so many levels: of those that leave no more on either
-    side than later levels can hold, the one nearest to the middle of its rows.
+    """Which quantiles to choose at each of this many levels: of those that leave no more on
+    either side than later levels can hold, the one nearest to the middle of its rows.
 
     Raises
     ------
     ValueError
-        When so many levels are too few.
+        When this many levels are too few.
     """
     if len(quantiles) >= 1 << depth:
         raise ValueError("there are more quantiles than so many levels can hold")

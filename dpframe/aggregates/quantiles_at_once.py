@@ -67,7 +67,7 @@ class QuantilesAtOnce(ChosenTogether):
         return Fraction(1, 2 * self.row)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """As if a row added -d or 1 - d, of which the larger is 1 - d and the difference 1."""
+        """As if a row added -d or 1 - d, whose larger is 1 - d and the difference 1."""
         d = min(self.parts)
         row = Contribution(-d / self.step, (1 - d) / self.step)
         tuples = math.comb(self.candidates + self.chosen - 1, self.chosen)

@@ -31,7 +31,7 @@ _TYPICAL: Final = Fraction(2, 3)
 
 
 def sum_reach(noise: JointNoise, factors: tuple[float, ...], miss: float) -> float:
-    """The least q with P(|sum of factor * noise| > q) <= miss, or hardly more than that.
+    """The least q with P(|sum of factor * noise| > q) <= miss, or barely more than that.
 
     Parameters
     ----------

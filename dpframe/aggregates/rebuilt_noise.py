@@ -97,7 +97,7 @@ def _mixed(
     numbers: tuple[NoisyTables, ...],
     parts: tuple[tuple[WeightedNoise, Fraction], ...],
 ) -> MixedNoise:
-    """The law where numbers are rebuilt from what is drawn together."""
+    """The law where numbers are rebuilt from what is drawn jointly."""
     spread = [math.sqrt(max(law.spread, _NEXT_TO_NOTHING)) for law, _ in parts]
     excess = max(law.excess for law, _ in parts)
     terms = list(_terms(sizes, kept, numbers))
@@ -124,7 +124,7 @@ _Term: TypeAlias = "tuple[CombinableNoise | AdditiveMechanism, Floats, int]"
 def _terms(
     sizes: tuple[int, ...], kept: Columns, numbers: Sequence[NoisyTables]
 ) -> Iterator[_Term]:
-    """All noise that some numbers are made of; what is drawn together as one."""
+    """All noise that some numbers are made of; what is drawn jointly as one."""
     joint: dict[int, dict[int, tuple[CombinedNoise, list[tuple[float, int]]]]] = {}
     for place, one in enumerate(numbers):
         energies = _energies(sizes, one.measured, one.weights)

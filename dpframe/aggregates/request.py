@@ -89,7 +89,7 @@ class Request:
 
 
 UNKNOWN = 1 << 62
-"""Stands for the number of groups that nobody listed."""
+"""Stands for the number of unlisted groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,8 +138,8 @@ class QueryScope:
 
     @property
     def resolution(self) -> int:
-        """The binary places to which values are placed on grids, fewer where they are weighed: so
-        many rows can be added up in either case.
+        """The binary places to which values are placed on grids, fewer where they are weighed:
+        this many rows can be added up in either case.
         """
         return RESOLUTION_BITS - (0 if self.norm is None else WEIGHT_BITS)
 

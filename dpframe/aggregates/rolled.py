@@ -83,7 +83,7 @@ class RolledAggregate(BoundAggregate):
     degree
         Which of them is used.
     own_totals
-        The same strategies where totals are tables by themselves, and so may be drawn together with
+        The same strategies where totals are tables separately, and so may be drawn jointly with
         those of other parts; None where they are.
     """
 
@@ -278,7 +278,7 @@ _PROJECTED: Final = (
 
 
 _SETS: Final = 8
-"""So many sets are named."""
+"""This many sets are named."""
 
 
 def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -292,7 +292,7 @@ def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Se
 
 
 def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
-    """An aggregate as it is asked for by groups; by grouping sets all of these at once.
+    """An aggregate as it is requested by groups; by grouping sets all of these at once.
 
     Raises
     ------

@@ -16,7 +16,7 @@ __all__ = ["RootSums"]
 
 @dataclass(frozen=True, slots=True)
 class RootSums(CellSums):
-    """For each cell of a group the sum of it and all cells before it, of which the k-th last counts
+    """For each cell of a group the sum of it and all cells before it, whose k-th last counts
     binom(2k, k) / 4^k, in whole parts of 2^16: the square root factorisation of a distribution
     function.
 

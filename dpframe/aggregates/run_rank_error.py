@@ -89,7 +89,7 @@ class RunRankError:
 
 def _reach_of_all(kinds: Sequence[tuple[int, WeightedNoise]], miss: float) -> float:
     """What any of many noises exceeds with a probability of no more than `miss`, by the union
-    bound; so many are of each kind.
+    bound; this many are of each kind.
     """
 
     def exceeded(x: float) -> float:
@@ -149,7 +149,8 @@ def _cumulant(
 ) -> Floats:
     """That of N_i - q N_k, in which cells count 1 - q up to i, -q from there to k, and 0 after k.
 
-    A run's noise counts its weight times the mean that its cells count, and so much less its cells.
+    A run's noise counts its weight times the mean that its cells count, and this much less its
+    cells.
     """
     power, run, cell = noise
     sizes, weights = measured.sizes, measured.weights
@@ -173,6 +174,6 @@ def _cumulant(
 
 
 def _placed(ends: Integers, measured: CountedRuns) -> tuple[Integers, Integers]:
-    """In which run so many first cells end, and after how many of its own."""
+    """In which run this many first cells end, and after how many of its own."""
     number = np.minimum(ends // measured.width, measured.sizes.size - 1)
     return number, ends - number * measured.width

@@ -320,7 +320,7 @@ class BestGroups(_Table):
 
 
 def ranks(winners: int) -> pl.DataFrame:
-    """The places of so many winners."""
+    """The places of this many winners."""
     return pl.DataFrame({"rank": list(range(1, winners + 1))})
 
 

@@ -1,7 +1,7 @@
 """Means of many groups, moved towards their common mean by as much as their noise makes likely.
 
-A noisy mean S / N of a small group is mostly noise, and its neighbours tell more of it than itself
-does. With true means spread around mu with variance t, and noises X of S and Y of N,
+A noisy mean S / N of a small group is usually noise, and its neighbours tell more of it than
+itself does. With true means spread around mu with variance t, and noises X of S and Y of N,
 
     S - mu N = n (mean - mu) + X - mu Y,
 
@@ -102,7 +102,7 @@ def prior_of(total: Floats, count: Floats, variances: tuple[float, float], half:
     """The common mean and the spread under which the noisy numbers are most likely.
 
     Likelihoods may have several maxima: the largest of a grid of spreads is followed by golden
-    section between its neighbours. A spread that is no likelier than none is none.
+    section between its neighbours. A spread that is not more likely than none is none.
     """
     spreads = [0.0, *(half * np.geomspace(_LEAST, 1.0, _SPREADS)).tolist()]
     tried = [_at(spread, total, count, variances, half) for spread in spreads]
@@ -164,7 +164,7 @@ def shrunk_offsets(
 
 
 def variances_of(noise: Sequence[Mechanism]) -> tuple[float, float]:
-    """Of the noise of a sum and of a count, in steps squared; 0 where there is none."""
+    """Of the noise of a sum and of a count, in steps squared; 0 if none exists."""
     if not noise:
         return 0.0, 0.0
     total, count = noise

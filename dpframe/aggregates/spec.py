@@ -90,7 +90,7 @@ def written_arguments(aggregate: Aggregate) -> list[str]:
 
 
 _MOST = 80
-"""So many characters of a list are shown; one of more items is longer."""
+"""This many characters of a list are shown; one of more items is longer."""
 
 
 def _short(value: object) -> str:

@@ -314,11 +314,11 @@ def quantise(
     """Int64 or Float64 values, or with `wide` Int128, as integers in [lo, hi]; null for null and
     NaN, which sums skip.
 
-    Whole numbers on a grid of step 1 are clamped and centred as integers. Whole numbers that floats
-    do not tell apart are clamped, and moved near 0, as integers first. Other values are scaled to
-    v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is the floor
-    there, so v + lo is the nearest grid point. Clamping leaves no value outside for the cast to
-    meet but NaN, which becomes null.
+    Whole numbers on a grid of step 1 are clamped and centred as integers. Whole numbers that
+    floats do not distinguish are clamped, and moved near 0, as integers first. Other values are
+    scaled to v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is
+    the floor there, so v + lo is the nearest grid point. Clamping leaves no value outside for the
+    cast to meet but NaN, which becomes null.
     """
     if whole and grid.step == 1 and grid.centre.denominator == 1 and _small(grid):
         clamped = number.clip(int(grid.lo + grid.centre), int(grid.hi + grid.centre))

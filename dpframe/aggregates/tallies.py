@@ -29,7 +29,7 @@ _Want: TypeAlias = 'Literal[">=", ">"]'
 
 _BLOCK: Final = 1 << 15
 _DENSE: Final = 1 << 17
-"""Up to so many cells are added up as a whole after each block."""
+"""Up to this many cells are added up as a whole after each block."""
 
 
 class Tally(ABC):
@@ -74,7 +74,7 @@ class _EdgeTally(Tally):
     edges
         Integers or floats.
     wants
-        Which of both is asked for.
+        Which of both is requested.
     """
 
     def __init__(self, edges: Edges, *wants: _Want) -> None:
@@ -86,7 +86,7 @@ class _EdgeTally(Tally):
         self._found: dict[_Want, Integers] = {
             want: np.zeros(len(edges) + 1, np.int64) for want in wants
         }
-        """Of few edges how many are beyond each, else how many have passed so many."""
+        """Of few edges how many are beyond each, else how many have passed this many."""
 
     def _beyond(self, want: _Want) -> Integers:
         """How many numbers are beyond each edge."""

@@ -59,7 +59,7 @@ class TotalledCells(BoundAggregate):
     Parameters
     ----------
     inner
-        What it is by itself.
+        What it is on its own.
     table
         The exact counts of cells, in one of which each row is.
     strategies

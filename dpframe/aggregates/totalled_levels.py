@@ -62,7 +62,7 @@ class TotalledLevels(BoundAggregate):
     Parameters
     ----------
     inner
-        What it is by itself.
+        What it is on its own.
     table
         The exact counts of cells: those of the distribution function first, then one for all other
         rows where there may be any.
@@ -291,7 +291,7 @@ class _Totalled:
 
 
 def _flat(cells: int) -> Fraction:
-    """The mean squared error of numbers that are added up from so many cells."""
+    """The mean squared error of numbers that are added up from this many cells."""
     return Fraction(cells + 1, 2)
 
 

@@ -156,7 +156,7 @@ class _Rule:
 
     @property
     def _size(self) -> float:
-        """Beyond some hundred times this U^2 / N' is as good as 0."""
+        """Beyond some hundred times this U^2 / N' is equivalent to 0."""
         return math.sqrt(float(self._spread(np.array([self.half]))[0])) / self.half
 
     def _rounds(self, count: Floats, first: float, *, up: bool) -> Floats:
@@ -188,7 +188,7 @@ def _table(rule: _Rule) -> tuple[Floats, Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _factor(rule: _Rule, count: float) -> float:
-    """The least k, a little rounded up, that does for all data with so many values."""
+    """The least k, a little rounded up, that does for all data with this many values."""
     slices, h = rule.slices, rule.half
     x, y = slices.others
     means, variances, table = _table(rule)

@@ -59,12 +59,12 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
 
 
 def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Output]) -> Relation:
-    """The frame by whose individuals groups that nobody listed can be found.
+    """The frame by whose individuals unlisted groups can be found.
 
-    Where nothing but the groups is asked for, and an individual may be in any number of them,
-    individuals are weighed so that the norm of one is 1: that hides an individual in many groups as
-    well as one in few, and nobody has to choose a limit. The groups may be found in rounds: then a
-    step comes before that leaves out what rounds before have found. Numbers are of weighed
+    Where nothing but the groups is requested, and an individual may be in any number of them,
+    individuals are weighed so that the norm of one is 1: that hides an individual in many groups
+    as well as one in few, and nobody has to choose a limit. The groups may be found in rounds:
+    then a step comes before that leaves out what rounds before have found. Numbers are of weighed
     individuals only where `limit_norm` was written.
 
     Groups with one individual alone are hidden by a threshold, which has to know in how many an
@@ -74,7 +74,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     Raises
     ------
     UnsupportedOperation
-        When several rounds are asked for where individuals are not weighed by that.
+        When several rounds are requested where individuals are not weighed by that.
     """
     asked = [bound for output in outputs for bound in output.aggregates.values()]
     keys = group_keys_in(asked)

@@ -38,8 +38,8 @@ _KNOTS: Final = np.linspace(0.0, 1.0, 65)
 def excess_of(law: AdditiveMechanism) -> float:
     """The fourth cumulant of a symmetric noise over its squared variance; 0 where that is less.
 
-    Of what is made of numbers that are drawn together it is that of the sum, which rounding to
-    whole steps hardly moves.
+    Of what is made of numbers that are drawn jointly it is that of the sum, which rounding to
+    whole steps barely moves.
     """
     variance = law.variance()
     if variance < _NEXT_TO_NOTHING:

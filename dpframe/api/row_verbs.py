@@ -54,7 +54,7 @@ class RowVerbs(ABC):
         UnsupportedOperation
             For what is no condition, or mixes rows, or has no known rule.
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         """
         given = flat(predicates)
         given += [equality(name, value) for name, value in constraints.items()]
@@ -73,9 +73,10 @@ class RowVerbs(ABC):
         Raises
         ------
         UnsupportedOperation
-            For expressions that mix rows or have no known rule; the message says what to write.
+            For expressions that mix rows or have no known rule; the message shows what to write
+            instead.
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnitDropped
             When the identifier would get other values.
         """
@@ -119,7 +120,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnsupportedOperation
             When names would not differ, or a function is given.
         """
@@ -138,7 +139,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnitDropped
             When the identifier is among them.
         """
@@ -195,7 +196,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         """
         given = [] if subset is None else subset if isinstance(subset, (list, tuple)) else [subset]
         names = (

@@ -69,12 +69,13 @@ class Audit:
         How far each part of the plan moves between the two, as a share of its declared
         sensitivity: columns `part`, `l1`, `l2`. Above 1 it is declared too small.
     curve
-        For events that were looked at: how often each happened on the side where it is likelier,
-        `likelier`, and on the other, `other`, both as shares of the runs that were counted.
+        For events that were looked at: how often each happened on the side where it is more
+        likely, `more likely`, and on the other, `other`, both as shares of the runs that were
+        counted.
     calls
         How many more releases of one frame were drawn one by one, as `collect` draws them.
     differences
-        In what these differ from the runs, which are drawn together; a sentence each.
+        In what these differ from the runs, which are drawn jointly; a sentence each.
     """
 
     plan: Plan = field(repr=False)
@@ -98,8 +99,9 @@ class Audit:
         return self.proved > self.claimed or exceeds or bool(self.differences)
 
     def plot(self) -> Any:
-        """The claim and what was seen, as an Altair chart: events whose probability on one frame is
-        so much larger than on the other that the claim forbids it would lie in the shaded part.
+        """The claim and what was seen, as an Altair chart: events whose probability on one frame
+        is this much larger than on the other that the claim forbids it would lie in the shaded
+        part.
 
         Raises
         ------
@@ -258,9 +260,10 @@ Scorer = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 def _scorers(one: Floats, other: Floats) -> list[Scorer]:
-    """Ways to tell the sides apart: how much likelier the one is by what the plan states, which is
-    the first number; and, learnt from some runs, each of the others alone, a weighted sum, the
-    number that tells least, how often values were seen on either side, and all of them together.
+    """Ways to tell the sides apart: how much more likely the one is by what the plan states,
+    which is the first number; and, learnt from some runs, each of the others alone, a weighted
+    sum, the number that tells least, how often values were seen on either side, and all of them
+    together.
     """
     numbers = one.shape[1] - 1
     if not numbers:
@@ -291,7 +294,7 @@ def _scorers(one: Floats, other: Floats) -> list[Scorer]:
 
     ways = [*(alone(i) for i in range(min(numbers, 64))), weighted, least, likelihoods]
     if known and numbers > _MOST_LEARNT:
-        ways = ways[:-3]  # what is learnt of so many looks better on the same runs than it is
+        ways = ways[:-3]  # what is learnt of this many looks better on the same runs than it is
         return [lambda a, b: (a[:, 0], b[:, 0]), *map(_of_numbers, ways)]
     if numbers == 1:  # which tells all
         return [_of_numbers(way) for way in ways]

@@ -30,7 +30,7 @@ _TRIES = 480
 _TRIES_INSIDE = 2400
 """The same of quantiles one inside the other, whose laws take less."""
 _RUNS = 10_000
-"""Frames are ranked by what so many runs prove."""
+"""Frames are ranked by what this many runs prove."""
 _MOST = 60
 """Of one kind."""
 _FEW = 10
@@ -133,7 +133,7 @@ def _near(picks: Picks, crowd: Crowd, individuals: int, most: int) -> Crowd:
 
 
 def _added(tables: Sequence[tuple[Counted, int]]) -> Counted:
-    """Sums of exact tables, each so many times."""
+    """Sums of exact tables, each this many times."""
     found: dict[Table, CellCounts] = {}
     for table, first in tables[0][0].items():
         if first.groups is None or first.cells is None:

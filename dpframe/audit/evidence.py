@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _THRESHOLDS = 160
 _MOST_TOGETHER = 400
-"""Of outcomes that are told apart as a whole."""
+"""Of outcomes that are distinguished as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """That a score is at least, or at most, a threshold; `swapped` when it is the likelier one
+    """That a score is at least, or at most, a threshold; `swapped` when it is the more likely one
     without the individual.
     """
 
@@ -83,7 +83,7 @@ def _candidates(
 def expected_share(
     one: Floats, other: Floats, runs: int, claims: Sequence[tuple[float, float]]
 ) -> float:
-    """About how much of a claim so many runs prove, where it is known how likely outcomes are.
+    """About how much of a claim this many runs prove, where it is known how likely outcomes are.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -
     Parameters
     ----------
     hits, others
-        In how many runs it happened, on the side where it is likelier and on the other.
+        In how many runs it happened, on the side where it is more likely and on the other.
     delta
         Of (epsilon, delta).
     doubt
@@ -138,7 +138,7 @@ def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -
 
 
 def binomial_low(hits: int, n: int, doubt: float) -> float:
-    """The least probability that so many hits or more leave plausible (Clopper and Pearson
+    """The least probability that this many hits or more leave plausible (Clopper and Pearson
     1934).
     """
     if hits == 0:
@@ -155,7 +155,7 @@ def binomial_low(hits: int, n: int, doubt: float) -> float:
 
 
 def binomial_high(hits: int, n: int, doubt: float) -> float:
-    """The largest probability that so many hits or fewer leave plausible."""
+    """The largest probability that this many hits or fewer leave plausible."""
     return 1.0 - binomial_low(n - hits, n, doubt)
 
 

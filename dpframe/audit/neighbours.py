@@ -27,11 +27,11 @@ _TRIES = 120
 _CLIMBS, _MOST_CLIMBS = 160, 640
 _SHOWN = 5
 _MANY, _KINDS = 24, 8
-"""So many pairs and kinds of others are tried, where laws of choices are known."""
+"""This many pairs and kinds of others are tried, where laws of choices are known."""
 _BEST = 3
-"""So many pairs are kept, of which the noise decides."""
+"""This many pairs are kept, whose noise decides."""
 _ELSEWHERE = 4
-"""So many kinds of rows in another window are tried with each of these."""
+"""This many kinds of rows in another window are tried with each of these."""
 _OTHERS = (0, 1, 3, 12, 30, 90)
 """How many other people there are."""
 _OF_REACH = 1e-3
@@ -55,7 +55,7 @@ class Neighbours:
     moved
         How far all that is drawn does, in one number.
     words
-        Who differs, and who is there besides.
+        Who differs, and who is there as well.
     """
 
     query: Query
@@ -127,7 +127,7 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
 def _in_crowds(
     prepared: pipeline.Prepared, people: People, pairs: Sequence[_Pair]
 ) -> list[Neighbours]:
-    """Pairs beside those people with whom they are told apart best."""
+    """Pairs beside those people with whom they are distinguished best."""
     kinds = [pair.person for pair in pairs]
     kinds += [pair.instead for pair in pairs if pair.instead is not None]
     kinds = list({repr(kind): kind for kind in kinds}.values())
@@ -168,7 +168,7 @@ def _is_worst(prepared: pipeline.Prepared, moved: float) -> bool:
     """Whether none could be found that moves more."""
     used = sum(not use.sensitivity.is_zero for use in prepared.parts)
     whole, cost = 2.0 * used * _OF_REACH, prepared.plan.cost
-    if is_noise_alone(prepared):  # an amount of (epsilon, delta) is none of noise by itself
+    if is_noise_alone(prepared):  # an amount of (epsilon, delta) is none of noise on its own
         whole += math.inf if cost.slack else float(cost.main) / (2 if isinstance(cost, GDP) else 1)
     else:
         whole += used
@@ -230,7 +230,7 @@ def _placed(
 
 
 def _counted(prepared: pipeline.Prepared, query: Query, frames: Frames) -> Counted:
-    """The exact tables of one frame, of which the same rows are kept each time."""
+    """The exact tables of one frame, whose same rows are kept each time."""
     relation = replace(query.relation, salt=_SALT)
     return Execution.of_public(frames).run(relation, query.groups, prepared.tables)
 

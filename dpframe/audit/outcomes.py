@@ -35,9 +35,9 @@ Floats = NDArray[np.float64]
 _MOST_PLACES = 48
 """Of one part: those that differ are few, and the first ones tell enough."""
 _MOST_ENTRIES = 1 << 20
-"""So many noisy numbers are drawn at once."""
+"""This many noisy numbers are drawn at once."""
 _TUPLES = 1 << 10
-"""So many choices of several quantiles are, which take milliseconds each."""
+"""This many choices of several quantiles are, which take milliseconds each."""
 
 Place = tuple[tuple[Measurement, str], int, int]
 
@@ -52,9 +52,9 @@ def outcomes(
     """What is drawn where neighbours differ, of shape (runs, 1 + numbers) on each side.
 
     These are the noisy numbers and choices that results are computed from, without another look at
-    data: results tell no more than they do. Before them stands how much likelier the numbers are on
-    the one side than on the other if all noise has the law that the plan states, as a logarithm: no
-    event tells more of numbers that are drawn together.
+    data: results tell no more than they do. Before them stands how much more likely the numbers
+    are on the one side than on the other if all noise has the law that the plan states, as a
+    logarithm: no event tells more of numbers that are drawn jointly.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
 
 
 def _with_groups(query: Query, counted: Counted, times: int) -> Query:
-    """The query as if it had so many groups more; only how many there are matters to noise."""
+    """The query as if it had this many groups more; only how many there are matters to noise."""
     if times == 1:
         return query
     size = next(iter(counted.values())).size

@@ -29,7 +29,7 @@ __all__ = ["PathsApart"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PATHS: Final = 1024
-"""So many are followed on each frame, to see what both tell."""
+"""This many are followed on each frame, to see what both tell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ class _Line:
 
 
 class PathsApart:
-    """How two frames are told apart by quantiles that are chosen one inside the other.
+    """How two frames are distinguished by quantiles that are chosen one inside the other.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class PathsApart:
         return one / one.sum(), other / other.sum()
 
     def ratios(self, codes: Integers) -> Floats:
-        """The logarithm of how much likelier chosen codes are on the one frame; a row each."""
+        """The logarithm of how much more likely chosen codes are on the one frame; a row each."""
         cells = codes if isinstance(self._tree.cells, PointCells) else 2 * codes + 1
         at = np.searchsorted(self._cells, cells)
         return self._told(2 * at + (np.append(self._cells, -1)[at] == cells))

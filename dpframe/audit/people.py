@@ -147,8 +147,8 @@ class People:
         return self._in_one_window(Person({**person.rows, token: made}))
 
     def elsewhere(self, person: Person) -> Person | None:
-        """Rows that the same individual has in another calendar window, where individuals are told
-        apart by windows; None where they are not, or values have no other.
+        """Rows that the same individual has in another calendar window, where individuals are
+        distinguished by windows; None where they are not, or values have no other.
         """
         for token, frame in self._frames.items():
             time = frame.relation.source.time
@@ -170,8 +170,8 @@ class People:
         return None
 
     def _in_one_window(self, person: Person) -> Person:
-        """The same rows in the window of the first of them, where individuals are told apart by
-        windows; rows of a frame that has no such time are left out.
+        """The same rows in the window of the first of them, where individuals are distinguished
+        by windows; rows of a frame that has no such time are left out.
         """
         window: int | None = None
         found = dict(person.rows)
@@ -207,7 +207,7 @@ class People:
         return made
 
     def words(self, person: Person) -> str:
-        """The rows of an individual, in the columns that the query may tell apart."""
+        """The rows of an individual, in the columns that the query may distinguish."""
         lines = []
         for token, frame in self._frames.items():
             rows = person.rows[token]

@@ -1,4 +1,5 @@
-"""How much likelier outcomes are on one of two frames than on the other, by what a plan states."""
+"""How much more likely outcomes are on one of two frames than on the other, by what a plan
+states."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def choices_apart(
 
 
 class TuplesApart:
-    """How two frames are told apart by one choice of several quantiles.
+    """How two frames are distinguished by one choice of several quantiles.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class TuplesApart:
         return np.array(one), np.array(other)
 
     def ratios(self, codes: Integers) -> Floats:
-        """The logarithm of how much likelier chosen codes are on the one frame; a row each."""
+        """The logarithm of how much more likely chosen codes are on the one frame; a row each."""
         at = np.searchsorted(self._points, codes)
         there = np.append(self._points, -1)[at] == codes
         stretches = 2 * at + there

@@ -30,7 +30,7 @@ __all__ = ["CommonSets", "ListedKeys", "Margins", "SetsOfQuery", "common_sets"]
 
 _MOST: Final = 1 << 20
 _MORE: Final = 2
-"""Times as many groups are worth what is drawn together, or as many as are counted in no time."""
+"""Times as many groups are worth what is drawn jointly, or as many as are counted in no time."""
 _FEW: Final = 10_000
 _SEPARABLE: Final = frozenset({"String", "Boolean", "Date", "Enum"})
 """Types beside integers whose listed values every engine tells from others."""
@@ -118,8 +118,8 @@ class Margins:
         self._tables[table] = frozenset(self._number(*column) for column in table.values.items())
 
     def is_margin(self, table: ListedKeys, fine: ListedKeys) -> bool:
-        """Whether a table is a margin of another: each of its columns has the same keys there, and
-        what is left out can be told apart.
+        """Whether a table is a margin of another: each of its columns has the same keys there,
+        and what is left out can be distinguished.
         """
         kept, every = self._tables[table], self._tables[fine]
         if not kept <= every:

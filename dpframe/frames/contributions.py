@@ -57,7 +57,7 @@ def once_in_each(
     Parameters
     ----------
     tree
-        The expression, of which so many `values` are listed.
+        The expression, of which this many `values` are listed.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def unlimited(
     found
         What bounds there are.
     kinds
-        The kinds of all aggregates that are asked, where they are known: what is said besides is
+        The kinds of all aggregates that are asked, where they are known: what is said as well is
         for these.
     """
     who = facts.identifier

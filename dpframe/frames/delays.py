@@ -82,7 +82,7 @@ class Delay:
         return "".join(f"{count}{unit}" for count, unit in parts if count) or "0d"
 
     def due(self, end: dt.date, zone: str | None) -> dt.datetime:
-        """When the time has come, in UTC, for what ends with the beginning of a day.
+        """When the time has come, in UTC, because what ends with the beginning of a day.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ def _span(text: str) -> Span:
 
 
 def _moved(day: dt.date, by: str) -> dt.date:
-    """A date so many months and days later; of a month that is shorter its last day."""
+    """A date this many months and days later; of a month that is shorter its last day."""
     years = day.year
     found: dt.date | None = None
     try:

@@ -119,7 +119,7 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
     UnknownColumn
         When there is no such identifier, or column of times.
     UnsupportedOperation
-        When its values cannot be told apart surely, or the times are none.
+        When its values cannot be distinguished surely, or the times are none.
     """
     if not isinstance(unit, Identifier):
         return FrameFacts(table, unit)

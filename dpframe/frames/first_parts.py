@@ -25,10 +25,10 @@ def first_parts(relation: Relation, by: tuple[Named, ...]) -> int | None:
     Let a limit keep the rows of an individual's first n dates (or its first n rows by date), and be
     preceded by steps alone that do the same with a row whatever other rows there are. Let the parts
     that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which they
-    are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, for they were
-    there before and none vanishes; k_m is kept only if it is among the first n, so m is at most n.
-    A row that does not pass a filter before the limit any more has vanished for it; so what steps
-    before it make of a row must not change.
+    are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, because they
+    were there before and none vanishes; k_m is kept only if it is among the first n, so m is at
+    most n. A row that does not pass a filter before the limit any more has vanished for it; so
+    what steps before it make of a row must not change.
     """
     if len(by) != 1 or relation.facts.unit.kind != "identifier":
         return None

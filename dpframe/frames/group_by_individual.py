@@ -338,25 +338,25 @@ class OverIndividual(_Composite):
 
     Parameters
     ----------
-    step
+    inner
         The step, with the aggregates in its expressions.
     """
 
     engines = EVERYWHERE
 
-    step: WithColumns | Select | Filter
+    inner: WithColumns | Select | Filter
 
     def map_exprs(self, change: Change) -> Self:
-        return replace(self, step=self.step.map_exprs(change))
+        return replace(self, inner=self.inner.map_exprs(change))
 
     def parts(self, before: FrameFacts) -> tuple[tuple[FramePart, FrameFacts], ...]:
         identifier = _identifier(before)
         names: dict[Call, str] = {}
         taken = {*before.columns}
-        if isinstance(self.step, (WithColumns, Select)):
-            taken |= {n.name for n in self.step.named}
+        if isinstance(self.inner, (WithColumns, Select)):
+            taken |= {n.name for n in self.inner.named}
         found: dict[tuple[Tree, ...], list[_Aggregate]] = {}
-        for call in (call for tree in self.step.exprs for call in aggregate_calls(tree)):
+        for call in (call for tree in self.inner.exprs for call in aggregate_calls(tree)):
             over = call.operation
             assert isinstance(over, Over)
             of, (who, *keys) = call.args[: over.aggregate.arity], call.args[over.aggregate.arity :]
@@ -374,13 +374,13 @@ class OverIndividual(_Composite):
             by = tuple(Named(f"by {i}", tree) for i, tree in enumerate(trees))
             _require_keys(by, before, self.words())
             parts.append(_Aggregates(by, tuple(aggregates), beside=True))
-        parts.append(self.step.map_exprs(lambda tree: _with_columns(tree, names)))
-        if not isinstance(self.step, Select):
+        parts.append(self.inner.map_exprs(lambda tree: _with_columns(tree, names)))
+        if not isinstance(self.inner, Select):
             parts.append(Drop(tuple(names.values())))
         return _with_facts(parts, before)
 
     def words(self) -> str:
-        return self.step.words()
+        return self.inner.words()
 
     @property
     def stability(self) -> str:

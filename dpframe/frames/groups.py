@@ -12,7 +12,7 @@ from dpframe.rows.fold import outer_words
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """A group-by, mostly one whose keys are known without data.
+    """A group-by, usually one whose keys are known without data.
 
     Every key gives a row of the result, even when no row of the frame has it; rows with other keys
     are dropped. So which groups appear says nothing about the data. Where nobody listed the keys

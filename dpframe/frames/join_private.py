@@ -216,7 +216,7 @@ def _rows_with(facts: FrameFacts, names: set[str]) -> int | None:
 
 
 def _times(limits: tuple[Limit, ...], times: int | None) -> tuple[Limit, ...]:
-    """Limits after each row met at most so many; on rows none where there is no bound."""
+    """Limits after each row met at most this many; on rows none where there is no bound."""
     kept: list[Limit] = []
     for limit in limits:
         if isinstance(limit, GroupLimit):

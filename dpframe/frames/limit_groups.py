@@ -1,4 +1,4 @@
-"""Rows of each individual in at most so many groups."""
+"""Rows of each individual in at most this many groups."""
 
 from __future__ import annotations
 

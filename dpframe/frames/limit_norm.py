@@ -34,7 +34,7 @@ class LimitNorm(Step):
     ---------
     Adding or removing an individual moves all groups of a weighed sum together by its own weighed
     rows alone: with b what one row moves it by, L2 = Linf = n b, and L1 = sqrt(g) n b for g listed
-    groups. So it is for several sums that are drawn together, and b the widths of one row.
+    groups. So it is for several sums that are drawn jointly, and b the widths of one row.
 
     Proof
     -----

@@ -1,4 +1,4 @@
-"""At most so many rows of each individual."""
+"""At most this many rows of each individual."""
 
 from __future__ import annotations
 

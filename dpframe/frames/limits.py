@@ -72,7 +72,7 @@ def _terms(limit: Limit) -> list[Term]:
 
 
 def copied(limits: Sequence[Limit], times: int) -> tuple[Limit, ...]:
-    """Limits after each row became at most so many, with the same values of old columns."""
+    """Limits after each row became at most this many, with the same values of old columns."""
     return tuple(
         replace(limit, n=limit.n * times) if isinstance(limit, RowLimit) else limit
         for limit in limits

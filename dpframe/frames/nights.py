@@ -114,8 +114,8 @@ def require_rowwise(relation: Relation) -> None:
 def through_nights(
     relation: Relation, groups: Groups | None, schedule: Schedule, per_unit: bool
 ) -> tuple[Through, ...]:
-    """What an individual may have through all nights, in as many ways as limits say; each holds by
-    itself.
+    """What an individual may have through all nights, in as many ways as limits say; each holds
+    on its own.
 
     Parameters
     ----------

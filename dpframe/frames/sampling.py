@@ -38,9 +38,9 @@ def keep_first(
     ns: Namespace,
     first: str | None = None,
 ) -> pl.LazyFrame:
-    """At most so many rows for each value of the columns `within`, by the hash of the columns
-    `order`, which are all that tells rows apart; those with the least values of the column `first`
-    before others, if one is named, and nulls last.
+    """At most this many rows for each value of the columns `within`, by the hash of the columns
+    `order`, which are all that tells rows apart; those with the least values of the column
+    `first` before others, if one is named, and nulls last.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
     too many. Several columns are counted by their hash: where two hashes are equal that counts
@@ -71,8 +71,8 @@ def keep_first_of_many(
     ns: Namespace,
     first: str | None = None,
 ) -> pl.LazyFrame:
-    """The same rows, found sooner where rows are narrow and many have too many: where ranking is a
-    sort, counting before it does not pay, unless so many are kept that few have more.
+    """The same rows, found sooner where rows are narrow and many have too many: where ranking is
+    a sort, counting before it does not pay, unless this many are kept that few have more.
     """
     if ns is pl and most < _PLENTY and first is None:
         return first_sorted(frame, most, within, order, salt, ns)
@@ -105,7 +105,7 @@ def first_ranked(
 
 
 _BLOCK, _ROWS = 1 << 16, 1 << 18
-"""So many numbers are in a cache, and so many rows in memory beside the frame."""
+"""This many numbers are in a cache, and this many rows in memory beside the frame."""
 _PLENTY = 10
 """A limit that few are taken to exceed; only speed depends on it."""
 COARSE = 32
@@ -204,7 +204,7 @@ def least_of_runs(
     Parameters
     ----------
     start
-        Where each run starts, of which the first starts at 0.
+        Where each run starts, whose first starts at 0.
     """
     end = np.append(start[1:], hashed.size)
     small = np.uint32 if start.size < 2**32 else np.uint64
@@ -238,8 +238,8 @@ def row_hash(
 
 
 def once(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The same frame, computed once though it is used twice: Polars finds that by itself where it
-    is simple, and repeats whole chains of limits where it is not.
+    """The same frame, computed once though it is used twice: Polars finds that on its own where
+    it is simple, and repeats whole chains of limits where it is not.
     """
     return frame.cache() if isinstance(frame, pl.LazyFrame) else frame
 
@@ -259,7 +259,7 @@ def comparable(ns: Namespace, name: str, dtype: DType) -> pl.Expr:
 
 
 def require_columns(names: Sequence[str], columns: Columns, where: str) -> None:
-    """Refuse columns that are not there, or whose values cannot be told apart surely."""
+    """Refuse columns that are not there, or whose values cannot be distinguished surely."""
     for name in names:
         if name not in columns:
             raise UnknownColumn(

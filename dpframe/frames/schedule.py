@@ -1,4 +1,4 @@
-"""Periods of a stream: so many days, weeks, months, quarters or years, one after another."""
+"""Periods of a stream: this many days, weeks, months, quarters or years, one after another."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def require_due(relations: Iterable[Relation]) -> None:
 
 
 def _waiting(relation: Relation) -> Iterator[tuple[dt.datetime, Part]]:
-    """When each part may be read that waits, among all frames that are brought together."""
+    """When each part may be read that waits, among all frames that are joined."""
     for frame in frames_of(relation):
         for step, before in frame.steps:
             if isinstance(step, Part) and step.waits is not None:

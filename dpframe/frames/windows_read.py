@@ -2,7 +2,7 @@
 
 What is found is only a proposal. The exact query drops all other rows before anything else
 (`dpframe.lower.tables`), so that a plan reads these windows alone whatever was inferred here. A
-wrong answer could change results and never privacy; a law says that there is none.
+wrong answer could change results and never privacy; a law says that none exists.
 
 Rows of all frames of a query meet and are limited within one window, so that a row of a result is
 made of rows of its own window. So what is found of the last frame is right for each of the first.
@@ -47,13 +47,13 @@ _TRIES = 250
 """How many ranges of windows are tried for one end; what is not settled then may be read."""
 
 Condition: TypeAlias = "Callable[[Known], bool]"
-"""Whether a row of which so much is known may be read."""
+"""Whether a row of which this much is known may be read."""
 
 
 @lru_cache(maxsize=256)
 def windows_read(relation: Relation, groups: Groups | None = None) -> Windows | None:
     """The windows of rows that a frame, or its groups, may be made of; None where individuals are
-    not told apart by windows.
+    not distinguished by windows.
     """
     if relation.source.time is None:
         return None

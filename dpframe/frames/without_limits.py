@@ -29,7 +29,7 @@ def without_limits(relation: Relation) -> Relation:
 
 
 def has_limits(relation: Relation) -> bool:
-    """Whether a limit may drop rows of it, or of a frame that it was brought together with."""
+    """Whether a limit may drop rows of it, or of a frame that it was joined with."""
     return any(
         isinstance(step, _LIMITS)
         or (isinstance(step, Explode) and step.max_length is not None)

@@ -1,8 +1,8 @@
-"""Ways to draw the vectors of a query: each by itself, or sums of the same rows together.
+"""Ways to draw the vectors of a query: each separately, or sums of the same rows together.
 
 With c between lo and hi and n the number of rows, one row moves n by 1 and 2 c - (lo + hi) n by
-hi - lo at most, for any number of sums at once: a box. Where n is one number more than what is
-asked for, and few sums gain by it, they are drawn as they are instead: a box as well, of one number
+hi - lo at most, for any number of sums at once: a box. Where n is one number more than the
+request, and few sums gain by it, they are drawn as they are instead: a box as well, of one number
 less. Of the two the one with the least expected error is taken. Two ways to cover it are offered.
 
 *In a box*: one draw of noise that is uniform in boxes of random size (`DiscreteBox`), at an epsilon
@@ -15,7 +15,7 @@ needs a_j of that is least where x_j is proportional to sqrt(a_j) w_j (Cauchy-Sc
 widths that is the ellipse of Joseph and Yu 2023, arXiv 2309.15790). `row_moves` has the same where
 rows change.
 
-Margins of grouping sets that are by the same columns are drawn together in the same way: each
+Margins of grouping sets that are by the same columns are drawn jointly in the same way: each
 margin of a strategy is one vector of all sums.
 
 Under change-one adjacency a row leaves what it added and enters what it adds. Where it may come,
@@ -59,7 +59,7 @@ class PlannedDraw:
     rebuilt
         How each of these follows; None where there is one, which is the vector.
     name, mechanism
-        For messages, and what was asked for.
+        For messages, and the request.
     sensitivity
         Of the vector, in its integer units.
     weight
@@ -93,12 +93,12 @@ def ways_of(
     by: str,
     noises: Sequence[Noise] = ("box", "gaussian"),
 ) -> tuple[Way, ...]:
-    """Ways to draw the parts, the first each by itself.
+    """Ways to draw the parts, the first each separately.
 
     Parameters
     ----------
     query, parts
-        What is asked, and the parts that it needs.
+        The query, and the parts that it needs.
     by
         What the cost is divided by: ``"least error"``, ``"equal"`` or ``"weights"``.
     noises
@@ -120,7 +120,8 @@ def _ways_of_weighed(
     by: str,
     noises: Sequence[Noise],
 ) -> tuple[Way, ...]:
-    """The same where individuals are weighed: a part by itself is rebuilt from its weighed sum."""
+    """The same where individuals are weighed: a part on its own is rebuilt from its weighed
+    sum."""
     singles: list[tuple[int, ...]] = [(n,) for n, use in enumerate(parts) if _is_weighed(use)]
     ways = [singles]
     if bundles:
@@ -200,7 +201,7 @@ def _vectors(part: Measurement, scope: QueryScope) -> int:
 
 
 def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
-    """What is asked for: one that somebody named, of a part by itself, or that of the way."""
+    """The request: one that somebody named, of a part on its own, or that of the way."""
     (named,) = {use.mechanism for use in uses}
     if named != "auto":
         return named
@@ -215,8 +216,8 @@ def _table(use: PlannedMeasurement) -> Table:
 def _rebuilt(
     coordinates: Sequence[Coordinate], scales: Sequence[int], table: Table, parts: int
 ) -> Rebuilt:
-    """A sum from the noisy numbers: (number + centre * rows) / times, each less its scale, of rows
-    with so many parts.
+    """A sum from the noisy numbers: (number + centre * rows) / times, each less its scale, of
+    rows with this many parts.
     """
     place = next(i for i, c in enumerate(coordinates) if c.table == table)
     mine = coordinates[place]
@@ -248,7 +249,7 @@ def _measurement(drawn: Drawn, scales: Sequence[int], noise: Noise) -> JointSums
     )
     centred = any(c.centre for c in coordinates)
     if not drawn.changes or len(coordinates) == 1 or (noise == "box" and not centred):
-        return made  # a box is that of each number by itself
+        return made  # a box is that of each number on its own
     return replace(
         made,
         conditions=tuple(c.condition for c in coordinates),

@@ -23,7 +23,7 @@ class LimitSearch:
     limits
         At which the bins of the histogram end, in rising order; public.
     queries
-        The query under each limit that may be found, and what is asked beside it: under all of
+        The query under each limit that may be found, and what is asked next to it: under all of
         `limits`, or the first of them.
     weights
         What each of these may cost relative to the others; None where nobody said.

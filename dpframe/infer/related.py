@@ -37,7 +37,7 @@ class Related:
 def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
     """Which queries are tables and margins of them, each in one list at most, in up to two ways:
     all that can be, and those alone that need one noisy table each, and so have nothing to lose
-    that is drawn together.
+    that is drawn jointly.
     """
     able = [n for n, query in enumerate(queries) if can_be_related(query)]
     able.sort(key=lambda n: _fineness(queries[n].groups))

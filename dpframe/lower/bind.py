@@ -154,7 +154,7 @@ class _Binder:
 
 
 def _is_deep(tree: Tree, levels: int = _FLAT) -> bool:
-    """Whether operations are nested so many levels deep."""
+    """Whether operations are nested this many levels deep."""
     if not isinstance(tree, Call):
         return False
     return levels == 1 or any(_is_deep(arg, levels - 1) for arg in tree.args)

@@ -53,7 +53,7 @@ _VALUE: Final = r"^v\d+$"
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """How the people of a frame are told apart.
+    """How the people of a frame are distinguished.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _as_asked(
     queries: Sequence[Lowered],
     results: Mapping[int, pl.DataFrame],
 ) -> Results:
-    """Queries and their results by what they were asked for."""
+    """Queries and their results by what they are requested."""
     made: Results = []
     start = 0
     for asked in whole:
@@ -208,7 +208,7 @@ def _held_form(lower: Lower, frames: Frames) -> Frames | None:
 
 
 def _bucket(spill: Sink | Spill, number: int, most: int) -> pl.LazyFrame:
-    """The rows of a bucket, in memory where they take no more than so many bytes."""
+    """The rows of a bucket, in memory where they take no more than this many bytes."""
     if most and isinstance(spill, Sink) and spill.size(number) <= most:
         return spill.held(number)
     return spill.bucket(number)

@@ -1,4 +1,5 @@
-"""The groups that appear, where nobody listed them: from exact numbers to keys in their order."""
+"""The groups that appear, where groups are not listed: from exact numbers to keys in their
+order."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Numbers: TypeAlias = "NDArray[np.int64]"
 
 
 class Chooser(Protocol):
-    """Chooses among groups that nobody listed."""
+    """Chooses among unlisted groups."""
 
     @property
     def table(self) -> Table:

@@ -41,7 +41,7 @@ class TablesWanted:
     relation, groups, tables
         These.
     chooser
-        What chooses the groups, where nobody listed them.
+        What chooses the groups, where groups are not listed.
     """
 
     relation: Relation
@@ -177,14 +177,14 @@ class Execution:
         Raises
         ------
         EngineError
-            When the engine fails; its text and cause are withheld, for they may quote data.
+            When the engine fails; its text and cause are withheld, because they may quote data.
         """
         (found,) = self.run_all([TablesWanted(relation, groups, tables)])
         return {**found.tables}
 
     def run_all(self, wanted: Sequence[TablesWanted]) -> list[Counted]:
-        """All tables that are wanted of some frames, and which groups appear where nobody listed
-        them. The engine is asked once for all; whether it then reads once what several have in
+        """All tables that are wanted of some frames, and which groups appear where groups are not
+        listed. The engine is asked once for all; whether it then reads once what several have in
         common is up to it.
 
         Frames with limits choose among an individual's rows alike, so that what follows from one

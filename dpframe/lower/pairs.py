@@ -40,7 +40,7 @@ class Weighing:
     norm
         The most that the norm of one may be, in parts of rows.
     keys, names
-        The groups that are asked for, and their columns; None where all are.
+        The groups that are requested, and their columns; None where all are.
     whose
         The columns that tell individuals apart.
     """
@@ -97,7 +97,7 @@ class Pairs:
     keys, whose
         The columns of rows that make groups, and those that tell individuals apart.
     statistics, columns
-        What is asked for, and the column that each made of the rows.
+        The request, and the column that each made of the rows.
     limit, weighing
         What drops pairs, and how individuals are weighed, if anything does.
     few

@@ -34,11 +34,11 @@ __all__ = ["CountedRows", "count_places", "counted_rows", "counts_of_places", "p
 Integers: TypeAlias = "NDArray[np.int64]"
 
 _MANY: Final = 1 << 17
-"""From so many cells on, of all groups together, rows of groups are counted in this way."""
+"""From this many cells on, of all groups together, rows of groups are counted in this way."""
 _DENSE: Final = 1 << 22
-"""Up to so many cells each has a number in memory."""
+"""Up to this many cells each has a number in memory."""
 _ROWS: Final = 1 << 24
-"""So many places are put in order at a time."""
+"""This many places are put in order at a time."""
 _PLACE: Final = "place"
 
 

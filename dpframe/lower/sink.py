@@ -113,8 +113,8 @@ class Sink(BucketFiles):
         return sum(os.fstat(file.fileno()).st_size for file in self.files[number])
 
     def bucket(self, number: int) -> pl.LazyFrame:
-        """The rows of one bucket, read from its files as they are asked for. Columns that were not
-        kept are null.
+        """The rows of one bucket, read from its files as they are requested. Columns that were
+        not kept are null.
         """
         rows = self._scan(number)
         if rows is None:

@@ -88,7 +88,7 @@ class Spill(BucketFiles):
             os.fstat(bucket_file.file.fileno())
 
     def bucket(self, number: int) -> pl.LazyFrame:
-        """The rows of one bucket, read from its file as they are asked for."""
+        """The rows of one bucket, read from its file as they are requested."""
         pieces, schema = self._files[number], self.schema
 
         def read(

@@ -31,10 +31,10 @@ _BITS: Final = 63
 _KEY: Final = "k"
 _SIZE: Final = "rows of it"
 _FEW: Final = 10_000
-"""So many different texts are numbered; more take longer than to group by them."""
+"""This many different texts are numbered; more take longer than to group by them."""
 _BLOCK: Final = 1 << 16
 _CODES: Final = 22
-"""So many bits the numbers of categories take at most; a table of them is made."""
+"""This many bits the numbers of categories take at most; a table of them is made."""
 
 
 def sortable(types: Sequence[DType]) -> bool:
@@ -59,7 +59,7 @@ class Numbered:
     texts
         What the numbers stand for, where those are texts.
     null
-        The number of nulls, or None where there are none.
+        The number of nulls, or None if none exist.
     """
 
     bits: int
@@ -165,7 +165,7 @@ class RowsOfPairs:
             self.rows.drop_in_place(name)
 
     def needed(self) -> list[str]:
-        """The columns whose values are asked for."""
+        """The columns whose values are requested."""
         return list(
             dict.fromkeys(
                 name
@@ -299,7 +299,7 @@ def _unpacked(keys: Numbers, columns: Sequence[Numbered]) -> list[pl.Series]:
 
 
 def _of_runs(asked: RowsOfPairs, key: Numbers, start: Numbers, place: int) -> list[pl.Series]:
-    """What was asked of the rows of each combination.
+    """The query of the rows of each combination.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class Radii:
         return _half(self.first, width, self.fineness), _half(self.last, width, self.fineness)
 
     def grouped(self, most: int, miss: float = 0.0) -> Radii:
-        """At most so many blocks; only `miss`, or what is beyond these, lies beyond them.
+        """At most this many blocks; only `miss`, or what is beyond these, lies beyond them.
 
         Blocks have like parts of the sum of the roots of probabilities, which makes the last radius
         exceed those in a block least on average, and of the logarithm of the radius, for those far

@@ -1,5 +1,5 @@
 """Noise of which sums can be released: of the numbers of a vector, or of numbers that are drawn
-each by itself.
+each separately.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class CombinableNoise(Mechanism):
         """
 
     def moves_with(self, place: int) -> int:
-        """The number whose sign a number's goes with: its own, where each may change its sign by
-        itself.
+        """The number whose sign a number's goes with: its own, where each may change its sign on
+        its own.
         """
         return place
 
@@ -120,16 +120,16 @@ class CombinableNoise(Mechanism):
 
 
 class IndependentNoise(AdditiveMechanism, CombinableNoise):
-    """Noise that each number has by itself, with a tail that sums can be made of."""
+    """Noise that each number has on its own, with a tail that sums can be made of."""
 
     __slots__ = ()
 
     @abstractmethod
     def farthest(self, tier: int) -> int:
-        """A place beyond which hardly more than exp(-tier) lies."""
+        """A place beyond which barely more than exp(-tier) lies."""
 
     def bound_of_sum(self, terms: int, miss: float) -> float:
-        """What a sum of so many draws exceeds with a probability of no more than `miss`, by
+        """What a sum of this many draws exceeds with a probability of no more than `miss`, by
         moments; infinite where they are not known.
         """
         return math.inf

@@ -42,11 +42,11 @@ __all__ = ["CombinedNoise", "fair_coins"]
 Floats = NDArray[np.float64]
 
 _FEW: Final = 8.0
-"""Deviations, in steps, up to which the variance is added up: above it, rounding is as good as
+"""Deviations, in steps, up to which the variance is added up: above it, rounding is equivalent to
 independent."""
 _KNOTS: Final = 1024
-"""Up to so many steps tails are known at each; beyond at as many places, with chords between them:
-tails are convex, so chords lie above."""
+"""Up to this many steps tails are known at each; beyond at as many places, with chords between
+them: tails are convex, so chords lie above."""
 _DEEP: Final = 1e-18
 _DEEPEST: Final = 1e-250
 """Tails are found one by one below the first, and taken to be the second below that."""
@@ -67,7 +67,7 @@ class CombinedNoise(AdditiveMechanism):
     """The noise of one number that is made of several noisy ones: the nearest integer to
     (f_1 z_1 + f_2 z_2 + ...) / divisor, halves up or down by a fair coin.
 
-    Nothing is drawn from it by itself, and it costs what drawing the vector costs.
+    Nothing is drawn from it on its own, and it costs what drawing the vector costs.
 
     Parameters
     ----------

@@ -1,13 +1,14 @@
 """Discrete box noise: one draw for several numbers that one row moves within a box.
 
 What one row adds to several numbers at once, the j-th by at most its width w_j, lies in a box.
-Noise for each number by itself, at a part of epsilon each, pays for changes that no row makes: for
-as many times w_j in one number as there are numbers. The K-norm mechanism of the box (Hardt and
-Talwar 2010) draws all noise together, P(z) ~ exp(-epsilon max(|z_j| / w_j)), as the noise for the
-largest of several changes (Steinke and Ullman 2016); of several shapes with the same cost the least
-that holds all changes errs least (Awan and Slavkovic 2021), and in pure privacy it is drawn in
-closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine steps a number's deviation
-is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise has sqrt(2) d w_j / epsilon.
+Noise for each number on its own, at a part of epsilon each, pays for changes that no row makes:
+for as many times w_j in one number as there are numbers. The K-norm mechanism of the box (Hardt
+and Talwar 2010) draws all noise jointly, P(z) ~ exp(-epsilon max(|z_j| / w_j)), as the noise for
+the largest of several changes (Steinke and Ullman 2016); of several shapes with the same cost the
+least that holds all changes has the least error (Awan and Slavkovic 2021), and in pure privacy it
+is drawn in closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine steps a
+number's deviation is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise has
+sqrt(2) d w_j / epsilon.
 
 On the integers, with box(R) all z with |z_j| <= floor(R w_j / m), and N(z) the least integer R >= 0
 whose box holds z, P(z) ~ exp(-epsilon N(z) / m). Let k rows move the numbers by v, |v_j| <= k w_j.
@@ -129,7 +130,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
 
     @classmethod
     def for_pure(cls, widths: tuple[int, ...], rows: int, epsilon: Fraction) -> Self:
-        """The least noise that costs `epsilon` for an individual with at most so many rows."""
+        """The least noise that costs `epsilon` for an individual with at most this many rows."""
         each = positive_budget(epsilon, "epsilon") / rows
         if max(widths, default=1) == 1:  # all radii up to the next whole row have the same box
             return cls(each, widths, 1, rows)
@@ -167,7 +168,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         It grows convexly from 0, so spread over independent vectors the rows cost no more; without
         a limit on the rows in one vector, no less either. Nor is a box much better than the
         mechanism that it is worst for: far out, one row changes probabilities by exp(epsilon) or
-        exp(-epsilon) nearly always where it moves all numbers by their widths.
+        exp(-epsilon) almost always where it moves all numbers by their widths.
         """
         return pure_rho(self.whole_epsilon)
 
@@ -201,7 +202,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return sum(map(log_deviation, found)) / len(found)
 
     def details(self) -> str:
-        """How many numbers are drawn together."""
+        """How many numbers are drawn jointly."""
         return f"one draw for {len(self.widths)} numbers" if len(self.widths) > 1 else ""
 
     def variances(self) -> tuple[float, ...]:

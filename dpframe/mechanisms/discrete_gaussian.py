@@ -102,8 +102,9 @@ class DiscreteGaussian(IndependentNoise):
 
     @classmethod
     def is_surely_least(cls, task: AdditiveTask, share: Budget) -> bool:
-        """Whether so little rho is spent on each entry that Laplace noise certainly errs more: an
-        entry that moves by x scales costs x - 1 + exp(-x), which is above x**2 / 4 up to 1.6.
+        """Whether so little rho is spent on each entry that Laplace noise certainly has a larger
+        error: an entry that moves by x scales costs x - 1 + exp(-x), which is above x**2 / 4 up
+        to 1.6.
         """
         moved = task.sensitivity
         return isinstance(share, ZCDP) and share.main * moved.linf <= moved.l1
@@ -299,7 +300,7 @@ class DiscreteGaussian(IndependentNoise):
         return np.where(k >= 1.0, beyond, 1.0 - beyond)
 
     def farthest(self, tier: int) -> int:
-        """A place beyond which exp(-tier) lies, and hardly more."""
+        """A place beyond which exp(-tier) lies, and barely more."""
         return math.ceil(math.sqrt(2.0 * tier * self.sigma_squared)) + 1
 
     def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:

@@ -1,13 +1,14 @@
 """Discrete hull noise: one draw for counts, sums and sums of squares of the same values.
 
-A row that adds x to a sum adds x**2 to the sum of squares, and 1 to the count of values: a point of
-an arch, not of the whole box that each number by itself stays within. The K-norm mechanism (Hardt
-and Talwar 2010) of the convex hull of the arch and its mirror image is the one with the least set
-that holds what all rows add or take away (Awan and Slavkovic 2021). Beside that of the box means
-have 0.70 to 0.82 of the squared error, variances 0.72 to 1.12, and both together 0.71 to 0.91, as
-the values lie: only variances of values near the middle of their bounds err more, by 6 % of the
-deviation at most. Polynomials of Bernstein, as sum((1 - t)**2), sum(2 t (1 - t)) and sum(t**2) with
-Laplace noise, make a simplex around the arch: that is less in means, but up to 2.9 in variances.
+A row that adds x to a sum adds x**2 to the sum of squares, and 1 to the count of values: a point
+of an arch, not of the whole box that each number on its own stays within. The K-norm mechanism
+(Hardt and Talwar 2010) of the convex hull of the arch and its mirror image is the one with the
+least set that holds what all rows add or take away (Awan and Slavkovic 2021). Beside that of the
+box means have 0.70 to 0.82 of the squared error, variances 0.72 to 1.12, and both together 0.71
+to 0.91, as the values lie: only variances of values near the middle of their bounds err more, by
+6 % of the deviation at most. Polynomials of Bernstein, as sum((1 - t)**2), sum(2 t (1 - t)) and
+sum(t**2) with Laplace noise, make a simplex around the arch: that is less in means, but up to 2.9
+in variances.
 
 With hull(R) and N(z) as in `dpframe.samplers.hull`, P(z) ~ exp(-epsilon N(z) / m). The hull K is
 convex and symmetric, and hull(R) all whole vectors of K R / m. Let k rows move the numbers by v, a
@@ -105,8 +106,8 @@ class DiscreteHull(DiscreteBox):
         return (self.widths, self.rows, self.arches) == (box.widths, box.rows, box.arches)
 
     def requires(self, factors: tuple[int, ...]) -> None:
-        """That there is a factor for each number, and that a sum or a sum of squares of an arch is
-        by itself, and a count with one other number at most.
+        """That there is a factor for each number, and that a sum or a sum of squares of an arch
+        is on its own, and a count with one other number at most.
         """
         DiscreteBox.requires(self, factors)
         used = [place for place, factor in enumerate(factors) if factor]

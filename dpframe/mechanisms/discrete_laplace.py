@@ -206,7 +206,7 @@ class DiscreteLaplace(IndependentNoise):
         return two_sided_tail(np.floor(x) + 1.0, rate, 0.0, rate)
 
     def farthest(self, tier: int) -> int:
-        """A place beyond which exp(-tier) lies, and hardly more."""
+        """A place beyond which exp(-tier) lies, and barely more."""
         return math.ceil(self.scale * tier) + 1
 
     def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:

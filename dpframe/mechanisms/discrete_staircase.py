@@ -218,7 +218,7 @@ class DiscreteStaircase(IndependentNoise):
         return np.asarray(np.where(whole >= 0.0, beyond, 1.0 - beyond))
 
     def farthest(self, tier: int) -> int:
-        """A place beyond which exp(-tier) lies, and hardly more."""
+        """A place beyond which exp(-tier) lies, and barely more."""
         return self.inner + self.width * (math.ceil(tier / self.rate) + 1)
 
     def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:

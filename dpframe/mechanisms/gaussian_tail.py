@@ -1,8 +1,8 @@
 """Tails of discrete Gaussian noise: the least whole number that is exceeded rarely enough.
 
-Floats find it nearly always: it is accepted only where their error cannot matter. Else 60 digits
-decide, P(|X| > a) = 2 S(a) / N with S(a) = sum(exp(-k**2 / (2 sigma**2)), k > a) and N the sum over
-all integers:
+Floats find it almost always: it is accepted only where their error cannot matter. Else 60 digits
+decide, P(|X| > a) = 2 S(a) / N with S(a) = sum(exp(-k**2 / (2 sigma**2)), k > a) and N the sum
+over all integers:
 
 *From sigma = 16 on* by the formula of Euler and Maclaurin at midpoints. With u = (a + 1/2) / sigma,
 Mills' ratio M and the Hermite polynomials He,

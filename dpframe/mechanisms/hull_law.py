@@ -38,7 +38,7 @@ __all__ = ["Hull"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _WHOLE: Final = 12
-"""Counts of up to so much are taken one by one; beyond at nodes of their continuous law."""
+"""Counts of up to this much are taken one by one; beyond at nodes of their continuous law."""
 _COUNTS: Final = np.arange(-_WHOLE, _WHOLE + 1, dtype=np.float64)
 _PLACES, _PARTS = (np.asarray(p) for p in np.polynomial.legendre.leggauss(_COUNTS.size))
 _NODES: Final = 256

@@ -76,8 +76,8 @@ class JointExponential(Exponential, TogetherMechanism):
         return task.why
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the score of the tuple is within so much of the best one; rounded
-        up.
+        """With this confidence the score of the tuple is within this much of the best one;
+        rounded up.
 
         Each place of a point is a candidate of the union bound over all tuples in order. Where some
         candidate has each rank, the best score is at least -m / 2 for m quantiles: each rank is
@@ -116,8 +116,8 @@ class JointExponential(Exponential, TogetherMechanism):
     def places(
         self, rows: Integers, level: int, source: BitSource | None = None
     ) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random.
         """
         return row_places(rows, OS if source is None else source, self.ties[level])
 

@@ -5,7 +5,7 @@ each radius, see `dpframe.mechanisms.box_law`. Others, and *independent noise*, 
 g: each term is put at the nearest multiple of g, by g / 2 off at most, so k terms together by k g /
 2, and the sum exceeds t less often than the sum on the grid exceeds t - k g / 2. Where the sum has
 few values the grid is theirs and nothing is off. Convolutions add up positive numbers, so that
-small probabilities are as good as large ones. What lies beyond the grid is added to all tails.
+small probabilities are equivalent to large ones. What lies beyond the grid is added to all tails.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes:
     above
         P(term > x) before its factor.
     farthest
-        A place beyond which hardly anything lies.
+        A place beyond which barely anything lies.
     sizes
         The factors, above 0, the largest first.
     """

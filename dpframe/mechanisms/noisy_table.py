@@ -124,13 +124,14 @@ class NoisyTable(SelectionMechanism):
         return self.noise.log_apart(0.05 / max(1, candidates - 1))
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the first winner's score is within so much of the best one."""
+        """With this confidence the first winner's score is within this much of the best one."""
         return self.accuracy_of(confidence, candidates, 1, 1)
 
     def accuracy_of(
         self, confidence: float | Fraction, candidates: int, winners: int, choices: int
     ) -> float:
-        """With this confidence winners are within so much of the best of those left; rounded up.
+        """With this confidence winners are within this much of the best of those left; rounded
+        up.
 
         The best candidate that is left when the j-th winner is taken is one of the j with the
         largest scores, for at most j - 1 of these were taken before. A candidate that is more than

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["NoisyThreshold"]
 
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
-"""The least epsilon of an event, for what costs none."""
+"""The least epsilon of an event, because what costs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class NoisyThreshold(KeyMechanism):
 
     The noise is that of a number which is released, so it costs no epsilon. It hides a group only
     where other individuals are in it as well: one that is there with one individual alone must
-    hardly ever appear. If such a group appears with probability p at most, g of them cost a delta
-    of g p (Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilson et al. 2020, Theorem 1).
+    almost never appear. If such a group appears with probability p at most, g of them cost a
+    delta of g p (Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilson et al. 2020, Theorem 1).
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class NoisyThreshold(KeyMechanism):
         return (ApproxEvent(_NEXT_TO_NOTHING, self.row_delta),) * exposure.repeats
 
     def delta(self, groups: int) -> Fraction:
-        """The delta of so many groups: at most the sum (union bound)."""
+        """The delta of this many groups: at most the sum (union bound)."""
         return groups * self.row_delta
 
     def size_at(self, chance: Fraction | float) -> int:

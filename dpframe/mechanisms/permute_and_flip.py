@@ -58,7 +58,7 @@ class PermuteAndFlip(ScaledSelection):
         return self.epsilon(range_l1) ** 2 / 2
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the chosen score is within so much of the best one; rounded up.
+        """With this confidence the chosen score is within this much of the best one; rounded up.
 
         scale * ln((candidates - 1) / (2 (1 - confidence))), at least 0. A candidate that is a below
         the best succeeds with probability at most exp(-a / scale), and then it is chosen with

@@ -65,7 +65,7 @@ class RandomizedResponse(ReportMechanism):
 
     @classmethod
     def for_pure(cls, rows: int, epsilon: Fraction, categories: int) -> Self:
-        """Reports that together cost `epsilon` for an individual with at most so many rows."""
+        """Reports that together cost `epsilon` for an individual with at most this many rows."""
         return cls(positive_budget(epsilon, "epsilon") / rows, categories)
 
     @classmethod
@@ -136,11 +136,11 @@ class RandomizedResponse(ReportMechanism):
         return max(1, rows)
 
     def epsilon(self, rows: int) -> Fraction:
-        """The cost of changing so many rows, exactly."""
+        """The cost of changing this many rows, exactly."""
         return rows * self.row_epsilon
 
     def rho(self, rows: int) -> Fraction:
-        """The zCDP cost of changing so many rows, each of which reports on its own; rounded up.
+        """The zCDP cost of changing this many rows, each of which reports on its own; rounded up.
 
         See `dpframe.mechanisms.pure_rho`.
         """

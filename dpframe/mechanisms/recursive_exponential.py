@@ -93,8 +93,8 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
         )
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence all chosen scores are within so much of the best ones in their rows;
-        rounded up.
+        """With this confidence all chosen scores are within this much of the best ones in their
+        rows; rounded up.
 
         Each place of a point is a candidate, and all choices are by the union bound. Ranks are then
         within `path` times as much of those of their quantiles, with the rows of one point in
@@ -132,14 +132,15 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
         return Exponential(self.scale * share)
 
     def places(self, rows: Integers, source: BitSource | None = None) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random.
         """
         return row_places(rows, OS if source is None else source, self.ties)
 
     def keeps(
         self, gaps: Integers, share: Fraction, source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether proposals are kept whose scores are so much below what they were taken for."""
+        """Whether proposals are kept whose scores are this much below what they were taken
+        for."""
         bits = OS if source is None else source
         return flips(gaps.astype(np.uint64), self.at(share).scale, bits)

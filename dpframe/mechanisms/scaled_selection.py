@@ -113,8 +113,8 @@ class ScaledSelection(SelectionMechanism):
         return exposure.repeats * pure_mu_squared(self.epsilon(whole))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
-        """One for each round: no theorem lets groups be told apart, as by one range they could be
-        less alike.
+        """One for each round: no theorem lets groups be distinguished, as by one range they could
+        be less alike.
         """
         from dpframe.accounting.events import PermuteAndFlipEvent
 

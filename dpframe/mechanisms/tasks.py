@@ -66,7 +66,7 @@ class AdditiveTask(_Task):
     mechanism
         ``"auto"`` or a mechanism's name.
     box
-        Within what one row moves the numbers, where they may be drawn together.
+        Within what one row moves the numbers, where they may be drawn jointly.
     """
 
     name: str

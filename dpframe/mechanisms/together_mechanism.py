@@ -31,8 +31,8 @@ class TogetherMechanism(SelectionMechanism):
     def places(
         self, rows: Integers, level: int, source: BitSource | None = None
     ) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random. `level` is how far in `ties`. `source` is for tests.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random. `level` is how far in `ties`. `source` is for tests.
         """
 
     @abstractmethod

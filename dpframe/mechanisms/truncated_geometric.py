@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["TruncatedGeometric"]
 
 _MOST: Final = 1 << 22
-"""Groups of so many individuals would have to be told apart: more than is worth while."""
+"""Groups of this many individuals would have to be distinguished: more than is worth while."""
 _BITS: Final = 192
 """Of exp(-epsilon), which is down to exp(-64) and must be known to many digits."""
 
@@ -57,7 +57,7 @@ class TruncatedGeometric(KeyMechanism):
     Raises
     ------
     InvalidBudget
-        When so little is spent that hardly any group could appear.
+        When so little is spent that almost no group could appear.
     """
 
     row_epsilon: Fraction
@@ -121,11 +121,11 @@ class TruncatedGeometric(KeyMechanism):
         return (ApproxEvent(self.row_epsilon, self.row_delta),) * exposure.repeats
 
     def epsilon(self, groups: int) -> Fraction:
-        """What an individual in so many groups costs."""
+        """What an individual in this many groups costs."""
         return groups * self.row_epsilon
 
     def delta(self, groups: int) -> Fraction:
-        """The delta of so many groups: at most the sum (union bound)."""
+        """The delta of this many groups: at most the sum (union bound)."""
         return groups * self.row_delta
 
     def rho(self, groups: int) -> Fraction:
@@ -141,7 +141,7 @@ class TruncatedGeometric(KeyMechanism):
     def keep(
         self, individuals: NDArray[np.int64], source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether groups with so many individuals appear. `source` is for tests."""
+        """Whether groups with this many individuals appear. `source` is for tests."""
         table = _table(self.row_epsilon, self.row_delta)
         which = np.clip(individuals, 0, len(table) - 1)
         return coins(table, which, OS if source is None else source)

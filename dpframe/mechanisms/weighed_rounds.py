@@ -124,7 +124,7 @@ class WeighedRounds(KeyMechanism):
     def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
         """Rounds with the whole of the noise at the share, half of delta for it where it needs
         some, and what is left of delta shared equally by the thresholds. None where one round is
-        asked for, or individuals are not weighed.
+        requested, or individuals are not weighed.
         """
         if task.norm is None or task.rounds < 2:
             return None
@@ -152,7 +152,7 @@ class WeighedRounds(KeyMechanism):
         )
 
     def is_for(self, norm: int | None, groups: int) -> bool:
-        """For weights of this norm in so many groups."""
+        """For weights of this norm in this many groups."""
         return (self.norm, self.most) == (norm, groups)
 
     @property
@@ -211,7 +211,7 @@ class WeighedRounds(KeyMechanism):
         return min(law.size_at(chance) for law in self.in_rounds)
 
     def keep(self, sums: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
-        """Never: sums of a round follow from what rounds before found, so each is asked by itself.
+        """Never: sums of a round follow from what rounds before found, so each is asked alone.
 
         Raises
         ------

@@ -32,7 +32,7 @@ __all__ = ["WeighedThreshold", "slack_of"]
 
 _HALF: Final = Fraction(1, 2)
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
-"""The least epsilon of an event, for what costs none."""
+"""The least epsilon of an event, because what costs none."""
 _REASON: Final = "by weights of individuals, with Gaussian noise of its own"
 
 
@@ -44,9 +44,9 @@ class WeighedThreshold(KeyMechanism):
     in each of them, see `parts_in_each`, so that the root of the sum of their squares is at most
     `norm`. So one draw of Gaussian noise hides in which groups it is, however many these are
     (Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin 2020, Algorithms 1 and 5; Swanberg,
-    Desfontaines and Haney 2023). Groups in which it is alone must hardly ever appear: the threshold
-    is at least k(t) + a(t) + 1 for every t, where the noise exceeds a(t) with a probability of
-    slack / t at most.
+    Desfontaines and Haney 2023). Groups in which it is alone must almost never appear: the
+    threshold is at least k(t) + a(t) + 1 for every t, where the noise exceeds a(t) with a
+    probability of slack / t at most.
 
     Theorem: with noise that is (epsilon, delta)-differentially private for vectors which move by
     `norm` in L2, and any delta' = `slack`, this is (epsilon, delta + slack)-differentially private;
@@ -143,7 +143,7 @@ class WeighedThreshold(KeyMechanism):
         return cls.over(noise, task.norm, task.groups, slack, alone=False)
 
     def is_for(self, norm: int | None, groups: int) -> bool:
-        """For weights of this norm in so many groups."""
+        """For weights of this norm in this many groups."""
         return (self.norm, self.most) == (norm, groups)
 
     @classmethod
@@ -238,7 +238,7 @@ def slack_of(share: Budget) -> Fraction:
     Raises
     ------
     MissingKeys
-        When there is none.
+        When it does not exist.
     """
     if not share.slack:
         raise MissingKeys(
@@ -251,7 +251,7 @@ def slack_of(share: Budget) -> Fraction:
 _MOST: Final = 1 << 31
 """Limits on groups are below that."""
 _FINE: Final = 256
-"""From so many groups on weights are small, and steps from one number of groups to the next are
+"""From this many groups on weights are small, and steps from one number of groups to the next are
 coarser."""
 
 

@@ -73,7 +73,7 @@ class Kept:
         return When().of(both, self.values, constant(None))
 
     def without_missing(self) -> Kept:
-        """The same for an aggregate that skips nulls and NaN by itself."""
+        """The same for an aggregate that skips nulls and NaN on its own."""
         nulls = tuple(tree for tree in self.nulls if tree != self.values)
         nans = tuple(tree for tree in self.nans if tree != self.values)
         return replace(self, nulls=nulls, nans=nans)

@@ -37,7 +37,7 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     Parameters
     ----------
     specs
-        What was asked for, in order.
+        The request, in order.
     scope
         Of which frame, and in which groups.
 

@@ -163,8 +163,9 @@ def _digest(relation: Relation, groups: Groups, most: int) -> str:
     """What divides which frame, and how: all that decides in which part a row is, but the keys.
 
     The types of the columns that are read are among it: a day of the same moment is another one in
-    another time zone. Divisions of earlier versions had the types of keys alone; what these charged
-    stays, and the same parts begin at zero beside it, which counts too much rather than too little.
+    another time zone. Divisions of earlier versions had the types of keys alone; what these
+    charged stays, and the same parts begin at zero next to it, which counts too much rather than
+    too little.
     """
     by, unit = definition(groups.by), relation.facts.unit
     parts = ["dpframe division 2", relation.name, unit.kind, unit.words(), most]

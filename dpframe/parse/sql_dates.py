@@ -160,7 +160,7 @@ def _in_one_zone(trees: Sequence[Tree], types: Sequence[DType | None]) -> Sequen
 
 
 def _at(tree: Tree, zone: str) -> Tree | None:
-    """A constant as the one moment at which clocks in a zone show it; None where there is none."""
+    """A constant as the one moment at which clocks in a zone show it; None if none exists."""
     if not isinstance(tree, Literal) or tree.parameter is not None:
         return None
     value = tree.value

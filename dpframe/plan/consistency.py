@@ -87,7 +87,7 @@ def _is_found(plan: PlanData, found: FoundLimit) -> bool:
 
 
 def _every(unit: Unit) -> Every | None:
-    """The windows in which individuals are told apart."""
+    """The windows in which individuals are distinguished."""
     return unit.window if isinstance(unit, Identifier) else None
 
 
@@ -312,8 +312,8 @@ def _are_norms(exact: ExactSensitivity) -> bool:
 
 
 def _are_ranges(scores: ScoreRange, spread: ContributionBounds) -> bool:
-    """Whether ranges may have this sum and sum of squares in so many groups; a row that changes may
-    leave one group for another.
+    """Whether ranges may have this sum and sum of squares in this many groups; a row that changes
+    may leave one group for another.
     """
     most = spread.touched
     squared, largest = scores.l2_squared, scores.linf

@@ -70,7 +70,7 @@ class PlanData:
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:
-        """What is drawn, and paid for, each once: of parts that are drawn together the first."""
+        """What is drawn, and paid for, each once: of parts that are drawn jointly the first."""
         found: dict[int, NoisyAggregate] = {}
         for release in self.releases:
             found.setdefault(release.draw, release)
@@ -100,16 +100,16 @@ class PlanData:
 
         For counts, sums and selections the bound is that of the noise. For quantiles it is in
         ranks: by how many a choice may be worse than the best among the same rows, or, where ranks
-        are read off counts, how far they may be from the quantile's. That of a mean, a variance or
-        a standard deviation also depends on the data: it is the exact quantile of the error over
-        the worst data with so many values, or over those like a guess, and at most one percent
-        above it. It is of results that are not null.
+        are read off counts, how far they may be from the quantile's. That of a mean, a variance
+        or a standard deviation also depends on the data: it is the exact quantile of the error
+        over the worst data with this many values, or over those like a guess, and at most one
+        percent above it. It is of results that are not null.
 
         It holds about as often as asked for of a count, a sum, a mean or a variance, of the
-        grouping set or edge that errs most, and of the worst data of a single choice. It holds more
-        often of other sets and edges, for which it is one number; of other data of a choice; of
-        several winners or quantiles, which are taken together by a union bound; and where noise is
-        of few whole steps.
+        grouping set or edge that has the largest error, and of the worst data of a single choice.
+        It holds more often of other sets and edges, for which it is one number; of other data of
+        a choice; of several winners or quantiles, which are taken together by a union bound; and
+        where noise is of few whole steps.
 
         Parameters
         ----------

@@ -1,4 +1,5 @@
-"""What must hold of what a plan draws together: one draw, at one cost, of what its noise covers."""
+"""What must hold of what a plan draws jointly: one draw, at one cost, of what its noise
+covers."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _SQUARES: Final = "sum_of_squares"
 
 
 def of_draws(plan: PlanData) -> Iterator[str]:
-    """What is drawn together is one draw, at one cost, of numbers that it was made for."""
+    """What is drawn jointly is one draw, at one cost, of numbers that it was made for."""
     firsts: dict[int, NoisyAggregate] = {}
     grouped = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
     margins = _margins(plan)
@@ -130,7 +131,7 @@ def _is_twice(joint: JointDraw) -> bool:
 
 def _has_conditions(joint: JointDraw) -> bool:
     """Whether each number has a condition, or none has, and what rows move it by under it may be:
-    not more than one that stays moves it by, and by itself as much as one that comes.
+    not more than one that stays moves it by, and on its own as much as one that comes.
     """
     numbers = {len(joint.conditions), len(joint.kept)}
     if numbers != {len(joint.widths)}:

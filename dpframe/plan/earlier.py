@@ -58,7 +58,7 @@ def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
 
 
 def _largest(total: Fraction, squared: Fraction, spread: ContributionBounds) -> Fraction:
-    """The range in one group, of which the sum and the sum of squares over groups are known."""
+    """The range in one group, whose sum and the sum of squares over groups are known."""
     if spread.is_bounded and spread.tight[0]:
         rows, _, per_group = spread.tight
         each = total / rows
@@ -80,7 +80,7 @@ def _with_middle(output: dict[str, Any]) -> dict[str, Any]:
 
 
 def _centre(definition: object, statistic: str, grid: str) -> object:
-    """The first point that such a statistic centres values at; None where there is none."""
+    """The first point that such a statistic centres values at; None if none exists."""
     if isinstance(definition, list):
         parts = (_centre(part, statistic, grid) for part in definition)
         return next((centre for centre in parts if centre is not None), None)

@@ -1,4 +1,4 @@
-"""How a number of a plan follows from several that are drawn together."""
+"""How a number of a plan follows from several that are drawn jointly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JointDraw:
     conditions, kept
         Of rows that change: what one needs to move each number (0: to be there, else an expression
         that has a value), and how far one that meets that before and after moves it; see
-        `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one by itself.
+        `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one on its own.
     arches
         The places of numbers that are a count of values, their sum, and the sum of their squares.
     """

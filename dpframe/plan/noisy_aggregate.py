@@ -65,14 +65,14 @@ class NoisyAggregate:
     users
         The outputs that use it.
     asked
-        The mechanism that was asked for.
+        The mechanism that is requested.
     bias
         The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
     draw
-        The number of what is drawn at once; parts that are drawn together have the same, and the
+        The number of what is drawn at once; parts that are drawn jointly have the same, and the
         same `cost`, which is that of the whole draw and counts once.
     joint
-        How the number follows from what is drawn together; None where it is drawn alone.
+        How the number follows from what is drawn jointly; None where it is drawn alone.
     """
 
     name: str
@@ -145,7 +145,7 @@ class NoisyAggregate:
     @property
     def events(self) -> tuple[AnyEvent, ...]:
         """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss. Of
-        parts that are drawn together each has those of the draw, which happens once.
+        parts that are drawn jointly each has those of the draw, which happens once.
 
         Raises
         ------

@@ -162,8 +162,8 @@ class PlanQuery:
 
 
 REACH: Final = 5, 2000
-"""What a limit may drop is bounded up to so many times the limit, and up to so many rows of an
-individual at least.
+"""What a limit may drop is bounded up to this many times the limit, and up to this many rows of
+an individual at least.
 """
 
 
@@ -180,7 +180,7 @@ class LimitChoice:
     error
         Of its first output, with 95%, to three digits; None where that depends on the data.
     fingerprint
-        Of what the plan of the query under it releases, by itself, see
+        Of what the plan of the query under it releases, on its own, see
         `dpframe.plan.document.earlier_fingerprint`.
     noise
         Its error by noise, with 95%, as a number of rows, to three digits; None in plans from
@@ -230,14 +230,14 @@ class FoundLimit:
 
 @dataclass(frozen=True, slots=True)
 class ForcedError:
-    """What it does to an output that something was asked for.
+    """What it does to an output that something is requested.
 
     Parameters
     ----------
     output
         Its number, from 0.
     named
-        Whether a mechanism was asked for in it.
+        Whether a mechanism is requested in it.
     times
         How many times its error is that of the plan with the least error, to three digits; None
         where that cannot be told.

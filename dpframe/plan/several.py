@@ -1,4 +1,5 @@
-"""Plans of several queries: each frame with its groups as the plan that it would be by itself."""
+"""Plans of several queries: each frame with its groups as the plan that it would be on its
+own."""
 
 from __future__ import annotations
 
@@ -123,8 +124,8 @@ def after_search(plan: P) -> P:
 
 
 def own_plan(plan: P, number: int) -> P:
-    """The plan of one query, from 1, as it would be by itself at the cost of all; for showing its
-    result.
+    """The plan of one query, from 1, as it would be on its own at the cost of all; for showing
+    its result.
     """
     query = plan.queries[number - 1]
     found = list(blocks_of(plan))[query.block]
@@ -149,8 +150,8 @@ def own_plan(plan: P, number: int) -> P:
 
 
 def names_apart(names: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Names of the outputs of several queries by which they can be told apart: their own where no
-    other query has it.
+    """Names of the outputs of several queries by which they can be distinguished: their own where
+    no other query has it.
     """
     found = Counter(name for own in names for name in own)
     made = [

@@ -38,8 +38,8 @@ def understated(plan: PlanData) -> Iterator[str]:
 
 
 def _under_limits(plan: PlanData, found: FoundLimit) -> Iterator[str]:
-    """Of a query under a limit that is found first: the search, and the query under each limit, of
-    which the plan shows the last.
+    """Of a query under a limit that is found first: the search, and the query under each limit,
+    whose plan shows the last.
     """
     search, query = next(blocks_of(plan)), after_search(plan)
     costs = [release.cost for release in search.draws]

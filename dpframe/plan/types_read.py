@@ -46,7 +46,7 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     Parameters
     ----------
     relation
-        The frame, with the frames that it was brought together with.
+        The frame, with the frames that it was joined with.
     asked
         What is read of it after its steps, as `dpframe.plan.definition` writes it.
     """

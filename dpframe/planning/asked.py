@@ -1,4 +1,5 @@
-"""What is drawn for one query, or for several that share a cost, as mechanisms are asked for it."""
+"""What is drawn for one query, or for several that share a cost, as mechanisms are requested
+it."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Planned:
 
 
 def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
-    """What mechanisms are asked for, by all queries together.
+    """What mechanisms are requested, by all queries together.
 
     Parameters
     ----------

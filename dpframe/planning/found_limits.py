@@ -8,15 +8,15 @@ Proof
 -----
 The search is a histogram of individuals, one row each, at its own cost c. What is found, n, is
 computed from its noisy counts and from plans alone (`dpframe.planning.limit_rule`), so it is
-post-processing, and so is all that is said of what the limit drops. For each n of a public list the
-query under it, and what is asked beside it, has been planned before anything is read: rows beyond n
-are dropped by the frame's own step, sensitivity follows from n as it does from a limit that an
-analyst writes, and noise is made for it, at a cost c(n). So whatever the search gives, what follows
-costs at most max c(n), and costs of mechanisms that are chosen by earlier results add up: epsilons
-and deltas (Dwork and Roth 2014, Theorem 3.16, in its adaptive form), and rhos (Bun and Steinke
-2016, Lemma 1.7). The plan is charged c + max c(n). No privacy loss distributions are composed
-across the two: that would need one pair of distributions that dominates the query's under every
-limit.
+post-processing, and so is all that is said of what the limit drops. For each n of a public list
+the query under it, and what is asked next to it, has been planned before anything is read: rows
+beyond n are dropped by the frame's own step, sensitivity follows from n as it does from a limit
+that an analyst writes, and noise is made for it, at a cost c(n). So whatever the search gives,
+what follows costs at most max c(n), and costs of mechanisms that are chosen by earlier results
+add up: epsilons and deltas (Dwork and Roth 2014, Theorem 3.16, in its adaptive form), and rhos
+(Bun and Steinke 2016, Lemma 1.7). The plan is charged c + max c(n). No privacy loss distributions
+are composed across the two: that would need one pair of distributions that dominates the query's
+under every limit.
 
 Why a histogram
 ---------------
@@ -127,7 +127,7 @@ def planned_with_limit(
 
 
 def _options(planning: Planning, asked: Iterable[Queries]) -> Iterator[PreparedTogether]:
-    """The query under each limit, up to one under which hardly any group would appear or noise is
+    """The query under each limit, up to one under which almost no group would appear or noise is
     more than can be drawn; which these are follows from the plans alone.
 
     Raises
@@ -145,7 +145,7 @@ def _options(planning: Planning, asked: Iterable[Queries]) -> Iterator[PreparedT
 
 
 def _option(planning: Planning, asked: Queries) -> PreparedTogether:
-    """The query under one limit, and what is asked beside it."""
+    """The query under one limit, and what is asked next to it."""
     if len(asked.queries) == 1:
         (one,) = planning.least(asked.queries)
         return PreparedTogether(one.plan, (one,), (Place.whole(one.query),))
@@ -202,7 +202,7 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
     plan
         That of the query under it.
     groups
-        How many groups there are, where nobody listed them.
+        How many groups there are, where groups are not listed.
     """
     groups = 1 if plan.grouping is None else plan.groups or groups
     found = [
@@ -219,7 +219,7 @@ def has_normal_noise(plans: Iterable[Plan]) -> bool:
 
 
 def sizes_to_appear(plans: Sequence[Plan]) -> tuple[int, ...]:
-    """Of how many individuals a group has to be to appear nearly always (95%), by the plan under
+    """Of how many individuals a group has to be to appear almost always (95%), by the plan under
     each limit; empty where groups are listed.
     """
     chosen = [[r.law for r in plan.releases if isinstance(r.law, KeyMechanism)] for plan in plans]

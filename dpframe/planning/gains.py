@@ -64,14 +64,14 @@ def relative_error(before: Sequence[ExpectedError], after: Sequence[ExpectedErro
 def least_expected(
     plans: Sequence[tuple[Prepared, ...]], before: Sequence[ExpectedError] | None
 ) -> tuple[Prepared, ...]:
-    """The plans whose outputs err least together, all of the same queries: the least sum over
-    outputs of their squared errors relative to what they are before, each by its weight. So it does
-    not matter in which units outputs are.
+    """The plans whose outputs have the least error together, all of the same queries: the least
+    sum over outputs of their squared errors relative to what they are before, each by its weight.
+    So it does not matter in which units outputs are.
 
     Parameters
     ----------
     before
-        What is expected of the outputs by themselves, as the split says; None where that is the
+        What is expected of the outputs separately, as the split says; None where that is the
         first of the plans.
     """
     if len(plans) == 1:
@@ -87,7 +87,8 @@ def _telling_payers(
     after: Sequence[ExpectedError],
     ways: Sequence[Sequence[ExpectedError]],
 ) -> tuple[Prepared, ...]:
-    """The plans, where outputs say that they would err less if all were measured in another way."""
+    """The plans, where outputs say that they would have smaller errors if all were measured in
+    another way."""
     least = [min(found, key=lambda error: error.squared) for found in zip(*ways, strict=True)]
     notes = iter([_paid(_gain(b, a)) for b, a in zip(least, after, strict=True)])
     return tuple(_with_notes(one, [next(notes) for _ in one.query.outputs]) for one in made)
@@ -138,7 +139,7 @@ def telling_gains(
     at
         Those whose errors `before` and `after` are of.
     before, after
-        What is expected of their outputs by themselves, and together.
+        What is expected of their outputs separately, and together.
     among
         What the aggregates are that are measured together.
     """

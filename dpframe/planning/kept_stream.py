@@ -41,7 +41,7 @@ def kept_of(
     prepared, schedule, monotone
         What it is.
     spend
-        What was asked to be spent on it, as plans write constants.
+        The query to be spent on it, as plans write constants.
     """
     details = {
         "plan": prepared.plan.to_json(None),

@@ -36,7 +36,7 @@ _FARTHEST = 10.0**6
 _POINTS = 150
 """At how many numbers of rows, beside the limits, laws are computed."""
 _LIKELY = 1e-3
-"""Laws that are less likely than so much of the likeliest one count for nothing."""
+"""Laws that are less likely than this much of the likeliest one count for nothing."""
 _LEAST_LOG = -700.0
 """The exponential of less is no number that a float holds in full."""
 
@@ -77,7 +77,7 @@ def tail_of(ends: tuple[int, ...], counts: tuple[int, ...], law: AdditiveMechani
     counts
         The noisy number of individuals in each bin, and last of those above all.
     law
-        The noise of each count; None where there is none.
+        The noise of each count; None if none exists.
     """
     points, shares_above, prior = _laws(ends)
     limits, numbers = np.array(ends, dtype=np.float64), np.array(counts, dtype=np.float64)

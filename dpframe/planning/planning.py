@@ -73,8 +73,8 @@ class Planning:
     def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:
         """The plan of each query, where all share the cost, measured as they err least; counts
         beside histograms and distribution functions are rebuilt from the same noisy cells where
-        that is less. Where they are made of others, `alone` says what is expected of the outputs by
-        themselves.
+        that is less. Where they are made of others, `alone` says what is expected of the outputs
+        separately.
         """
         apart = self.measured(queries, alone)
         best, least = apart, WORTH_WHILE
@@ -100,8 +100,8 @@ class Planning:
     def related(
         self, queries: tuple[Query, ...], places: tuple[Place, ...]
     ) -> tuple[tuple[Prepared, ...], tuple[Place, ...]]:
-        """The same, with related tables rebuilt from what is drawn for all of them where that errs
-        less; and where outputs are then.
+        """The same, with related tables rebuilt from what is drawn for all of them where that has
+        a smaller error; and where outputs are then.
         """
         apart = self.least(queries)
         best, least = (apart, places), WORTH_WHILE
@@ -121,7 +121,7 @@ class Planning:
         return best
 
     def _errs_less(self, queries: Sequence[Query], one: Related) -> bool:
-        """Whether related queries err less together, were nothing else asked."""
+        """Whether related queries have smaller errors together, were nothing else asked."""
         apart = self.least([queries[number] for number in one.numbers])
         with suppress(DPFrameError):
             before = errors_of(apart)
@@ -190,7 +190,7 @@ def _alone(
     related: Sequence[Related],
     apart: Sequence[Prepared],
 ) -> Errors:
-    """What is expected by themselves of the outputs of queries, some of which are run as one."""
+    """What is expected separately of the outputs of queries, some of which are run as one."""
     numbers: dict[int, tuple[int, ...]] = {id(q): (number,) for number, q in enumerate(queries)}
     numbers |= {id(one.query): one.numbers for one in related}
     return errors_of(apart[number] for query in moved for number in numbers[id(query)])

@@ -55,7 +55,7 @@ class Prepared:
 
     @property
     def laws(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part by itself, whatever else is drawn with it."""
+        """The mechanism of each part on its own, whatever else is drawn with it."""
         return {key: law for draw in self.draws for key, law in draw.noises().items()}
 
 
@@ -167,7 +167,7 @@ class PreparedTogether:
         return [(p.of(found[p.block]), self.parts[p.block].draws) for p in self.places]
 
     def answered(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
-        """The queries that were asked, and the mechanism of each part by itself."""
+        """The queries that were asked, and the mechanism of each part on its own."""
         return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
 
 

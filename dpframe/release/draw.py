@@ -98,7 +98,7 @@ class Draw:
         return self.measurement, "drawn"
 
     def noises(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part by itself."""
+        """The mechanism of each part on its own."""
         each = self.rebuilt or (None,) * len(self.keys)
         return {k: noise_of(self.law, r) for k, r in zip(self.keys, each, strict=True)}
 

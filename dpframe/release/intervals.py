@@ -48,7 +48,7 @@ Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _TOGETHER = 3
-"""So many noises are taken together; more would need too many slices."""
+"""This many noises are taken together; more would need too many slices."""
 
 
 def interval_of(
@@ -60,7 +60,7 @@ def interval_of(
     missing: MissingRows | None = None,
 ) -> Ends | None:
     """The lower and upper ends of one output of a query, a value per row; None for what is no
-    number, or has no sampling error that is known where that is asked for.
+    number, or has no sampling error that is known where that is requested.
 
     Ends of arithmetic are null where nothing is known. With `missing` rows they are those of the
     result with these.
@@ -179,7 +179,7 @@ def _factors(
 
 
 def _series(name: str, low: Floats, high: Floats) -> Ends:
-    """Ends moved outwards by more than a few roundings, null where there are none."""
+    """Ends moved outwards by more than a few roundings, null if none exist."""
     margin = 2.0**-48
     ends = (low - np.abs(low) * margin, high + np.abs(high) * margin)
     lower, upper = (pl.Series(name, end, dtype=pl.Float64).fill_nan(None) for end in ends)

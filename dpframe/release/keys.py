@@ -72,7 +72,7 @@ def _is_number(table: Table, part: Measurement) -> bool:
 
 
 def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
-    """How groups are chosen, where nobody listed them."""
+    """How groups are chosen, where groups are not listed."""
     for one in draws:
         if isinstance(one.measurement, KeySelection):
             assert isinstance(one.law, KeyMechanism)
@@ -92,7 +92,7 @@ def drawn_with_groups(
 
 
 def with_some_key(query: Query) -> Query:
-    """The query with a made-up key where there are none so far."""
+    """The query with a made-up key if none exist so far."""
     groups = query.groups
     if groups is None or not groups.discovered:
         return query

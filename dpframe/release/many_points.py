@@ -26,7 +26,7 @@ from dpframe.mechanisms import SelectionMechanism
 __all__ = ["MANY", "choose_point"]
 
 NEAR: Final = 1 << 12
-"""So many points with rows on either side of the rank have scores of their own."""
+"""This many points with rows on either side of the rank have scores of their own."""
 MANY: Final = 4 * NEAR
 """Of fewer points with rows each has a score of its own."""
 _GROWTH: Final = 9 / 8
@@ -54,7 +54,7 @@ class _Rows:
     step: int
 
     def score(self, below: Integers, upto: Integers) -> Integers:
-        """Scores of points with so many rows before them, and so many up to them, as
+        """Scores of points with this many rows before them, and this many up to them, as
         `QuantileChoice` has them.
         """
         short, over = self.target - self.step * upto, self.step * below - self.target

@@ -1,8 +1,8 @@
 """What rows that are missing may do to results: intervals under a limit that was found.
 
-A limit that was found drops no more than so many rows (or groups of individuals), as
+A limit that was found drops no more than this many rows (or groups of individuals), as
 `dpframe.planning.limit_rule` says, unless with a small probability. The ends of an interval are
-moved by what so many may do at most, so that it holds what all rows would give.
+moved by what this many may do at most, so that it holds what all rows would give.
 
 - Sums, counts, numbers of distinct values and of cells: one row adds no less than min(lo, 0) and no
   more than max(hi, 0). Of totals of individuals, one more row moves the total within its bounds,
@@ -58,9 +58,9 @@ class MissingRows:
     Parameters
     ----------
     most
-        So many rows at most, or all rows of individuals in so many groups.
+        This many rows at most, or all rows of individuals in this many groups.
     individuals
-        So many individuals at most lack any.
+        This many individuals at most lack any.
     by_groups
         Whether it is groups of individuals.
     facts, groups
@@ -242,7 +242,7 @@ def _like(end: pl.Series, numbers: Floats, *, down: bool) -> pl.Series:
 
 
 def _spread(aggregate: BoundVariance, ends: Ends, share: Floats, left: Floats) -> Ends:
-    """Ends of a variance, or of its root, with so many values left at least."""
+    """Ends of a variance, or of its root, with this many values left at least."""
     low, high = (end.to_numpy().astype(np.float64) for end in ends)
     if aggregate.root:
         low, high = low**2, high**2

@@ -124,7 +124,7 @@ class RunningResults:
     Parameters
     ----------
     query, draws, schedule
-        What is asked, by keys and periods, and what is drawn for it.
+        The query, by keys and periods, and what is drawn for it.
     monotone
         Whether totals never fall.
     """

@@ -28,7 +28,7 @@ from dpframe.mechanisms import RecursiveMechanism
 __all__ = ["choose_recursively"]
 
 _FEW_ROWS = 2
-"""Where cells have so few rows on average, all take their places at once, which is faster."""
+"""Where cells have this few rows on average, all take their places at once, which is faster."""
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -36,7 +36,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """Cells one after another, each of so many places; which of them are candidates."""
+    """Cells one after another, each of this many places; which of them are candidates."""
 
     cells: PointCells | PositionCells
     places: int

@@ -13,10 +13,10 @@ rule: a row's result depends on that row alone only if it holds. Polars keeps it
 what it does otherwise, and what is done about it, is listed in docs/decisions/0009-layouts.md. The
 laws in `tests/laws/test_layouts.py` compare every operation in all of these forms.
 
-Where an operation does not keep the rule by itself, its operands are first brought *together*: they
-become fields of one struct, which all have as many rows as the struct, so they are all rows or all
-one value. This needs to know nothing about how an operand was stored, or why. It also computes each
-operand once, however often a formula speaks of it.
+Where an operation does not keep the rule on its own, its operands are first brought *together*:
+they become fields of one struct, which all have as many rows as the struct, so they are all rows
+or all one value. This needs to know nothing about how an operand was stored, or why. It also
+computes each operand once, however often a formula speaks of it.
 """
 
 from __future__ import annotations

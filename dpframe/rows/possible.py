@@ -131,7 +131,7 @@ def _of_part(name: str, operand: Domain, widest: Interval) -> Interval:
 
 
 def may_be(tree: Tree, wanted: bool, known: Known) -> bool:
-    """Whether a condition may be true, or false, in a row of which so much is known."""
+    """Whether a condition may be true, or false, in a row of which this much is known."""
     match tree:
         case Literal(value):
             return value is wanted

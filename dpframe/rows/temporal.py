@@ -28,7 +28,7 @@ FIRST_DAY = -719_162
 LAST_DAY = 2_932_896
 """9999-12-31."""
 MOST_KEYS = 60
-"""Parts of times with a greater number among their values are no keys by themselves."""
+"""Parts of times with a greater number among their values are no keys separately."""
 DAY = 86_400
 """Seconds of a day."""
 INT64_LIMITS = (-(2**63), 2**63 - 1)
@@ -217,7 +217,7 @@ def has_gaps(dtype: DType) -> bool:
 
 def may_be_off(dtype: DType, step: int) -> int:
     """By how much a later instant may come to an earlier result, of a function that does not
-    decrease in local time and moves that in steps of so many seconds at most.
+    decrease in local time and moves that in steps of this many seconds at most.
 
     Clocks are set back by a day at most. Over a boundary, they are where the step before begins;
     and results are instants again, which differ from local times by a day at most.

@@ -236,7 +236,7 @@ class Radii:
         return found
 
     def _gamma_quantile(self, nats: float) -> float:
-        """Beyond it, in multiples of 1 / rate, lies hardly more than exp(-nats): radii are about
+        """Beyond it, in multiples of 1 / rate, lies barely more than exp(-nats): radii are about
         as sums of d + 1 exponential times are (Boucheron, Lugosi and Massart 2013, section 2.4).
         """
         shape = len(self.widths) + 1

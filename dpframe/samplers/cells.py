@@ -83,7 +83,7 @@ def discrete_laplace(scale: Fraction, n: int, source: BitSource = OS) -> NDArray
 def discrete_laplace_wide(
     scale: Fraction, n: int, source: BitSource = OS
 ) -> tuple[NDArray[np.int64], dict[int, int]]:
-    """As `discrete_laplace`, with draws of 2**62 or more in size beside it, as they are."""
+    """As `discrete_laplace`, with draws of 2**62 or more in size next to it, as they are."""
     _check(scale, MIN_SCALE, MAX_SCALE)
     return _laplace(Fraction(scale)).draw_wide(n, source)
 

@@ -9,7 +9,7 @@ Floats make proposals only. Nearly all of these are accepted.
 
 Runs are looked at where ranks are within `reach` of what they should be. A tuple with another rank
 costs more than twice that, so f < 2**-far for all of these: they are proposed uniformly with weight
-2**-far each, and accepted with f over that (both kinds exclude each other). That hardly ever
+2**-far each, and accepted with f over that (both kinds exclude each other). That almost never
 happens, and makes the law exact. If reach is too short for that, it is doubled.
 
 How long it takes depends on how many runs are within reach, and so on the rows. Few proposals are

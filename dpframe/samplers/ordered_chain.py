@@ -228,8 +228,8 @@ class Chain:
         return decay(gaps.astype(np.uint64), self._rate)
 
     def _together(self, number: int, size: int, run: int | None = None) -> Floats:
-        """Terms where so many candidates up to one of a number are in one run: of all runs, or of
-        one; 0 where that is out of reach.
+        """Terms where this many candidates up to one of a number are in one run: of all runs, or
+        of one; 0 where that is out of reach.
         """
         among = slice(None) if run is None else slice(run, run + 1)
         lengths = self.runs.lengths[among].astype(np.float64)

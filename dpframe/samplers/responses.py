@@ -60,7 +60,7 @@ def randomized_responses(
 
 
 def _truths(rows: int, epsilon: Fraction, categories: int, source: BitSource) -> int:
-    """How many of so many rows tell the truth."""
+    """How many of this many rows tell the truth."""
     kept = 0
     floor = np.uint64(_floor(epsilon, categories, 64))
     for start in range(0, rows, _BLOCK):

@@ -30,7 +30,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLevels:
-    """Levels of the tree of one axis, of which the sums of nodes are measured.
+    """Levels of the tree of one axis, whose sums of nodes are measured.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def outputs(axis: Axis, kind: Kind) -> int:
 
 def flat(axis: Axis, kind: Kind) -> Fraction:
     """The mean variance of the numbers where each cell has noise of variance 1; a total is
-    measured by itself.
+    measured on its own.
     """
     match kind:
         case "total" | "cells":
@@ -82,7 +82,7 @@ class _Node:
     Parameters
     ----------
     cells
-        How many it has, and so many prefixes end there: after 0 cells, 1, ...
+        How many it has, and this many prefixes end there: after 0 cells, 1, ...
     pulls, squares
         The sums of what the prefixes take of the node's sum, and of the squares.
     cell_squares
@@ -97,7 +97,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """A node of so many equal children, and perhaps another one after them."""
+    """A node of this many equal children, and perhaps another one after them."""
 
     equal: int
     child: _Node

@@ -38,8 +38,8 @@ Kept: TypeAlias = tuple[bool, ...]
 _ROUNDS: Final = 80
 _ROUNDS_OF_MANY: Final = 16
 MANY_CELLS: Final = 1 << 17
-"""With more cells fewer rounds are enough for margins to err no more than they did, and each takes
-longer.
+"""With more cells fewer rounds are enough for margins to have no larger errors than they did, and
+each takes longer.
 """
 _NEAR: Final = 1e-4
 """Cells are found to this part of the deviation of what is known least of them."""
@@ -50,8 +50,8 @@ _EVEN: Final = 1e-3
 _LEAST: Final = 1e-300
 _LARGEST: Final = 2.0**62
 _BLOCKS: Final = 100
-"""So many blocks of cells are made whole one after another: in more of them, what rounding takes
-from cells that are zero later on adds up in margins.
+"""This many blocks of cells are made whole one after another: in more of them, what rounding
+takes from cells that are zero later on adds up in margins.
 """
 
 
@@ -115,7 +115,7 @@ def _scaled(tables: Mapping[Kept, Floats], shape: tuple[int, ...], total: float)
     for _ in range(_CYCLES):
         for others, near in wanted:
             cells *= near / np.maximum(cells.sum(axis=others, keepdims=True), _LEAST)
-    if not np.isfinite(cells).all():  # of so many tables that products of shares are too small
+    if not np.isfinite(cells).all():  # of this many tables that products of shares are too small
         return np.full(shape, total / math.prod(shape))
     return cells
 

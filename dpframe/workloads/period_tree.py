@@ -26,7 +26,7 @@ class PeriodTree(RunningSums):
     branching
         How many sums of one level make one of the next.
     levels
-        How many levels there are; one is the periods by themselves.
+        How many levels there are; one is the periods separately.
     """
 
     length: int

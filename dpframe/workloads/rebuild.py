@@ -148,7 +148,8 @@ def _divided(sums: Floats, contrasts: Floats, at: int, axis: Axis, level: int) -
 
 
 def _shared(whole: Floats, signed: Floats, at: int, children: int, branching: int) -> Floats:
-    """Each of so many children: an equal part of the whole, and by how much it is above the mean.
+    """Each of this many children: an equal part of the whole, and by how much it is above the
+    mean.
 
     Of two children the contrasts are d and -d, twice as far apart as each is above the mean.
     """

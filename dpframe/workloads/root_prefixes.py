@@ -50,7 +50,7 @@ _LARGEST: Final = float(2**62)
 
 @dataclass(frozen=True, slots=True)
 class RootPrefixes:
-    """The square root of the sums of the first 1, 2, ... of so many cells, in whole parts.
+    """The square root of the sums of the first 1, 2, ... of this many cells, in whole parts.
 
     Parameters
     ----------

@@ -27,11 +27,11 @@ Proof
 -----
 With w the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of period
 j, the vector is a sum of u_j over a set of at most `run` periods; entries only grow where a
-contribution is not 1 but less, for they are not negative. Two columns i < j have the product
-sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer to
-j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
-products, for L1 because each column is longer, for L infinity since the sum of w over distinct ages
-is largest for the least ages. Of a tree, a contribution is in one sum of each level.
+contribution is not 1 but less, because they are not negative. Two columns i < j have the product
+sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
+to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
+products, for L1 because each column is longer, for L infinity since the sum of w over distinct
+ages is largest for the least ages. Of a tree, a contribution is in one sum of each level.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ MOST_PERIODS: Final = 10_000
 BITS: Final = 16
 """Binary places of coefficients."""
 _UP: Final = 1.0 + 1e-9
-"""Above what floats lose in sums of so many terms."""
+"""Above what floats lose in sums of this many terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Moved:
 
 
 class RunningSums(ABC):
-    """What is drawn of so many periods, as a value."""
+    """What is drawn of this many periods, as a value."""
 
     __slots__ = ()
     name: ClassVar[str]
@@ -270,7 +270,7 @@ def require_length(length: int) -> None:
 @lru_cache(maxsize=64)
 def coefficients(length: int) -> tuple[int, ...]:
     """round(2**16 binom(2 k, k) / 4**k) for each k below `length`, which falls with k."""
-    found, value = [], 1 << (BITS + 64)  # with so many places more that rounding falls as well
+    found, value = [], 1 << (BITS + 64)  # with this many places more that rounding falls as well
     for k in range(length):
         found.append((value + (1 << 63)) >> 64)
         value = value * (2 * k + 1) // (2 * k + 2)

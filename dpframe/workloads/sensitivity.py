@@ -43,7 +43,7 @@ __all__ = ["sensitivity_of"]
 _Range: TypeAlias = tuple[int, int]
 
 _MOST_WAYS = 200
-"""So many ways in which two cells can lie are looked at one by one."""
+"""This many ways in which two cells can lie are looked at one by one."""
 
 
 def sensitivity_of(

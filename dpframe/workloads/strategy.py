@@ -1,4 +1,5 @@
-"""What to measure of a table, at which shares of a spend, so that all that is wanted errs least.
+"""What to measure of a table, at which shares of a spend, so that all that is wanted has the
+least error.
 
 *Residuals* (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): for each subspace
 that is needed, the contrasts, each with Gaussian noise of its own variance s. A row costs p / (2 s)
@@ -47,7 +48,7 @@ Norm: TypeAlias = Callable[[Part], Fraction]
 noise is scaled to."""
 
 _BITS: Final = 20
-"""Shares have so many significant bits, so that they are the same on all machines."""
+"""Shares have this many significant bits, so that they are the same on all machines."""
 _BRANCHINGS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 
@@ -286,7 +287,7 @@ def best_tables_with_total(workload: Workload, degree: Degree, norm: Norm) -> St
 
 
 _TRIED: Final = 4
-"""Beside so many parts a total is tried."""
+"""Beside this many parts a total is tried."""
 
 
 def _sums(workload: Workload) -> list[Part]:

@@ -106,7 +106,7 @@ class Dialect(ABC):
 
     def gathered(self, native: Any, names: Sequence[str]) -> Any:
         """The same rows, those with equal values of some columns on one machine, where an engine
-        has several and does not see by itself that it saves work later.
+        has several and does not see on its own that it saves work later.
         """
         return native
 

@@ -1,4 +1,4 @@
-"""The border between what a DuckDB relation holds and what is asked of it: no optimiser.
+"""The border between what a DuckDB relation holds and what is computed from it: no optimiser.
 
 DuckDB decides about rows by what it knows of stored values: it folds conditions, skips row groups
 and pages, and narrows scans and joins by minima and maxima, bloom filters and dictionaries. What is

@@ -345,7 +345,7 @@ def quoted(name: str) -> str:
 
 
 def _from_duckdb(written: str) -> Any:
-    """The Polars type of a DuckDB type; one that no operation knows where there is none."""
+    """The Polars type of a DuckDB type; one that no operation knows if none exists."""
     found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", written)
     if found:
         return pl.Decimal(int(found[1]), int(found[2]))

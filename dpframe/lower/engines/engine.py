@@ -91,5 +91,5 @@ class Engine(ABC):
         return True
 
     def shares(self, other: Engine) -> bool:
-        """Whether frames of both can be brought together."""
+        """Whether frames of both can be joined."""
         return type(self) is type(other)

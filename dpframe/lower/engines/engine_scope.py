@@ -61,7 +61,8 @@ class EngineScope:
         return self._made[node]
 
     def once(self, made: EngineExpr) -> EngineExpr:
-        """The same as a column, for what is used more than once; constants stay as they are."""
+        """The same as a column, because what is used more than once; constants stay as they
+        are."""
         return made if made.is_plain else self.held(made)
 
     def held(self, made: EngineExpr) -> EngineExpr:

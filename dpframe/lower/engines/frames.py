@@ -1,7 +1,7 @@
 """Frames of an engine behind Narwhals, with the methods that lowered steps call.
 
-Columns have made-up names underneath: engines differ in which names they tell apart, and in which
-characters they take for syntax.
+Columns have made-up names underneath: engines differ in which names they distinguish, and in
+which characters they take for syntax.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class EngineFrame:
         return EngineScope(self.dialect, self.columns)
 
     def _staged(self, scope: EngineScope) -> Any:
-        """The Narwhals frame with the columns of all stages beside it."""
+        """The Narwhals frame with the columns of all stages next to it."""
         frame = self._native
         for stage in scope.stages:
             if stage.columns:

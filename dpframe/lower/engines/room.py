@@ -35,13 +35,13 @@ _GROWTH: Final = 9
 and a half were measured, and buckets are not all of one size.
 """
 _FEW: Final = 8
-"""Up to so many scans took less than to take rows over piece by piece, write and read them."""
+"""Up to this many scans took less than to take rows over piece by piece, write and read them."""
 _FINER: Final = 2
-"""Buckets that Polars writes itself are so many times as many: they cost little, and smaller ones
-are grouped faster.
+"""Buckets that Polars writes itself are this many times as many: they cost little, and smaller
+ones are grouped faster.
 """
 _HELD: Final = 6
-"""A bucket in memory takes so many times the bytes of its files at most while it is grouped."""
+"""A bucket in memory takes this many times the bytes of its files at most while it is grouped."""
 _ON_DISK: Final = 5
 """Bytes that must be free on a disk for each byte of files, and twice as many where there is text:
 two and a half were written of numbers, eight of long text.

@@ -184,7 +184,8 @@ def _require_text_as_written(frame: pl.LazyFrame, *, in_folders: bool) -> None:
 
 
 def _are_strings(written: bytes, start: int, number: int) -> bool:
-    """Whether so many pairs of a short name and a type, in the MessagePack form, are of text."""
+    """Whether this many pairs of a short name and a type, in the MessagePack form, are of
+    text."""
     if number > 0xF:
         return False
     for _ in range(number):

@@ -1,4 +1,4 @@
-"""The border between what Spark has stored and what is asked of it.
+"""The border between what Spark has stored and what is computed from it.
 
 Spark hands conditions to whatever holds the data: to readers of Parquet and ORC, which skip row
 groups by their minimum and maximum, to cached frames, which do so by batch, to databases and
@@ -54,8 +54,8 @@ def border(frame: Any) -> Any:
     Raises
     ------
     UnsupportedOperation
-        For a frame whose sources cannot be told apart from what was asked of them, or with types
-        of columns that are guessed from the names of folders.
+        For a frame whose sources cannot be distinguished from what was asked of them, or with
+        types of columns that are guessed from the names of folders.
     """
     if is_connect(frame):
         _require_all_rows(frame)

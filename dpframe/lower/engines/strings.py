@@ -19,7 +19,7 @@ from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.lower.engines.operators import Operators
 
 _LONGEST = 2**31 - 2
-"""No text has so many characters, and engines fail at larger numbers where there is a text."""
+"""No text has this many characters, and engines fail at larger numbers where there is a text."""
 _LENGTHS = interval(0, 2**32)
 _WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -192,8 +192,8 @@ def _octets(text: Operators, x: str) -> str:
 
 
 def _from_the_end(offset: int, length: int | None, x: str) -> str:
-    """The part that begins so many characters before the end; what of it would be before the text
-    is not there.
+    """The part that begins this many characters before the end; what of it would be before the
+    text is not there.
     """
     start = f"length({x}) - {-offset}"
     first = f"greatest({start}, 0)"

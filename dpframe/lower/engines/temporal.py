@@ -182,7 +182,7 @@ class TemporalOps(Generic[E]):
         return self._total(1) * 1_000
 
     def _total(self, size: int) -> E:
-        """How often so many microseconds are in a duration, towards zero."""
+        """How often this many microseconds are in a duration, towards zero."""
 
         def count(scope: EngineScope, a: EngineExpr) -> EngineExpr:
             if a.dtype != DURATION:

@@ -1,4 +1,4 @@
-"""The texts of a line's fields: each a total function of the line alone, null where there is none.
+"""The texts of a line's fields: each a total function of the line alone, null if none exists.
 
 A line that is no record of its format has no fields at all.
 """
