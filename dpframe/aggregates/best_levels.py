@@ -61,7 +61,7 @@ def best_levels(
 
 
 def _with_total(workload: Workload, degree: Degree, of_all: Fraction) -> Strategy | None:
-    """The best levels of which one has the sum of all cells next to it."""
+    """The best levels for cells together with a level that holds the sum of all cells."""
 
     def norm(part: Part) -> Fraction:
         return _norm(part, of_all)

@@ -56,7 +56,7 @@ class ChosenTogether(Selection):
         return len(self.quantiles)
 
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """Those of the first choice."""
+        """The counts or scores for the first choice."""
         return self.first.ballots(counted, first, end)
 
 

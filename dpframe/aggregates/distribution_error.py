@@ -114,7 +114,7 @@ class RunError:
     Parameters
     ----------
     edges
-        How the numbers of these err.
+        The error rule of these numbers.
     cells
         How many of the first cells it is of.
     """
@@ -186,7 +186,7 @@ class RootError:
 
 
 EdgesError: TypeAlias = DistributionError | RootError
-"""How the numbers up to each edge err."""
+"""The errors of the numbers up to each edge."""
 Cumulants: TypeAlias = tuple[float, ...]
 
 

@@ -30,8 +30,8 @@ _NEXT_TO_NOTHING: Final = 1e-9
 @dataclass(frozen=True, slots=True)
 class DistributionSetsError:
     """The number of rows up to an edge in a group of one of several grouping sets follows from
-    noisy tables of neighbouring cells by weighted least squares; which edge of which set has the
-    largest error depends on where it lies.
+    noisy tables of neighbouring cells by weighted least squares. Which edge has the largest error
+    depends on its set and place.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Edges:
     size
         How many there are.
     listed, digest
-        The numbers, or what tells many of them from others.
+        The numbers, or a digest if there are many.
     hashed
         What `numbers` hash to.
     """
@@ -102,7 +102,8 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
     Raises
     ------
     InvalidBounds
-        When there are none or too many, or they are not strictly rising values of the type.
+        When the list is empty or too long, or its items are not strictly rising values of the
+        type.
     """
     dtype = value.domain.dtype
     exact = numbers_of(given, dtype, where)

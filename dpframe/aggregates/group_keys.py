@@ -19,14 +19,14 @@ from dpframe.frames.groups import Groups
 __all__ = ["BEST_ROUNDS", "BoundGroupKeys", "GroupKeys", "group_keys_in", "require_numbers"]
 
 BEST_ROUNDS: Final = 2
-"""Where nobody says how many; docs/benchmarks.md compares."""
+"""The default; docs/benchmarks.md compares."""
 MOST_ROUNDS: Final = 4
 """Of more the first would have barely any of the cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeysAlone(Shape):
-    """No column beside the keys."""
+    """Only the keys, without other columns."""
 
     def columns(self, column: Column, groups: Groups | None) -> list[pl.Series]:
         return []

@@ -45,7 +45,7 @@ class BoundHistogram(BoundAggregate):
     cells
         The categories or bins.
     column
-        What the categories or bins are called, whatever the output is called among others.
+        The name for the categories or bins, for any name of the output.
     dtype
         The expression's type.
     nonnegative
@@ -234,7 +234,7 @@ def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
 def _require_responses(
     request: Request, scope: QueryScope, cells: CategoryCells | BinCells
 ) -> None:
-    """Refuse randomised response where the number of reports would tell something.
+    """Refuse randomised response where the number of reports would reveal something.
 
     Raises
     ------

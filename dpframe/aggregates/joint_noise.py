@@ -1,12 +1,12 @@
 """The joint law of the noise that several parts of one result get, cut into slices.
 
-What a mean or a variance errs by depends on all of its noisy numbers at once. Given all of them but
-the first, the error is at most a just where the first noise lies between two numbers, so that
+The error of a mean or a variance depends on all of its noisy numbers at once. Given all of them
+but the first, the error is at most a just where the first noise lies between two numbers, so that
 
     P(|error| > a) = sum over slices of weight * (P(first > up) + P(first < down)),
 
-with `up` and `down` a function of the slice, of a and of the data. Whatever draws several numbers
-together says its slices; `Independent` says those of noises drawn one by one.
+with `up` and `down` a function of the slice, of a and of the data. Each joint mechanism gives its
+own slices; `Independent` gives those of noises drawn one by one.
 """
 
 from __future__ import annotations

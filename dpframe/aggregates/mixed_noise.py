@@ -9,8 +9,9 @@ that is
     the covariances times 1 - s + s E,
 
 which has the variances and correlations of the exact laws, and an excess of 3 s**2 in every
-direction. That is chosen no smaller than the excess of each sum, and of each two of them added and
-subtracted with equal deviations: a result that rests on all of them errs along such a direction.
+direction. That is chosen no smaller than the excess of each sum, and of each two of them added
+and subtracted with equal deviations, because the error of a result that rests on all of them has
+such a direction.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Part: TypeAlias = "tuple[WeightedNoise, Fraction]"
 
 _SIZES: Final = {1: 32, 2: 16}
-"""Of Gaussian noise, where this many parts are beside the first."""
+"""The sizes of Gaussian noise, for this many parts besides the first."""
 _SPACING: Final = {1: 0.25, 2: 0.4}
 """Of points of a grid, in deviations."""
 _SLIGHT: Final = 1e-4
@@ -47,7 +48,7 @@ _LEAST: Final = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class MixedNoise:
-    """Sums of noises some of which are drawn jointly.
+    """Sums of noises; some of these are drawn jointly.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ _PARTS: Final = 1 << 17
 _FEW_ELSEWHERE: Final = 64
 """The same where searching is more expensive."""
 _ROOM: Final = 1 - 2.0**-10
-"""What is added to a computed place before it is cut off: less than 1, so that rounding errors do
-not carry it beyond the next place.
+"""The amount added to a computed place before it is cut off: less than 1, so that rounding errors
+do not carry it beyond the next place.
 """
 
 
@@ -58,13 +58,13 @@ class Parts:
 
     Proof
     -----
-    What is computed of a number x is place(x), by the same operations of floats in the same order
-    for all, and a table that does not fall. Each of them is monotone (IEEE 754: the nearest float
-    of a monotone function), so place is. That place(e_j) = j is checked by `parts_of` of every
-    edge. So numbers in [e_j, e_{j+1}], between two edges that follow each other, have a place of j
-    or j + 1, those up to the first edge 0, and those from the last one on the last. Let x be in
-    [e_j, e_{j+1}): with a place of j it is at least the edge of its place, with j + 1 below it, so
-    j + 1 edges are <= x either way. Let x be in (e_j, e_{j+1}]: with a place of j it is above the
+    The number computed from x is place(x), by the same operations of floats in the same order for
+    all, and a table that does not fall. Each of them is monotone (IEEE 754: the nearest float of
+    a monotone function), so place is. That place(e_j) = j is checked by `parts_of` of every edge.
+    So numbers in [e_j, e_{j+1}], between two edges that follow each other, have a place of j or
+    j + 1, those up to the first edge 0, and those from the last one on the last. Let x be in [e_j,
+    e_{j+1}): with a place of j it is at least the edge of its place, with j + 1 below it, so j +
+    1 edges are <= x either way. Let x be in (e_j, e_{j+1}]: with a place of j it is above the
     edge of its place, with j + 1 not, so j + 1 edges are < x either way. Polars and NumPy do the
     same: subtract, multiply, add and cut off, each rounded to the nearest float.
 
@@ -90,7 +90,7 @@ class Parts:
         return part if self.table is None else pl.lit(pl.Series(self.table)).gather(part)
 
     def places(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
-        """Those of many numbers; 0 for NaN."""
+        """The places of many numbers; 0 for NaN."""
         part = _part(numbers.astype(np.float64, copy=False), self.first, self.by, self.size)
         return part if self.table is None else self.table[part].astype(np.int64)
 

@@ -168,9 +168,10 @@ class Ratio(Aggregate):
     ---------
     Two sums over the same rows or individuals with values within bounds that hold 0: each has the
     sensitivity of a sum with these bounds, and both are drawn jointly where that has a smaller
-    error. The quotient, null where the lower total is within the 95% bound of its noise, is
+    error. The quotient is null where the lower total is within the 95% bound of its noise. It is
     post-processing, and so is its interval {r : |a' - r b'| <= q(r)} with q(r) the quantile of
-    the noise of a' - r b' (Fieller 1954), which has no ends where the lower total may be 0.
+    the noise of a' - r b' (Fieller 1954). The interval has no ends where the lower total may be
+    0.
 
     Proof
     -----

@@ -1,10 +1,10 @@
 """The noise of numbers of grouping sets that are rebuilt from several noisy tables.
 
-With weights w_B of the tables B, and W_A the sum of w_B times the number of cells that an entry of
-B stands for over those that tell of the columns A, what B says of A counts w_B / W_A. So an entry
-of B that agrees with the group in the columns of M, among those that B and the set have, has the
-factor: the sum over A of w_B / W_A, times 1 - 1/n for each column of A in M and -1/n for each of A
-that is not, over the product of the n of the set's columns outside of A.
+Let w_B be the weights of the tables B. W_A is the sum, over those with the columns A, of w_B
+times the number of cells in an entry of B. Then B's estimate for A counts w_B / W_A. So an entry
+of B that agrees with the group in the columns of M, among those that B and the set have, has this
+factor: the sum over A of w_B / W_A, times 1 - 1/n for each column of A in M and -1/n for each
+other column of A, over the product of the n of the set's columns outside of A.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NoisyTables:
     measured
         The columns of each.
     weights
-        Of these, in proportion to one over their variances.
+        The weights of these, in proportion to one over their variances.
     drawn
         What noise each has.
     """

@@ -32,17 +32,17 @@ def running_sums(periods: int, branching: int, levels: int) -> RunningSums:
 class RunningError:
     """A running total of this many periods follows from noisy sums of them, with public factors.
 
-    Of the square root, noises are Gaussian, and so is their sum, up to what is lost by rounding to
-    whole parts: each is a continuous Gaussian of nearly the same variance that was rounded at
-    random (`dpframe.accounting.gaussian_delta`). Of a tree, totals are sums of this many
-    independent noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
+    For the square root, noises are Gaussian, and so is their sum, except for rounding to whole
+    parts: each is a continuous Gaussian of nearly the same variance that was rounded at random
+    (`dpframe.accounting.gaussian_delta`). For a tree, totals are sums of this many independent
+    noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
 
     Parameters
     ----------
     periods
         How many there are.
     branching, levels
-        Of a tree of sums; 0 for the square root.
+        The branching of a tree of sums; 0 for the square root.
     """
 
     periods: int
@@ -58,7 +58,7 @@ class RunningError:
         return running_sums(self.periods, self.branching, self.levels)
 
     def worst(self, law: AdditiveMechanism, level: Fraction) -> int:
-        """Of the total that has the largest error."""
+        """The bound of the total with the largest error."""
         sums = self.sums
         at = self.periods - 1
         if isinstance(sums, PeriodTree):
@@ -74,7 +74,7 @@ class RunningError:
         Parameters
         ----------
         law
-            Of the noises.
+            The law of the noises.
         factors
             By what they are multiplied in it.
         level

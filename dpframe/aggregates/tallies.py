@@ -1,10 +1,10 @@
 """How many numbers are in each cell, counted in NumPy as columns of them come.
 
-To group rows by the number of a cell takes three times as long as to find it, and a column of
-numbers in memory needs no group-by: blocks that a cache holds are placed and counted one after
-another. What is counted is what an engine counts by the expressions of the cells, bit by bit; the
-arithmetic is the same (`dpframe.aggregates.placing`). Which way a number is placed follows from the
-edges alone.
+Grouping rows by the number of a cell takes three times as long as finding it, and a column of
+numbers in memory needs no group-by. Blocks that a cache holds are placed and counted one after
+another. The counts equal those that an engine computes by the expressions of the cells, bit by
+bit; the arithmetic is the same (`dpframe.aggregates.placing`). Which way a number is placed
+follows from the edges alone.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class PointTally(Tally):
 
 
 class WholeTally(Tally):
-    """Those of another tally, and one last cell for all rows that are in none.
+    """The cells of another tally, and one last cell for all other rows.
 
     Parameters
     ----------

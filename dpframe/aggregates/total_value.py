@@ -64,7 +64,7 @@ def total_value(value: Value, ends: tuple[Fraction, Fraction]) -> TotalValue:
     Parameters
     ----------
     value
-        Of each row.
+        The value of each row.
     ends
         Between what totals are distinguished.
     """

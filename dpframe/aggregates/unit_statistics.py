@@ -42,7 +42,7 @@ class UnitStatistic(Statistic):
 
     @property
     def counts_pairs(self) -> bool:
-        """Whether each individual in a group adds one, whatever its rows hold."""
+        """Whether each individual in a group adds one, for any values in its rows."""
         return False
 
     @abstractmethod

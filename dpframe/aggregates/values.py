@@ -1,7 +1,7 @@
 """Values as numbers: what an aggregate sums, bounds and quantises, and how it comes back.
 
-Numbers stay numbers; Booleans count as 0 and 1; temporal values are taken in physical units (days,
-or units since the epoch) and come back as temporal values.
+Numbers stay numbers, and Booleans count as 0 and 1. Temporal values are taken in physical units
+(days, or units since the epoch) and come back as temporal values.
 """
 
 from __future__ import annotations

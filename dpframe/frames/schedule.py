@@ -40,7 +40,7 @@ class Schedule:
     Raises
     ------
     UnsupportedOperation
-        When there are no such periods.
+        When the periods do not exist.
     """
 
     by: str
@@ -158,7 +158,7 @@ class Schedule:
         Parameters
         ----------
         number
-            Of the period, from 0.
+            The number of the period, from 0.
         zone
             The time zone of the column, which says when a day ends; without one it is UTC.
 

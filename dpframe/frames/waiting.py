@@ -1,7 +1,7 @@
 """Parts of a frame that are periods, and wait for rows that come late.
 
-What waits is when a part may be paid for and read. Whom that protects and what it costs rest on
-nothing here: a part that waits is the same part, and is charged as it is without.
+A delay fixes when a part may be paid for and read. Protection and cost do not depend on it: a
+part that waits is the same part, and is charged in the same way.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _LEAST: Final = 1e-300
 
 
 def area(a: Floats) -> Floats:
-    """Of a section, over that of the square [-1, 1]**2."""
+    """The area of a section, over that of the square [-1, 1]**2."""
     return np.asarray((5.0 - a * a) / 6.0)
 
 

@@ -4,11 +4,11 @@ What one row adds to several numbers at once, the j-th by at most its width w_j,
 Noise for each number on its own, at a part of epsilon each, pays for changes that no row makes:
 for as many times w_j in one number as there are numbers. The K-norm mechanism of the box (Hardt
 and Talwar 2010) draws all noise jointly, P(z) ~ exp(-epsilon max(|z_j| / w_j)), as the noise for
-the largest of several changes (Steinke and Ullman 2016); of several shapes with the same cost the
-least that holds all changes has the least error (Awan and Slavkovic 2021), and in pure privacy it
-is drawn in closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine steps a
-number's deviation is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise has
-sqrt(2) d w_j / epsilon.
+the largest of several changes (Steinke and Ullman 2016). Among several shapes with the same cost
+the least that holds all changes has the least error (Awan and Slavkovic 2021), and in pure
+privacy it is drawn in closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine
+steps a number's deviation is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise
+has sqrt(2) d w_j / epsilon.
 
 On the integers, with box(R) all z with |z_j| <= floor(R w_j / m), and N(z) the least integer R >= 0
 whose box holds z, P(z) ~ exp(-epsilon N(z) / m). Let k rows move the numbers by v, |v_j| <= k w_j.
@@ -60,7 +60,8 @@ Floats = NDArray[np.float64]
 _SMALL: Final = Fraction(1, 1 << 40)
 _LARGE: Final = 1 << 20
 _SURE: Final = 1e-10
-"""Relative to numbers between these floats err by less than a ten-thousandth of that."""
+"""Relative to numbers between these, the error of floats is less than a ten-thousandth of
+that."""
 _FINE: Final = 1 << 10
 """Radii in which the probability falls by a factor of e, at least: deviations are then less than
 0.05% above those of finer radii."""
@@ -74,7 +75,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     N(z) is the least integer R >= 0 with |z_j| <= floor(R w_j / fineness) for all widths w_j.
 
     Added to vectors whose j-th number one row moves by w_j at most, it costs epsilon for each row
-    that an individual has in all vectors together: k rows take a vector from box(R) to
+    that an individual has in all vectors together. Here k rows take a vector from box(R) to
     box(R + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
     mechanism of Hardt and Talwar 2010, for the box).
 
@@ -95,7 +96,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     InvalidBudget
         When a width or the fineness is above 2**54 times epsilon.
     ValueError
-        When a parameter is none that there is.
+        When a parameter is invalid.
     """
 
     epsilon: Fraction
@@ -177,11 +178,11 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return float_up(max(self.widths) * step / self.epsilon)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
-        """Of all rows of an individual."""
+        """The cost of all rows of an individual."""
         return self.whole_epsilon
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """Of all rows of an individual."""
+        """The cost of all rows of an individual."""
         return self.rho
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
@@ -197,7 +198,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return (PermuteAndFlipEvent(self.whole_epsilon),) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
-        """Of the deviation, the mean over the numbers."""
+        """The logarithm of the deviation, the mean over the numbers."""
         found = self.variances()
         return sum(map(log_deviation, found)) / len(found)
 
@@ -206,7 +207,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return f"one draw for {len(self.widths)} numbers" if len(self.widths) > 1 else ""
 
     def variances(self) -> tuple[float, ...]:
-        """Of each number, in steps squared; right to about one part in 1000."""
+        """The variance of each number, in steps squared; right to about one part in 1000."""
         return box_law.variances(self.epsilon / self.fineness, self.widths, self.fineness)
 
     def radius_law(self, miss: float) -> tuple[Floats, Floats]:
@@ -225,11 +226,11 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return radii.last, radii.weights
 
     def covers(self, box: Box) -> bool:
-        """Of these widths and rows."""
+        """Whether it covers these widths and rows."""
         return (self.widths, self.rows, ()) == (box.widths, box.rows, box.arches)
 
     def requires(self, factors: tuple[int, ...]) -> None:
-        """That there is a factor for each number."""
+        """Require a factor for each number."""
         if len(factors) != len(self.widths):
             raise ValueError("combined noise has one factor for each number of the vector")
 
@@ -306,7 +307,7 @@ def _epsilon_within(rho: Fraction) -> Fraction:
 
 
 def _is_within(epsilon: Fraction, rho: Fraction) -> bool:
-    """Whether `pure_rho` is at most rho; by floats where these cannot err so far."""
+    """Whether `pure_rho` is at most rho; by floats where their error cannot matter."""
     if _SMALL < epsilon < _LARGE and rho < _LARGE:
         about, wanted = float(epsilon), float(rho)
         about *= math.tanh(about / 2.0)

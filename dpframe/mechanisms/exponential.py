@@ -46,9 +46,9 @@ class Exponential(ScaledSelection):
     Sensitivity enters as the *range* of score changes: the largest minus the smallest change of any
     candidate's score between neighbours. It is twice the sensitivity in general and once when all
     scores move the same way (monotonic scores). The probability of a choice changes by at most
-    exp(range / scale): its own score contributes exp(-change / scale), the normaliser at most
-    exp(largest change / scale) (McSherry and Talwar 2007; Dwork and Roth 2014, Theorem 3.10; with
-    the range in place of twice the sensitivity: Durfee and Rogers 2019, "bounded range").
+    exp(range / scale). Its own score contributes exp(-change / scale), and the normaliser at most
+    exp(largest change / scale) (McSherry and Talwar 2007; Dwork and Roth 2014, Theorem 3.10). The
+    range in place of twice the sensitivity is from Durfee and Rogers 2019, "bounded range".
     """
 
     name: ClassVar[str] = "exponential"
@@ -102,7 +102,7 @@ class Exponential(ScaledSelection):
         return exposure.repeats * self.rho(required_ranges(exposure).range_l2_squared)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
-        """Of each range on its own, in each round."""
+        """The cost of each range on its own, in each round."""
         from dpframe.accounting.trade_offs import bounded_range_mu_squared  # few sessions need it
 
         each = (bounded_range_mu_squared(self.epsilon(r)) for r in required_ranges(exposure).ranges)

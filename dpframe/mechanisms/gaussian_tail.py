@@ -16,7 +16,7 @@ sigma**2) at most (Poisson summation).
 
 *Below* by adding up the terms.
 
-A tie cannot be told from an error of the last digits; then a is taken to be too small.
+A tie cannot be distinguished from an error of the last digits; then a is taken to be too small.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SERIES: Final = 512.0
 _SMOOTH: Final = 16
 """From this sigma on digits do not."""
 _SURE: Final = Decimal("1e-40")
-"""By how much more, relatively, a probability must differ from another to be told from it."""
+"""The relative difference by which two probabilities must differ to be distinguished."""
 _DEEP: Final = Context(prec=90, Emin=-(10**9), Emax=10**9)
 """Thirty digits are for cancellation."""
 _PI: Final = Decimal(

@@ -46,7 +46,7 @@ _ROUGH: Final = 128
 _UP: Final = 1.0 + 2.0**-11
 """Above what tails are off by."""
 _BEYOND: Final = 1e-12
-"""What may lie beyond the largest radius of which moments are taken."""
+"""The mass that may be beyond the largest radius in the moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Hull:
     rate
         Of exp(-rate R).
     widths, fineness
-        Of the boxes that hulls lie in.
+        The radii of the boxes that contain the hulls.
     arches
         The places of counts, sums and sums of squares.
     """
@@ -89,7 +89,7 @@ class Hull:
         return _counts(radii * (self.widths[count] / self.fineness), self.sharing(count))[:2]
 
     def variances(self) -> tuple[float, ...]:
-        """Of each number, in steps squared."""
+        """The variance of each number, in steps squared."""
         return _covariances(self)[0]
 
     def covariance(self, one: int, other: int) -> float:

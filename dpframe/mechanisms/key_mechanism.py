@@ -1,4 +1,4 @@
-"""Rules by which groups appear that nobody listed."""
+"""Rules that decide which unlisted groups appear."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class KeyMechanism(Mechanism):
         return self.delta(exposure.repeats)
 
     def log_noise(self, candidates: int) -> float:
-        """Of the size from which a group is as likely to appear as not."""
+        """The logarithm of the size at which a group appears with probability one half."""
         return math.log(self.size_at(Fraction(1, 2)))
 
     def least_repeats(self, rows: int, groups: int) -> int:

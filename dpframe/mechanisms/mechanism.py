@@ -1,6 +1,6 @@
 """What every mechanism knows of itself: its cost in each measure, what it counts as, its error.
 
-Whoever needs one of these asks the mechanism; nothing else tells mechanisms apart.
+All other code asks the mechanism for these; nothing else distinguishes mechanisms.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Mechanism(ABC):
     scale_label: ClassVar[str] = "scale"
     """What people call its scale."""
     is_exact: ClassVar[bool] = False
-    """Whether it leaves everything as it is."""
+    """Whether it changes nothing."""
 
     @abstractmethod
     def shown_scale(self, step: Fraction) -> float:
@@ -132,7 +132,7 @@ class Mechanism(ABC):
         """The logarithm of about how far off its results are; only choices rest on it."""
 
     def details(self) -> str:
-        """What plans say of it beside its scale; empty where that is all."""
+        """The words of plans about it besides its scale; empty if there are none."""
         return ""
 
     def least_repeats(self, rows: int, groups: int) -> int:

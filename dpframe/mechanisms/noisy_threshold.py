@@ -39,7 +39,7 @@ class NoisyThreshold(KeyMechanism):
     Parameters
     ----------
     noise
-        Of the number.
+        The law of the number's noise.
     threshold
         The least noisy number with which a group appears.
     row_delta
@@ -68,7 +68,7 @@ class NoisyThreshold(KeyMechanism):
         Parameters
         ----------
         noise
-            Of the number.
+            The law of the number's noise.
         most
             How much one individual adds to it.
         delta
@@ -86,11 +86,11 @@ class NoisyThreshold(KeyMechanism):
 
     @property
     def scale(self) -> Fraction:
-        """0: there is no noise beside that of the number."""
+        """0: its only noise is that of the number."""
         return Fraction(0)
 
     def shown_scale(self, step: Fraction) -> float:
-        """0: there is no noise beside that of the number."""
+        """0: its only noise is that of the number."""
         return 0.0
 
     @property
@@ -103,7 +103,7 @@ class NoisyThreshold(KeyMechanism):
         return self.noise
 
     def is_hidden_by(self, laws: Iterable[tuple[Mechanism, Fraction]]) -> bool:
-        """Whether such a number is there, of which one individual adds so little."""
+        """Whether there is such a number, with this small a contribution of one individual."""
         return any(
             law == self.noise
             and self.threshold

@@ -33,26 +33,26 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
     """Several quantiles, each by the exponential mechanism: the middle one first, then those on
     either side among the rows of that side.
 
-    Given what was chosen before, the choices of one level are made among disjoint sets of rows, so
-    one row moves the scores of one of them, and a level costs what one choice does (Kaplan, Schnapp
-    and Stemmer 2022, Theorem 3.3): range / scale, or range**2 / (8 scale**2) of rho. Several rows
-    of one individual may be in several sets of a level; their ranges, and the squares of these, add
-    up to no more than over groups. A row that changes may leave one set for another: that is half a
-    range in each, as a choice that it stays within has half the range there. Levels compose as
-    rounds do, since each holds whatever was chosen before.
+    Given the earlier choices, the choices of one level are made among disjoint sets of rows. So
+    one row moves the scores of one of them, and a level costs as much as one choice (Kaplan,
+    Schnapp and Stemmer 2022, Theorem 3.3): range / scale, or range**2 / (8 scale**2) of rho.
+    Several rows of one individual may be in several sets of a level; their ranges, and the
+    squares of these, add up to no more than over groups. A row that changes may leave one set for
+    another: that is half a range in each, as a choice that it stays within has half the range
+    there. Levels compose as rounds do, since each holds for any earlier choices.
 
     Rows of one point are put in random order by 16 fair coins each, so that some can be on either
-    side. For neighbours let equal rows have equal coins, and let a row that changes keep its own:
-    whatever the coins are, the frames with their coins are neighbours, so one pair of laws
-    dominates both, and with it their mixtures, because each delta is convex in a pair of laws.
+    side. For neighbours let equal rows have equal coins, and let a row that changes keep its own.
+    For any coins, the frames with their coins are neighbours. So one pair of laws dominates both,
+    and with it their mixtures, because each delta is convex in a pair of laws.
 
     Parameters
     ----------
     chosen
         How many quantiles there are.
     path
-        By how much the ranks of the worst one may be off altogether, as a multiple of what one
-        choice at the full scale may be: choices move the ends of the rows that later ones see.
+        The total error of the worst quantile's ranks, as a multiple of the error of one choice at
+        the full scale: choices move the ends of the rows that later ones see.
     """
 
     chosen: int = 1
@@ -124,7 +124,7 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
         )
 
     def log_noise(self, candidates: int) -> float:
-        """That of one choice at the full scale: only the scale depends on the cost."""
+        """The logarithm for one choice at the full scale: only the scale depends on the cost."""
         return Exponential(self.scale).log_noise(candidates)
 
     def at(self, share: Fraction) -> Exponential:

@@ -1,4 +1,4 @@
-"""Choices of which each is made among the rows on one side of those before."""
+"""Nested choices: each is made among the rows on one side of earlier ones."""
 
 from __future__ import annotations
 

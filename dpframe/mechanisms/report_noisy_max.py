@@ -26,9 +26,9 @@ class ReportNoisyMax(ScaledSelection):
     """The candidate with the largest score plus discrete Laplace noise; ties at random.
 
     Sensitivity enters as the *range* of score changes, largest minus smallest, and the cost is
-    range / scale (Dwork and Roth 2014, Claim 3.9). With the order in which ties are broken and the
-    others' noise fixed, i wins when its noise reaches a threshold; only differences of scores
-    matter, so a change moves that threshold by at most the range; and P(noise >= x + range) is at
+    range / scale (Dwork and Roth 2014, Claim 3.9). With the order in which ties are broken and
+    the others' noise fixed, i wins when its noise reaches a threshold. Only differences of scores
+    matter, so a change moves that threshold by at most the range. P(noise >= x + range) is at
     least exp(-range / scale) P(noise >= x), term by term, for whole ranges. It has a larger error
     than permute-and-flip at the same cost (Ding, Kifer, Sayyid, Wang and Zhang 2021), so it is
     never chosen unasked.

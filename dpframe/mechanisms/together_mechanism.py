@@ -39,6 +39,6 @@ class TogetherMechanism(SelectionMechanism):
     def choose(
         self, line: Line, shares: Sequence[int], row: int, source: BitSource | None = None
     ) -> list[int]:
-        """Candidates in order, of which each should have `share / row` of all rows before it.
-        `source` is for tests.
+        """Candidates in order; each should have `share / row` of all rows before it. `source` is
+        for tests.
         """

@@ -39,7 +39,7 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     specs
         The request, in order.
     scope
-        Of which frame, and in which groups.
+        The frame and groups of the query.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
     planned
         The queries.
     by
-        What the cost is divided by.
+        The rule that divides the cost.
     """
     draws = [draw for one in planned for draw in one.way.draws]
     weights, rho_weights = _weights(draws, by)

@@ -1,4 +1,4 @@
-"""What intervals are requested beside results."""
+"""The intervals that are requested with results."""
 
 from __future__ import annotations
 

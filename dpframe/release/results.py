@@ -47,19 +47,19 @@ def assemble(
     Parameters
     ----------
     query
-        What was asked.
+        The requested intervals.
     noisy
         The noisy integers of each part, by part and mechanism that is requested.
     draws, asked
         What was drawn, and the intervals that are requested; None for none.
     missing
-        What a limit that was found may drop, for intervals.
+        The rows that a found limit may drop, for intervals.
 
     Returns
     -------
     polars.DataFrame
         Group keys in their public order, then the outputs. One histogram, or one argmax with
-        several winners, alone makes a table with a row per category or rank; beside other outputs
+        several winners, alone makes a table with a row per category or rank; with other outputs
         it becomes a column of lists. With intervals, columns `<name>_low` and `<name>_high`
         follow each number.
     """

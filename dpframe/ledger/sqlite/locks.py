@@ -8,8 +8,8 @@ transaction holds a lock of its own around SQLite's:
 - On Linux a lock of an open file description (``F_OFD_SETLK``) on the ledger's file itself, at a
   byte far behind its end, where SQLite has no locks. It is dropped only by closing that
   description, which no other code has, and it is the same lock for every path to the file. Over
-  NFS the server keeps it.
-- On other systems with ``flock`` the lock is on a second file, because there the two kinds of
+  NFS the server keeps
+it. - On other systems with ``flock`` the lock is on a second file, because there the two kinds of
   locks of one file would shut each other out.
 - On Windows SQLite's locks belong to handles, and closing another handle leaves them alone.
 

@@ -1,4 +1,5 @@
-"""Which engine a frame runs on: told by its module's name, so that none is imported for nothing."""
+"""The engine of a frame, recognised by its module's name, so that no engine is imported without
+need."""
 
 from __future__ import annotations
 

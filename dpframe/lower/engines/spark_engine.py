@@ -274,7 +274,7 @@ def active_session() -> Any:
     Raises
     ------
     UnsupportedOperation
-        Where there is none.
+        If none exists.
     """
     session = _sql.SparkSession.getActiveSession()
     if session is None:

@@ -119,8 +119,8 @@ def text_files(path: str | Path, schema: object) -> TextFiles:
     Raises
     ------
     UnsupportedOperation
-        When there are none, they are elsewhere, their header is no list of names, or the schema
-        makes no sense.
+        When there are no files, they are elsewhere, their header is not a list of names, or the
+        schema is invalid.
     UnknownColumn
         When a column of the schema is not in a header.
     """
