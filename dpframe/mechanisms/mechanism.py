@@ -79,6 +79,8 @@ class Mechanism(ABC):
     """What people call its scale."""
     is_exact: ClassVar[bool] = False
     """Whether it changes nothing."""
+    is_normal: ClassVar[bool] = False
+    """Whether its noise has the shape of a normal law."""
 
     @abstractmethod
     def shown_scale(self, step: Fraction) -> float:

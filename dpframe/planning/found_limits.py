@@ -44,7 +44,7 @@ from dpframe.describe import described_together
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
-from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, KeyMechanism
+from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.pieces import FoundLimit, LimitChoice
@@ -225,7 +225,7 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
 
 def has_normal_noise(plans: Iterable[Plan]) -> bool:
     """Whether the noise of queries is normal, and not of the kind of Laplace noise."""
-    return any(isinstance(r.noise, DiscreteGaussian) for plan in plans for r in plan.releases)
+    return any(r.noise.is_normal for plan in plans for r in plan.releases)
 
 
 def sizes_to_appear(plans: Sequence[Plan]) -> tuple[int, ...]:

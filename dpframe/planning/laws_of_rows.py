@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian
+from dpframe.mechanisms import AdditiveMechanism
 
 __all__ = ["Tail", "tail_of"]
 
@@ -152,7 +152,7 @@ def _log_density(off: Floats, spread: Floats, law: AdditiveMechanism | None) -> 
     with r = sqrt(2 v), and exp(v / 2b^2 + x / b) = exp(((v / b + x) / r)^2 - x^2 / 2v).
     """
     variance = _variance(law)
-    if not variance or isinstance(law, DiscreteGaussian):
+    if law is None or not variance or law.is_normal:
         both = spread + variance
         normal: Floats = -(off**2 / both + np.log(both)) / 2
         return normal

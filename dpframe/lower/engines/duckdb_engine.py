@@ -215,9 +215,11 @@ class DuckDBEngine(Engine):
         return data.project(", ".join(made))
 
     def schema_of(self, data: Any) -> dict[str, Any]:
-        """Names and Polars types of a relation's columns."""
+        """Names and Polars types of a relation's columns, which need not be those of the data: the
+        engine is first tried on constants.
+        """
         pairs = zip(data.columns, data.types, strict=True)
-        return {name: _from_duckdb(str(dtype)) for name, dtype in pairs} | self._declared
+        return {n: self._declared.get(n, _from_duckdb(str(dtype))) for n, dtype in pairs}
 
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
         self.require_settings()

@@ -45,6 +45,8 @@ _FOLDERS: Final = re.compile(
 """The entry of a scan about columns in the names of folders, in that form: whether it reads them,
 and how many types are stated, if any are.
 """
+_DATASET: Final = re.compile(rb"python_?dataset", re.IGNORECASE)
+"""A scan of Delta or Iceberg, in that form."""
 _READ, _NOT_READ = b"\xc3", b"\xc2"
 _STRING: Final = b"\xa6String"
 _OF_FOLDERS: Final = re.compile(r"[\\/][^\\/=]+=[^\\/]*[\\/]")
@@ -171,6 +173,8 @@ def _require_text_as_written(frame: pl.LazyFrame, *, in_folders: bool) -> None:
     except FAILURES:  # a function of Python that cannot be written
         if in_folders:
             raise _guessed() from None
+        return
+    if _DATASET.search(written) is not None:  # a table states the types of its columns
         return
     for said in _FOLDERS.finditer(written):
         reads, number = said.groups()
