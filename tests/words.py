@@ -70,13 +70,13 @@ HABITS: tuple[Habit, ...] = (
     ),
     habit(
         "inverted clause",
-        r"^(?:what|who|where) (?:[\w'’-]+ ){0,9}(?:is|are|was|were|becomes?|has|have|may|must|stays?|costs?) "
+        r"^(?:what|who) (?:[\w'’-]+ ){0,9}(?:is|are|was|were|becomes?|has|have|may|must|stays?|costs?) "
         r"(?:[\w'’-]+ ){0,9}(?:is|are|becomes?|may|must|stays?|costs?)\b(?!.*\?)",
         "begin with the thing itself: 'a value that does not fit becomes null'",
     ),
     habit(
         "headless sentence",
-        rf"^(?:what|who) {_VERB}\b(?!.*\?)",
+        rf"^(?:what|who) {_VERB}\b(?!.*\?).*[.:]\)?$",
         "begin with the thing itself: 'the remaining budget', not 'what is left'",
         "page",
         "string",
@@ -89,7 +89,7 @@ HABITS: tuple[Habit, ...] = (
     habit(
         "for as because",
         r"[,;:] for (?:they|it|that|there|then|nothing|no|both|what|we|you|else|he|otherwise|this)\b"
-        rf"|[,;:] for (?:the|a|an|its|their|all|each|some|one|only|any|every|\w+s) (?:\w+ ){{0,4}}{_VERB}\b",
+        rf"|[,;:] for (?:the|a|an|its|their|\w+s) (?:\w+ ){{0,4}}{_VERB}\b",
         "write because or since, or begin a sentence",
     ),
     habit(
@@ -110,12 +110,12 @@ HABITS: tuple[Habit, ...] = (
     ),
     habit(
         "is none",
-        r"\b(?:is|are|was|were|be) none\b|\bno such\b|\bnone of (?:its|their)\b|\bthere (?:is|are) not\b",
+        r"(?<!there )\b(?:is|are|was|were|be) none\b|\bno such\b|\bnone of (?:its|their)\b|\bthere (?:is|are) not\b",
         "say what it is not: 'is not a valid date', 'does not exist'",
     ),
     habit(
         "archaic",
-        r"\b(?:mend(?:s|ed|ing)?|dearer|dearest|anew|besides?|anyhow|afresh|hitherto|lest|thereof|"
+        r"\b(?:mend(?:s|ed|ing)?|dearer|dearest|anew|beside|besides(?=[,.;:)]|$)|anyhow|afresh|hitherto|lest|thereof|"
         r"wherein|whence|minded|errs?|erred|likelier|belongs? into|empty place|caught up with|"
         r"com(?:es?|ing) about|came about|from the matter|at will|thrice|ere|nought|naught|erst|unto|"
         r"outweighs|makes? out|gone over|brought together|is meant|are meant|as good as|"
@@ -143,7 +143,7 @@ HABITS: tuple[Habit, ...] = (
     habit(
         "empty clause",
         r"\bspeaks? (?:of|about|against|last|first)\b|\bas it is\b|\bthat there (?:is|are)\b"
-        r"|\bno telling\b|\bit is so\b|\bwhat it is\b|\bwhich there are\b|\bthat are there\b",
+        r"|\bno telling\b|\bit is so\b|\bwhich there are\b|\bthat are there\b",
         "name the thing and what it does",
     ),
     habit(
@@ -202,7 +202,7 @@ def _path(path: Path) -> str:
 
 
 _GENERATED = re.compile(r"^<!-- table: \w+ -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
-_FENCED = re.compile(r"^( *)```.*?^\1```\s*$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^( *)```.*?^\1```\s*$|(?<=\n\n)(?: {4}[^\n]*\n)+", re.MULTILINE | re.DOTALL)
 
 
 def of_page(path: str, text: str) -> Iterator[Sentence]:

@@ -25,9 +25,10 @@ __all__ = ["impossible_keys"]
 _TWICE: Final = frozenset(
     ["dt_truncate", "dt_month_start", "dt_month_end", "str_to_lowercase", "str_to_uppercase"]
 )
-"""Operations that leave their own results as they are: a key that they change is none of them."""
+"""Operations that leave their own results unchanged: a key that they change cannot be one of
+their results."""
 _FEW: Final = 32
-"""Of so many possible values those that are not listed are named."""
+"""If there are at most this many possible values, the unlisted ones are named."""
 _SHOWN: Final = 5
 
 
@@ -50,7 +51,7 @@ def impossible_keys(query: Query) -> Iterator[str]:
 
 
 def _all(tests: Iterable[pl.Series | None]) -> pl.Series | None:
-    """Which values pass all tests that there are; a null passes."""
+    """The values that pass all tests; a null passes."""
     masks = [test.fill_null(value=True) for test in tests if test is not None]
     return functools.reduce(operator.and_, masks) if masks else None
 
