@@ -5,18 +5,14 @@ Importing dpframe adds these methods to all Polars expressions, which only the r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import polars as pl
 
+from dpframe.api.column_types import Column
 from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
 from dpframe.sealed import sealed
-
-if TYPE_CHECKING:
-    from dpframe.api.column_types import Column
-else:
-    Column = pl.Expr
 
 
 @sealed
