@@ -97,9 +97,8 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
 )
 COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
 PER_PERSON = (
-    'for a number of each individual write per="unit": .dp_mean(column, bounds, per="unit") is the '
-    "mean of their totals, as .dp_quantile and .dp_histogram are of these, and with pl.lit(1) as "
-    "the column all are of how many rows each has"
+    'for a number of each individual group by the identifier first: .group_by("user_id").agg('
+    "n=pl.len()) is a private frame with one row for each"
 )
 _STATISTICS = """
     mean median sum std var quantile min max describe

@@ -107,10 +107,9 @@ def _of_people(named: Named) -> MissingKeys:
     return MissingKeys(
         f"a group for each {named.name!r} would be about one individual",
         where=f"group_by({words(named.tree)})",
-        remedy="group by what many individuals share; for a number of each individual write "
-        'per="unit" without this group: '
-        '.dp_mean(column, bounds, per="unit") is the mean of their totals, and '
-        'pl.lit(1).dp_histogram(bins, per="unit") is of how many rows each has',
+        remedy="for a number of each individual use aggregates of Polars here, and dp aggregates "
+        f'of the frame that comes out: .group_by("{named.name}").agg(n=pl.len()).agg('
+        'dp.mean("n", (low, high))); or group by what many individuals share',
     )
 
 
