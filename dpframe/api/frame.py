@@ -286,18 +286,12 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     # -- aggregates -----------------------------------------------------------------------------
 
     def group_by(
-<<<<<<< HEAD
         self, *by: Any, keys: IntoKeys | None = None, maintain_order: bool = True, **named_by: Any
-    ) -> PrivateGroupBy:
-        """Group rows, by public keys or by groups that are found.
-=======
-        self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
     ) -> GroupBy:
         """Group rows, by public keys or by groups that are found; or by whose they are.
 
         With the identifier among `by`, ``agg`` takes Polars' own aggregates and gives a private
         frame with one row for each individual, and each value of further keys.
->>>>>>> main
 
         Parameters
         ----------
