@@ -68,6 +68,7 @@ from dpframe.planning import (
     given,
     on_part,
     planned_with_limit,
+    require_sound,
     stating,
     tables_of,
     with_remaining,
@@ -90,7 +91,15 @@ from dpframe.release import (
 )
 from dpframe.rows.failures import FAILURES
 
-__all__ = ["Prepared", "PreparedTogether", "given", "on_part", "stating", "with_remaining"]
+__all__ = [
+    "Prepared",
+    "PreparedTogether",
+    "given",
+    "on_part",
+    "require_sound",
+    "stating",
+    "with_remaining",
+]
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
 FOR_DROPPED: Final = Fraction(1, 5)
@@ -354,6 +363,8 @@ def run(
         Before any data is read; nothing is charged then.
     PlanMismatch
         When no approval counts that it needs; nothing is charged then either.
+    Unsound
+        When what would run is not what the plan says; nothing is charged then either.
     LedgerError
         When the charge, or that its release is done, cannot be recorded.
     EngineError
@@ -383,6 +394,7 @@ def run_several(
     """
     require_threads()
     require_due(query.relation for query in prepared.queries)
+    require_sound(prepared)
     mark_used()
     parts, plan = prepared.parts, prepared.plan
     for execution, part in zip(executions, parts, strict=True):

@@ -24,7 +24,7 @@ _SHOWS_ROWS = """
     write_ndjson drop_in_place gather equals estimated_size flags fold hash_rows style to_init_repr
 """
 _MIXES_ROWS = """
-    sort reverse shift with_row_index with_row_count unique
+    reverse shift with_row_index with_row_count unique
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
     is_duplicated is_unique is_sorted map_columns
 """
@@ -76,7 +76,7 @@ _AGGREGATES = {
     "max": "of values there is no private maximum: use .dp_quantile(column, 0.99, bounds)",
     "n_unique": "use .dp_n_unique(column)",
 }
-_VERBS = "filter with_columns select group_by rename drop cast agg join"
+_VERBS = "group_by cast agg join"
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(_SHOWS_ROWS.split(), RAW),
@@ -116,12 +116,19 @@ QUERY_HINTS: Mapping[str, str] = MappingProxyType(
             f"of the released result take it with Polars: .collect(epsilon=...); {PER_PERSON}",
         ),
         **dict.fromkeys(
-            ("sort", "head", "limit", "tail", "slice", "top_k", "bottom_k", "first", "last"),
-            "use it on the released result: .collect(epsilon=...) gives a Polars DataFrame; to "
-            "choose the largest groups alone, which has less noise, use .dp_argmax(k=5)",
-        ),
-        **dict.fromkeys(
-            ("pivot", "unpivot", "to_pandas", "to_dicts", "item", "write_csv", "rolling", "plot"),
+            (
+                "slice",
+                "first",
+                "last",
+                "pivot",
+                "unpivot",
+                "to_pandas",
+                "to_dicts",
+                "item",
+                "write_csv",
+                "rolling",
+                "plot",
+            ),
             "use it on the released result: .collect(epsilon=...) gives a Polars DataFrame",
         ),
     }

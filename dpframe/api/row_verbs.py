@@ -114,6 +114,29 @@ class RowVerbs(ABC):
             with_aggregates(Select(read(unnamed, named_exprs, self._relation, "select")))
         )
 
+    def sort(
+        self,
+        by: Any,
+        *more_by: Any,
+        descending: bool | Sequence[bool] = False,
+        nulls_last: bool | Sequence[bool] = False,
+        maintain_order: bool = False,
+        multithreaded: bool = True,
+    ) -> Self:
+        """The same rows: aggregates do not depend on their order, so nothing has to be sorted.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For what has no order, or mixes rows.
+        UnknownColumn
+            When the frame does not have the column.
+        """
+        given = flat([by, *more_by])
+        require_rows(given, "sort")
+        pipeline.read_rows(given, {}, self._relation, "sort")
+        return self
+
     def rename(self, mapping: Mapping[str, str]) -> Self:
         """Give columns other names; the identifier is followed.
 
