@@ -190,19 +190,21 @@ _HOMES = MappingProxyType(
 """Where public names come from that are no modules, as type checkers read above."""
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, or a module of the package, loaded when it is first asked for."""
-    if name in _HOMES:
-        found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
-    elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
-        meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
-        instead = f"; {meant}" if meant else ""
-        raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
-    else:
-        found = import_module(f"dpframe.{name}")
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # checkers know the names above, and report others
+
+    def __getattr__(name: str) -> Any:
+        """A public name, or a module of the package, loaded when it is first asked for."""
+        if name in _HOMES:
+            found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
+        elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
+            meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
+            instead = f"; {meant}" if meant else ""
+            raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
+        else:
+            found = import_module(f"dpframe.{name}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -63,6 +63,20 @@ class Written:
     query: int | None = None
 
 
+def write_page(path: Path, text: str) -> None:
+    """Write a page of HTML.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it cannot be written there.
+    """
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder")
+    with _replacing(path) as made:
+        made.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def destination(path: Path) -> Iterator[Path]:
     """A new file in the folder of `path`, which becomes `path` when everything is written.

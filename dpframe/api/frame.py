@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.api.arguments import column_name, flat, require_rows
+from dpframe.api.arguments import IntoKeys, column_name, flat, require_rows
 from dpframe.api.asking import query_of
 from dpframe.api.group_by import PrivateGroupBy, PrivateGroupByIndividual
 from dpframe.api.joins import private_join, public_join
@@ -286,7 +286,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     # -- aggregates -----------------------------------------------------------------------------
 
     def group_by(
-        self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
+        self, *by: Any, keys: IntoKeys | None = None, maintain_order: bool = True, **named_by: Any
     ) -> GroupBy:
         """Group rows, by public keys or by groups that are found; or by whose they are.
 

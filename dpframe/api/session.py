@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from dpframe.api.arguments import IntoBounds, IntoKeys
 from dpframe.api.declared import declared, stated_typical
 from dpframe.api.divide import divide
 from dpframe.api.frame import PrivateFrame, rows_of
@@ -162,7 +163,7 @@ class Session(StreamingSession):
         unit: Unit | str | Through,
         *,
         name: str | None = None,
-        bounds: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, IntoBounds] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         schema: Mapping[str, Any] | None = None,
         typical: Mapping[str, Number] | None = None,
@@ -269,7 +270,7 @@ class Session(StreamingSession):
         self,
         frame: PrivateFrame,
         by: Any,
-        keys: Any = None,
+        keys: IntoKeys | None = None,
         *,
         delay: str | dt.timedelta | None = None,
         every: str | None = None,

@@ -138,7 +138,7 @@ class Audit:
         return "\n".join(lines)
 
 
-def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
+def audit(prepared: pipeline.Prepared, runs: int, confidence: Number | str) -> Audit:
     """Run a plan on worst-case neighbours that are made for it, and see what that proves.
 
     Parameters
@@ -192,7 +192,7 @@ def _require_one_round(query: Query) -> None:
         )
 
 
-def _checked(runs: int, confidence: Number) -> float:
+def _checked(runs: int, confidence: Number | str) -> float:
     if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
         raise UnsupportedOperation(
             f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {as_given(runs)}",
