@@ -194,7 +194,9 @@ def __getattr__(name: str) -> Any:
         found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
     elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
         meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
-        instead = f"; {meant}" if meant else ""
+        if not meant and name.startswith(("read_", "scan_")):
+            meant = f"protect the path: session.protect('file.{name[5:]}', unit=...)"
+        instead = "; " + meant.replace("\n", "; or ") if meant else ""
         raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
     else:
         found = import_module(f"dpframe.{name}")
@@ -203,4 +205,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

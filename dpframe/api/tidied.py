@@ -46,7 +46,7 @@ class Tidied:
             raise UnsupportedOperation(
                 "shares of a noisy total have no interval",
                 where="value_counts(normalize=True).collect(interval=...)",
-                remedy="leave interval= out, or collect the counts: value_counts(column)",
+                remedy=("leave interval= out", "collect the counts: value_counts(column)"),
             )
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:

@@ -129,12 +129,7 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
         raise UnknownColumn(
             f"the frame has no column {unit.column!r}",
             where=where,
-            remedy=near
-            if near.startswith("did")
-            else f"{near}; where another table says whose "
-            "rows these are, protect them through it: unit=dp.Through(other, on=...); or bring "
-            f"{unit.column!r} along before protect: frame.join(other, on=..., "
-            'validate="m:1")',
+            remedy=_whose_rows(unit.column, near),
         )
     dtype = table[unit.column].dtype
     if dtype.is_float or dtype.is_nested or not dtype.is_known:
@@ -147,6 +142,15 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
     if unit.time is not None:
         _require_times(table, unit.time)
     return FrameFacts(columns(known), unit, complete=False, identifier=unit.column, time=unit.time)
+
+
+def _whose_rows(column: str, near: str) -> str | tuple[str, str]:
+    """What to write for an identifier that the frame lacks."""
+    if column.lower() in ("row", "rows"):
+        return "write unit=dp.Rows(), where each row is one person"
+    if near.startswith("did"):
+        return near, "write unit=dp.Rows(), where each row is one person"
+    return near, ("protect the frame through the table that has it: unit=dp.Through(other, on=...)")
 
 
 def _require_times(table: Columns, time: str) -> None:

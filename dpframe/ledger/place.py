@@ -84,7 +84,8 @@ def open_ledger(
             opening.tell_absent(refusal)
             return AbsentBudget(named, refusal, budget, within, per)
         if opening.create_would_open(must_exist=must_exist):
-            refusal.remedy = f"{refusal.remedy}, or let this run open it: --create"
+            first = (refusal.remedy or "").partition("\n")[0]
+            refusal.remedy = f"{first}\nlet this run open it: --create"
         raise
 
 

@@ -123,8 +123,11 @@ def _known_keys(
             raise MissingKeys(
                 f"the groups of {output.name!r} are not known without reading private data",
                 where=f"group_by({words(output.tree)})",
-                remedy=f"list them: group_by(..., keys={{{output.name!r}: [...]}}), or declare "
-                "them with session.protect(..., categories={...})",
+                remedy=(
+                    f"list them: group_by(..., keys={{{output.name!r}: [...]}})",
+                    "find groups with enough individuals in a session with a delta: "
+                    "dp.Session(epsilon=1, delta=1e-8)",
+                ),
             )
     lists = {name: list(found.categories or ()) for name, found in domains.items()}
     frame = _product(lists, domains, where)
@@ -179,6 +182,8 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             return keys.frame.rename({keys.frame.columns[0]: single})
         case pl.DataFrame():
             return keys
+        case _ if type(keys).__module__.split(".")[0] == "pandas" and hasattr(keys, "columns"):
+            return pl.from_pandas(keys)
         case pl.LazyFrame():
             raise MissingKeys(
                 "keys must be public values in memory, not a lazy frame",

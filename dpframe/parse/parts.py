@@ -205,7 +205,7 @@ def _of_parts(error: DPFrameError) -> DPFrameError:
     called = ("group_by(", "partition(frame, ")
     where = error.where and error.where.replace(*called)
     remedy = error.remedy and error.remedy.replace(*called)
-    return type(error)(error.what, where=where, remedy=remedy)
+    return type(error)(error.what, where=where, why=error.why, remedy=remedy)
 
 
 def _by(groups: Groups) -> str:

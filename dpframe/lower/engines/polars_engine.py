@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from io import BytesIO
 from typing import Any, Literal, TypeAlias
 
@@ -63,8 +64,16 @@ class PolarsEngine(Engine):
             raise UnsupportedOperation(
                 f"{mode!r} is not an engine that runs Polars frames",
                 where=f"engine={mode!r}",
-                remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
-                "LazyFrame and returns a DataFrame",
+                remedy=(
+                    f"use one of {', '.join(map(repr, _MODES))}",
+                    "pass a function that takes a LazyFrame and returns a DataFrame",
+                ),
+            )
+        if mode == "gpu" and find_spec("cudf_polars") is None:
+            raise UnsupportedOperation(
+                "engine 'gpu' is not installed",
+                where="engine='gpu'",
+                remedy=("leave engine= out", "pip install cudf-polars-cu12"),
             )
         if callable(mode) and not pushes:
             raise UnsupportedOperation(
