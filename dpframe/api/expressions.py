@@ -25,7 +25,7 @@ IntoColumn: TypeAlias = str | pl.Expr
 
 _LONGEST = 10_000
 _HOW = (
-    "write it in .agg() or .select() of a private frame, without Polars' own expressions around it",
+    "write it in .agg() or .select() of the frame that session.protect(...) gives",
     "compute the rest with the released result, such as shares: "
     '.with_columns(share=pl.col("n") / pl.col("n").sum())',
 )

@@ -191,7 +191,8 @@ class NoRawAccess:
         if hint is None:
             near = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
             hint = near if near.startswith("did you mean") else self._otherwise
-            if name in getattr(self, "columns", ()):
+            columns = getattr(self, "columns") if hasattr(type(self), "columns") else ()  # noqa: B009
+            if name in columns:
                 hint = f"name the column in an aggregate or a step: pl.col({name!r})"
         raise UnsupportedOperation(
             f"{self._noun} has no {name}",

@@ -232,9 +232,10 @@ def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> Mis
         return MissingKeys(
             refusal.what,
             where=where,
-            remedy=f"give bounds, session.protect(..., bounds={{{name!r}: (first, last)}}) or "
-            f".filter(pl.col({name!r}).is_between(first, last)); or {lists}; or open the session "
-            "with a delta, which finds windows with enough individuals",
+            remedy=(
+                f"give bounds: .filter(pl.col({name!r}).is_between(first, last))",
+                f"{lists}, or open the session with a delta, which finds windows",
+            ),
         )
     return refusal
 

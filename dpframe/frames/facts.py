@@ -105,9 +105,9 @@ def require_plain_names(names: Iterable[str]) -> None:
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise UnsupportedOperation(
-                f"a column is named {name!r}, which Polars takes for a pattern that selects "
-                "columns",
-                remedy="give it another name, before the frame is protected if it has it then",
+                f"the column name {name!r} is not possible: Polars reads it as a "
+                "pattern that selects columns",
+                remedy="rename it, before the frame is protected if it has the name then",
             )
 
 
@@ -162,7 +162,8 @@ def _require_times(table: Columns, time: str) -> None:
     dtype = table[time].dtype
     if dtype.name not in ("Date", "Datetime"):
         raise UnsupportedOperation(
-            f"values of type {dtype} are in no calendar window",
+            f"values of type {dtype} are not dates or times",
             where=where,
-            remedy="use a column of dates or times; parse or cast it before the frame is protected",
+            remedy="name a column of dates or times; parse or cast it before the frame is "
+            "protected",
         )

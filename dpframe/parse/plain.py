@@ -120,8 +120,11 @@ class _Asked:
         q = tree_of(said["quantile"], self._schema)
         if not isinstance(q, Literal) or not isinstance(q.value, (int, float)):
             raise UnsupportedOperation(
-                "the q of a quantile must be one number",
-                remedy="write .quantile(0.9), once for each number",
+                "a list of quantiles has its own form",
+                remedy=(
+                    "write .dp_quantile([0.1, 0.9], (low, high))",
+                    "write .quantile(0.9), once for each number",
+                ),
             )
         if said["method"] not in _INTERPOLATIONS:
             raise UnsupportedOperation(
@@ -177,7 +180,7 @@ class _Asked:
             raise UnsupportedOperation(
                 f"{self._method} of an aggregate is not available inside the query",
                 why="an aggregate is one number in each group already",
-                remedy="compute the rest with the released result, such as shares of a total: "
+                remedy="compute the rest with the released numbers, such as shares of a total: "
                 '.collect(...).with_columns(share=pl.col("len") / pl.col("len").sum())',
             )
         kept = kept_rows(self._inner, self._schema)

@@ -74,7 +74,7 @@ def _require_plain_text(types: Sequence[DType], ordered: bool) -> None:
         if ordered and dtype.name != "String":
             raise UnsupportedOperation(
                 f"the order of {dtype} is not that of its text",
-                remedy="compare the text, with .cast(pl.String), or list values with .is_in([...])",
+                remedy=("compare the text: .cast(pl.String)", "list the values: .is_in([...])"),
             )
 
 

@@ -167,7 +167,7 @@ def _pairs(operands: Sequence[Operand], name: str) -> tuple[tuple[Scalar, ...], 
     if len(old) != len(new):
         raise InvalidBounds(
             f"{name} has {len(old)} old and {len(new)} new values",
-            remedy="give each old value one new value, or all of them the same",
+            remedy=("give one new value for each old value", "give one new value for all"),
         )
     if len(set(old)) != len(old):
         raise InvalidBounds(f"{name} lists an old value twice", remedy="list each value once")
@@ -182,7 +182,7 @@ def _check_table(old: tuple[Scalar, ...], new: tuple[Scalar, ...]) -> None:
     if len(old) != len(new):
         raise InvalidBounds(
             f"there are {len(old)} old and {len(new)} new values",
-            remedy="give each old value one new value, or all of them the same",
+            remedy=("give one new value for each old value", "give one new value for all"),
         )
 
 

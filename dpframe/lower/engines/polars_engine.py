@@ -77,11 +77,11 @@ class PolarsEngine(Engine):
             )
         if callable(mode) and not pushes:
             raise UnsupportedOperation(
-                "a function does not run queries of this frame: what it does with filters is not "
-                "known, and the frame's source may decide by statistics of stored data which rows "
-                "pass a filter",
+                "engine= cannot be a function for this frame",
                 where="engine=...",
-                remedy="leave engine= out, or protect the path of the Parquet files",
+                why="the function, or the frame's source, may decide by statistics of "
+                "stored data which rows pass a filter",
+                remedy=("leave engine= out", "protect the path of the Parquet files"),
             )
 
     @property
