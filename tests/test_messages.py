@@ -1,4 +1,4 @@
-"""The form of all messages, read from the code: what is wrong, why, and at most two things to do."""
+"""The form of messages, read from the code: what is wrong, why, and at most two things to do."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def sites() -> Iterator[tuple[str, ast.Call]]:
     names = _errors()
     for file in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if node.func.id in names:
-                    yield f"{file.relative_to(ROOT)}:{node.lineno}", node
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if is_call and node.func.id in names:
+                yield f"{file.relative_to(ROOT)}:{node.lineno}", node
 
 
 def _remedy(call: ast.Call) -> ast.expr | None:

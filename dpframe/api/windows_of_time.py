@@ -233,7 +233,7 @@ def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> Mis
             refusal.what,
             where=where,
             remedy=(
-                f"give bounds: .filter(pl.col({name!r}).is_between(first, last))",
+                f"give bounds: session.protect(..., bounds={{{name!r}: (first, last)}})",
                 f"{lists}, or open the session with a delta, which finds windows",
             ),
         )
