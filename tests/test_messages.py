@@ -60,8 +60,9 @@ def sites() -> Iterator[tuple[str, ast.Call]]:
     names = _errors()
     for file in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            if is_call and node.func.id in names:
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id in names:
                 yield f"{file.relative_to(ROOT)}:{node.lineno}", node
 
 
