@@ -44,9 +44,10 @@ help: ## show this list
 demo: .venv/stamp-package ## six queries on census data, with their plans
 	@.venv/bin/dpframe demo
 
-check: .venv/stamp-dev ## format, lint, types and import rules
+check: .venv/stamp-dev ## format, lint, spelling, types and import rules
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/codespell README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs dpframe examples tests
 	.venv/bin/mypy
 	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports

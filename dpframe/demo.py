@@ -44,7 +44,7 @@ OCCUPATIONS = [
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, the query that asks it, and what may be spent on it."""
+    """A question, its query, and the spend for it."""
 
     title: str
     query: Callable[[PrivateFrame], PrivateQuery]

@@ -113,6 +113,7 @@ class DPFrameError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are built again from `args`, which subclasses need not take.
+>>>>>>> main
         return _remade, (type(self), self.args), dict(self.__dict__)
 
     def at(self, where: str) -> DPFrameError:
@@ -179,7 +180,7 @@ class TooEarly(DPFrameError):
     Parameters
     ----------
     due
-        From when on it may be asked for, in UTC.
+        The earliest time for the request, in UTC.
     """
 
     def __init__(
@@ -196,7 +197,8 @@ class TooEarly(DPFrameError):
 
 
 class EngineError(DPFrameError):
-    """An engine failed while it ran a plan; its message is withheld, for it may quote data."""
+    """An engine failed while it ran a plan; its message is withheld, because it may quote
+    data."""
 
 
 class ResultWarning(UserWarning):
@@ -207,21 +209,21 @@ class ResultWarning(UserWarning):
 
 
 class DroppedRows(ResultWarning):
-    """The limit that a query found when it ran drops more than a tenth of the rows, or may drop as
-    many as far as noise shows.
+    """The limit that a query found when it ran drops more than a tenth of the rows, or may drop
+    that many within noise.
     """
 
 
 class NoGroups(ResultWarning):
-    """Python's warning, when a query has run, that none of the groups that nobody listed is large
+    """Python's warning about a result whose groups were chosen privately: none of them is large
     enough to appear.
     """
 
 
 class NoRows(ResultWarning):
-    """Python's warning, when a query has run, of numbers that rest on no rows within noise: the
-    noisy count of a mean, variance or ratio is within its 95% bound of 0, or the numbers of all
-    listed groups are.
+    """Python's warning about numbers of a result that rest on no rows within noise. The noisy
+    count of a mean, variance or ratio is within its 95% bound of 0, or the numbers of all listed
+    groups are.
     """
 
 
@@ -238,6 +240,6 @@ class ImpossibleKeys(ResultWarning):
 
 
 class EventRows(ResultWarning):
-    """Python's warning, when a query runs, that rows are protected (`Rows`) although a column is
-    named as an identifier of people is, beside a time: people seem to have several rows.
+    """Python's warning when a query runs: rows are protected (`Rows`), but a column has a name
+    like an identifier of people, and there is a time. People seem to have several rows.
     """

@@ -15,10 +15,10 @@ def adult() -> pl.LazyFrame:
 
     Returns
     -------
-    A new scan of a file that is part of the package, with the columns ``age``, ``workclass``,
-    ``fnlwgt``, ``education``, ``education_num``, ``marital_status``, ``occupation``,
-    ``relationship``, ``race``, ``sex``, ``capital_gain``, ``capital_loss``, ``hours_per_week``,
-    ``native_country`` and ``income``; what nobody answered is null.
+    A new scan of a file in the package. Its columns are ``age``, ``workclass``, ``fnlwgt``,
+    ``education``, ``education_num``, ``marital_status``, ``occupation``, ``relationship``,
+    ``race``, ``sex``, ``capital_gain``, ``capital_loss``, ``hours_per_week``, ``native_country``
+    and ``income``; missing answers are null.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def adult() -> pl.LazyFrame:
 
 
 def _file(name: str) -> Path:
-    """A file of data: beside this module when installed, else where the source tree keeps it."""
+    """A data file: next to this module when installed, else in the source tree."""
     installed = Path(__file__).parent / "data" / name
     if installed.exists():
         return installed

@@ -1,4 +1,4 @@
-"""The least spend whose plan is as accurate as was asked for."""
+"""The least spend whose plan has the requested accuracy."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def minimum_spend(
     wanted: Mapping[str, Number],
     split: Split = "least error",
 ) -> Budget:
-    """The least spend, to six digits, at which each named output errs by no more than was asked
-    with 95% confidence.
+    """The least spend, to six digits, at which the error of each named output is within its
+    accuracy with 95% confidence.
 
     Errors fall as the spend grows, so the least one is found by halving. No data is touched.
 
     Parameters
     ----------
     query
-        What is asked, one query or several.
+        One query or several.
     measure
         `PureDP`, `ApproxDP` or `ZCDP`.
     slack
@@ -110,7 +110,7 @@ def _meets(
 
 
 def _between(low: Fraction, high: Fraction) -> Fraction:
-    """About the geometric mean, where they are far apart, in few digits."""
+    """Roughly the geometric mean, if they are far from each other, in few digits."""
     if high > 4 * low:
         exponent = (high.numerator.bit_length() - high.denominator.bit_length()) + (
             low.numerator.bit_length() - low.denominator.bit_length()

@@ -115,7 +115,7 @@ def read_rows(
 def group(
     relation: Relation, by: Sequence[Any], named: Mapping[str, Any], keys: object, discover: bool
 ) -> Groups:
-    """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
+    """A group-by with public keys; with `discover` unknown keys are chosen privately."""
     require_threads()
     columns, own = relation.facts.columns, own_columns(relation)
     return read_groups(by, named, keys, columns, discover, origin_in(relation), own)
@@ -129,7 +129,7 @@ def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
 def divide(
     relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None
 ) -> dict[Any, tuple[Relation, Level]]:
-    """Disjoint parts of a frame, by public key, and how ledgers tell them from others."""
+    """Disjoint parts of a frame, by public key, and their names in ledgers."""
     require_threads()
     return read_parts(relation, by, keys, waits)
 
@@ -140,7 +140,7 @@ def ask(
     specs: Iterable[OutputSpec],
     execution: Execution | None = None,
 ) -> Query:
-    """A query, read and checked as far as that is possible without knowing what it may cost.
+    """A query, checked for everything that does not depend on its cost.
 
     `execution` is where it will run, if that is known; its data are not needed.
     """
@@ -185,7 +185,7 @@ def plan(
     Parameters
     ----------
     query
-        What is asked.
+        The query.
     spend, remaining
         What it may cost, and what the session has left.
     split
@@ -193,7 +193,7 @@ def plan(
     charged_in
         The measure, of rho or mu, in which the plan is charged; it satisfies its spend in any case.
     compared
-        Whether it says what it costs that mechanisms or a split were asked for.
+        Whether the plan states the cost of forced mechanisms or a forced split.
 
     Raises
     ------
@@ -223,8 +223,8 @@ def plan_several(
 ) -> PreparedTogether:
     """One plan of several queries, which share the cost; see `plan`.
 
-    Queries of the same rows and groups become one, so that their outputs share what is drawn, and
-    so do those whose tables are margins of another's, where that errs less.
+    Queries of the same rows and groups become one, so that their outputs share draws. So do
+    queries whose tables are margins of another query's table, if that has a smaller error.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def plan_several(
     if queries.search is not None:
         return planned_with_limit(queries.search, spend, remaining, split, charged_in)
     queries = replace(queries, queries=queries_by_place(queries.queries))
-    if len(queries.queries) == 1:  # which is planned as it is by itself
+    if len(queries.queries) == 1:  # which is planned as if alone
         (query,) = queries.queries
         alone = plan(query, spend, remaining, split, charged_in=charged_in, compared=compared)
         return PreparedTogether(alone.plan, (alone,), (Place.whole(query),))
@@ -255,10 +255,10 @@ def plan_several(
 
 
 def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -> Made:
-    """A plan that says what it costs to have forced something."""
+    """A plan that states the cost of a forced choice."""
     try:
         forced = cost_of_forcing(queries, made.plan, least().plan)
-    except DPFrameError:  # nothing but what was asked for is there
+    except DPFrameError:  # there is nothing beyond the request
         return made
     return replace(made, plan=replace(made.plan, forced=forced))
 
@@ -272,7 +272,7 @@ class Results:
     frames
         The result of each query.
     doubts
-        What its noisy numbers tell against each.
+        The doubts about each result that follow from its noisy numbers.
     place
         Which limit was found; None where none was sought.
     """
@@ -294,8 +294,8 @@ def run(
     interval: Intervals | None = None,
     approval: Requirement | None = None,
 ) -> pl.DataFrame:
-    """Charge, compute, release; with the intervals that are asked for, if any, and only by an
-    approval where one is needed.
+    """Charge, compute, release; with the requested intervals, if any, and only with an approval
+    where one is needed.
 
     Raises
     ------

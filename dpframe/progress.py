@@ -25,7 +25,7 @@ _EVERY = 0.5
 
 
 class Progress:
-    """The line of one run. As a context it is erased at the end, whatever the end is.
+    """The line of one run. As a context it is erased at the end, also after an error.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ _CURRENT: ContextVar[Progress | None] = ContextVar("dpframe progress", default=N
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """The line of a run on standard error, if somebody is likely to look at it."""
+    """The line of a run on standard error, if a person is likely to watch it."""
     with Progress(_stream()) as line:
         before = _CURRENT.set(line)
         try:
@@ -104,8 +104,8 @@ def progress() -> Iterator[Progress]:
 
 
 def part(words: str, number: int, of: int) -> None:
-    """Say which of so many parts of its work the run that is under way here has come to, if there
-    is one. How many there are must follow from what is public.
+    """Show which part of its work the current run has reached, if there is one. How many there
+    are must follow from what is public.
     """
     line = _CURRENT.get()
     if line is not None:
@@ -116,7 +116,7 @@ def _stream() -> TextIO | None:
     stream = sys.stderr
     if stream is None or os.environ.get(VARIABLE, "").lower() == "off":
         return None
-    with suppress(Exception):  # a stream of somebody else's making
+    with suppress(Exception):  # a stream made by another library
         if stream.isatty() or _in_notebook():
             return stream
     return None

@@ -35,8 +35,8 @@ def redacted(text: str) -> str:
 
 
 def _shown(rest: str) -> str:
-    """Host and path. Where an ``@`` follows a ``?`` or ``#``, nobody can tell whether a password
-    goes on there, so nothing is shown.
+    """Host and path. If an ``@`` follows a ``?`` or ``#``, it is unknown whether a password
+    continues there, so nothing is shown.
     """
     end = min((i for i in map(rest.find, "?#") if i >= 0), default=len(rest))
     kept, cut = rest[:end], rest[end:]

@@ -75,8 +75,8 @@ def _hide(error: DPFrameError, given: list[Any]) -> None:
 
 
 def has_rows(value: object) -> bool:
-    """Whether it is a frame or column of some library's: told by what they are called, for this
-    module knows none.
+    """Whether it is a frame or column of some library, identified by its class name, because this
+    module imports no library.
     """
     package = type(value).__module__.partition(".")[0]
     return package in _PACKAGES and "Expr" not in type(value).__name__
@@ -84,7 +84,8 @@ def has_rows(value: object) -> bool:
 
 def _emptied(error: BaseException, outside: BaseException | None) -> BaseException:
     """The error and those behind it, without their frames, up to the one that the caller was
-    handling. What is no refusal, so perhaps a bug, keeps a note of the lines that it came from.
+    handling. An error that is not a refusal, so perhaps a bug, keeps a note of the lines that it
+    came from.
     """
     seen: set[int] = {id(outside)}
     behind: list[Any] = [error]

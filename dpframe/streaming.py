@@ -82,7 +82,7 @@ def _promise(query: Query, schedule: Schedule) -> str:
 
 
 def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str:
-    """A digest of all that tells a stream from others."""
+    """A digest of everything that identifies a stream."""
     names = [output.name for output in prepared.query.outputs]
     remarks = tuple(remark for remark in prepared.plan.remarks if remark != _RISING)
     said = [
@@ -153,8 +153,8 @@ def draw(
 def _drawn(
     prepared: Prepared, schedule: Schedule, execution: Execution, first: int, last: int
 ) -> Drawn | EngineError | type[BaseException]:
-    """The rows, or what kind of failure there was: the failure itself is not handed on, for the
-    frames of its traceback hold exact tables.
+    """The rows, or the kind of failure. The failure itself is not passed on, because the frames
+    of its traceback hold exact tables.
     """
     try:
         query = of_first_periods(prepared.query, schedule, last + 1)

@@ -36,7 +36,7 @@ DATA = ROOT / "examples" / "data" / "adult.parquet"
 PAGES = tuple(
     sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 )
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _QUOTE = re.compile(r"\A# ((?:dpframe|tests)/\S+\.py)\n")
 _TABLE = re.compile(r"^<!-- table: (\w+) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
 

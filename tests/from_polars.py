@@ -1,5 +1,5 @@
-"""The tables of `docs/coming-from-polars.md`: tasks as they are written in Polars and with dpframe,
-both run, with what comes out.
+"""The pairs of code on `docs/coming-from-polars.md`: each task in Polars and with dpframe, with the
+results of both.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from .snippets import formatted
+
 PAGE = Path(__file__).parents[1] / "docs" / "coming-from-polars.md"
 SPEND = ".collect(epsilon=1)"
 _SETTING = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -21,8 +23,8 @@ _SETTING = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Task:
-    """What is wanted; how Polars and dpframe say it, the latter without what is spent; whether both
-    compute the same, but for noise.
+    """What is wanted; how it is written in Polars and with dpframe, the latter without the spend;
+    whether both compute the same, but for noise.
     """
 
     wanted: str
@@ -63,7 +65,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
                 'guests.agg(dp.col("person").dp_n_unique())',
             ),
             Task(
-                "the three commonest values",
+                "the three most frequent values",
                 'adult.group_by("education").len().sort("len", descending=True).head(3)'
                 '.select("education", rank=pl.int_range(1, 4))',
                 'people.dp_argmax("education", candidates=levels, k=3)',
@@ -86,12 +88,12 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
                 'people.agg(dp.col("age").dp_std((17, 90)))',
             ),
             Task(
-                "sum of what a formula gives",
+                "sum of a formula",
                 'adult.select((pl.col("hours_per_week") - 40).clip(0, 40).sum())',
                 'people.agg((dp.col("hours_per_week") - 40).clip(0, 40).dp_sum())',
             ),
             Task(
-                "mean of those that meet a condition, `filter` inside `agg`",
+                "mean of some rows, `filter` inside `agg`",
                 'adult.select(pl.col("age").filter(pl.col("sex") == "Female").mean())',
                 'people.agg(pl.col("age").filter(pl.col("sex") == "Female").clip(17, 90).mean())',
             ),
@@ -145,13 +147,13 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
                 'people.agg(dp.col("age").dp_quantile([0.25, 0.5, 0.75], (17, 90)))',
             ),
             Task(
-                "maximum: a high quantile, for the largest value is one person's",
+                "maximum: a high quantile, because the largest value is one person's",
                 'adult.select(pl.col("age").max())',
                 'people.agg(dp.col("age").dp_quantile(0.999, (17, 90)))',
                 same=False,
             ),
             Task(
-                "minimum and maximum, to be used as bounds",
+                "minimum and maximum, to use as bounds",
                 'adult.select(pl.concat_list(pl.col("hours_per_week").min(), '
                 'pl.col("hours_per_week").max()))',
                 'people.dp_bounds("hours_per_week")',
@@ -177,7 +179,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
                 ".dp_mean((17, 90)))",
             ),
             Task(
-                "groups made of a condition, `when`/`then`",
+                "groups by a condition, `when`/`then`",
                 'adult.group_by(old=pl.when(pl.col("age") >= 60).then(1).otherwise(0)).len()'
                 '.sort("old")',
                 'people.group_by(old=pl.when(pl.col("age") >= 60).then(1).otherwise(0), '
@@ -264,8 +266,8 @@ def private(task: Task) -> pl.DataFrame:
 
 
 def shown(frame: pl.DataFrame) -> str:
-    """A small result in a cell: rows apart by semicolons."""
-    return "; ".join(" ".join(map(_value, row)) for row in frame.rows())
+    """A small result as comments, a line for each row."""
+    return "\n".join("# " + " ".join(map(_value, row)) for row in frame.rows())
 
 
 def _value(value: Any) -> str:
@@ -276,33 +278,57 @@ def _value(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def blotted(text: str) -> list[tuple[str, ...]]:
-    """The rows of a table, their last cells without numbers, which are noise."""
-    rows = []
-    for line in text.splitlines():
-        *said, results = line.rsplit(" | ", 1)
-        rows.append((*said, re.sub(r"-?\d+(\.\d+)?", "#", results)))
-    return rows
+def blotted(text: str) -> str:
+    """Pairs of code with results without numbers, which are noise."""
+    results = re.compile(r"^# .*$", re.MULTILINE)
+    return results.sub(lambda line: re.sub(r"-?\d+(\.\d+)?", "#", line[0]), text)
 
 
-def table(section: str) -> str | None:
-    """The table of a section; None where that of the page shows the same but for noise."""
-    rows = [
-        "| task | Polars | dpframe | Polars gives | dpframe gives |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for task in TASKS[section]:
-        cells = (task.wanted, f"`{task.polars}`", f"`{task.dpframe}`")
-        results = (shown(exact(task)), shown(private(task)))
-        rows.append(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in (*cells, *results)) + " |"
+WIDTH = 62
+"""The longest line of code that fits beside another."""
+_PAIR = """### {title}
+
+<div class="pair" markdown>
+
+```py title="Polars"
+{polars}
+{exact}
+```
+
+```py title="dpframe"
+{dpframe}
+{private}
+```
+
+</div>
+"""
+
+
+def codes(section: str) -> list[tuple[str, str]]:
+    """The code of each task of a section, in Polars and with dpframe, as the page shows it."""
+    tasks = TASKS[section]
+    code = formatted([code for task in tasks for code in (task.polars, task.dpframe)], WIDTH)
+    return list(zip(code[::2], code[1::2], strict=True))
+
+
+def pairs(section: str) -> str | None:
+    """The pairs of a section; None where those of the page show the same but for noise."""
+    written = [
+        _PAIR.format(
+            title=task.wanted[0].upper() + task.wanted[1:],
+            polars=polars,
+            dpframe=dpframe,
+            exact=shown(exact(task)),
+            private=shown(private(task)),
         )
-    made = "\n".join(rows)
+        for task, (polars, dpframe) in zip(TASKS[section], codes(section), strict=True)
+    ]
+    text = "\n".join(["", *written]).rstrip("\n") + "\n"
     mark = f"<!-- table: from_polars_{section} -->\n"
-    kept = PAGE.read_text(encoding="utf-8").partition(mark)[2].partition("\n<!-- end -->")[0]
-    return None if blotted(kept) == blotted(made) else made
+    page = PAGE.read_text(encoding="utf-8").partition(mark)[2].partition("\n<!-- end -->")[0]
+    return None if blotted(page) == blotted(text) else text
 
 
 TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
-    {f"from_polars_{section}": partial(table, section) for section in TASKS}
+    {f"from_polars_{section}": partial(pairs, section) for section in TASKS}
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import code
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,16 @@ from tests.documentation import (
     PAGES,
     ROOT,
     beside_data,
+    examples,
     quotes,
     run_page,
     with_tables,
     without_noise,
 )
 
+GENERATED = {
+    ROOT / "docs" / name for name in runpy.run_path(str(ROOT / "docs" / "hooks.py"))["PAGES"]
+}
 EVERY = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 
 
@@ -47,7 +53,8 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)", text):
         if not re.match(r"https?:|mailto:", target):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            place = (page.parent / target).resolve()
+            assert place.exists() or place in GENERATED, f"{page.name} links to {target}"
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -55,3 +62,35 @@ def test_every_page_is_in_the_navigation() -> None:
     for page in PAGES:
         if page.is_relative_to(ROOT / "docs"):
             assert str(page.relative_to(ROOT / "docs")) in listed, f"mkdocs.yml omits {page.name}"
+
+
+class Prompt(code.InteractiveConsole):
+    """Python's prompt, which reads what is pasted and runs nothing."""
+
+    refused: str = ""
+
+    def runcode(self, code: object) -> None:
+        """Run nothing: other tests run the examples."""
+
+    def showsyntaxerror(self, filename: str | None = None, **_: object) -> None:
+        self.refused = "\n".join(self.buffer)
+
+
+_ALSO = (
+    "index quickstart coming-from-polars concepts aggregates sessions several-frames individuals"
+)
+PASTED = [
+    ROOT / "README.md",
+    *(page for page in PAGES if page.parent.name == "howto" or page.stem in _ALSO.split()),
+]
+
+
+@pytest.mark.parametrize("page", PASTED, ids=lambda p: p.name)
+def test_examples_can_be_pasted_into_a_prompt(page: Path) -> None:
+    """Line by line, as a prompt reads them: a block ends with an empty line."""
+    for example in examples(page.read_text(encoding="utf-8")):
+        prompt = Prompt()
+        for line in [*example.code.splitlines(), ""]:
+            more = prompt.push(line)
+            assert not prompt.refused, f"{page.name}:{example.line}\n{prompt.refused}"
+        assert not more, f"{page.name}:{example.line} does not end"

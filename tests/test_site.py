@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import dpframe as dp
 from tests.documentation import ROOT
 
 pytest.importorskip("mkdocs")
@@ -96,6 +97,13 @@ LOOKED_FOR = {
     "crosstab": "coming-from-polars/",
     "tab": "coming-from-polars/",
     "normalize": "coming-from-polars/",
+    "experiment": "howto/ab-test/",
+    "weights": "howto/survey/",
+    "retention": "howto/funnel/",
+    "revenue": "howto/money/",
+    "weekday": "howto/dates/",
+    "dbt": "howto/dbt/",
+    "Jupyter": "howto/notebooks/",
 }
 
 
@@ -121,13 +129,22 @@ def test_pages_have_a_logo_a_toggle_and_lead_on(site: Path) -> None:
     assert "md-footer__link--next" in page
 
 
-def test_the_second_page_is_for_those_who_come_from_polars(site: Path) -> None:
+def test_the_second_page_is_the_quickstart(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     following = re.search(r'<link rel="next" href="([^"]+)"', home)
     assert following is not None
-    assert following[1] == "coming-from-polars/"
+    assert following[1] == "quickstart/"
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert not re.findall(r'<(?:link|script|img)[^>]+(?:src|href)="https?://[^"]+', home)
+
+
+def test_the_site_has_the_version_the_changelog_and_the_notebooks(site: Path) -> None:
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert f"dpframe {dp.__version__}" in home
+    assert "Unreleased" in (site / "changelog" / "index.html").read_text(encoding="utf-8")
+    notebook = (site / "notebooks" / "individuals" / "index.html").read_text(encoding="utf-8")
+    assert "<svg" in notebook
+    assert 'class="dataframe"' in notebook

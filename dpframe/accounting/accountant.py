@@ -1,4 +1,4 @@
-"""What all accountants share: reading what is asked, and finding delta from epsilon."""
+"""The common parts of all accountants: reading the request, and finding delta from epsilon."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Accountant(ABC):
         return total
 
     def _left(self, delta: Fraction) -> float:
-        """What remains of delta beside failures, rounded down; 0 or less when nothing does."""
+        """The remaining delta after failures, rounded down; 0 or less when nothing remains."""
         return float_down(delta - self._slack)
 
     @abstractmethod

@@ -45,7 +45,7 @@ class SplitAccountant(Accountant):
 
     @abstractmethod
     def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
-        """Epsilon of so many purely private events at delta."""
+        """Epsilon of this many purely private events at delta."""
 
 
 class AdvancedAccountant(SplitAccountant):

@@ -115,8 +115,8 @@ class Composition:
     def _step(self, width: float, view: View) -> Fraction:
         """The grid's step: on all atoms if that is possible, else as fine as is paid for.
 
-        Splitting between two points h apart adds at most h**2 / 6 to the variance of a smooth loss,
-        so theta h**2 / 12 or so per event to epsilon.
+        Splitting between two points at a distance of h adds at most h**2 / 6 to the variance of a
+        smooth loss, so theta h**2 / 12 or so per event to epsilon.
         """
         most = max(_SMALLEST, min(_LARGEST, 2 * _LARGEST // len(self._laws)))
         atoms = _common_step([spacing(law) for law in self._laws], width / (2 * most))
@@ -137,7 +137,7 @@ def _is_atomic(law: LossLaw) -> bool:
 
 
 def _common_step(steps: list[Fraction | None], least: float) -> Fraction | None:
-    """The largest step of which all are multiples, unless it is below `least`."""
+    """The largest step with all of them as multiples, unless it is below `least`."""
     found: Fraction | None = None
     for step in steps:
         if step is None:

@@ -22,10 +22,9 @@ __all__ = ["to_dp_accounting"]
 def to_dp_accounting(events: Iterable[AnyEvent]) -> Any:
     """One `ComposedDpEvent` that says no less than these events, for dp-accounting 0.6 or later.
 
-    What that library has no event for becomes an upper bound: pure mechanisms a
+    Events without an equivalent in that library become upper bounds: pure mechanisms a
     `DiscreteLaplaceDpEvent` of sensitivity 1, which no other of the same epsilon exceeds, and
-    discrete Gaussian noise
-    a `ZCDpEvent`.
+    discrete Gaussian noise a `ZCDpEvent`.
 
     Raises
     ------

@@ -17,8 +17,8 @@ __all__ = ["log_delta_normal", "mills", "mills_of", "mills_of_many", "normal_eps
 _DENSITY: Final = 64
 _DEGREE: Final = 6
 _LAST: Final = 40
-"""Taylor polynomials of Mills' ratio: around how many points per unit, of which degree, up to
-where."""
+"""Taylor polynomials of Mills' ratio: how many points per unit, the degree, and the last
+point."""
 
 
 def log_delta_normal(d: float, epsilon: float) -> float:
@@ -67,7 +67,8 @@ def normal_epsilon(shift_squared: float, delta: float) -> float:
 
 
 def mills_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mills' ratio of each number >= -36, within a relative 2e-13; below -5 mostly of its size."""
+    """Mills' ratio of each number >= -36, within a relative 2e-13; below -5 usually of its
+    size."""
     value = np.empty_like(x)
     near = x < 4.0
     value[near] = [math.erfc(v) for v in (x[near] * math.sqrt(0.5)).tolist()]

@@ -33,9 +33,9 @@ class View:
     steep
         A larger one, which shows best that nothing lies above the window.
     low, high
-        A window around them: what is outside hardly changes the answer.
+        A window around them: what is outside barely changes the answer.
     epsilon
-        About the answer, or what was asked.
+        The neighbourhood of the answer, or of the requested point.
     """
 
     theta: float

@@ -1,4 +1,4 @@
-"""What an aggregate is: one class that says what may be asked, and binds it to a frame."""
+"""Aggregates: one class each, which defines the arguments and binds it to a frame."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpframe.mechanisms import ADDITIVE, Mechanism
 
 
 def names_of(*kinds: type[Mechanism]) -> tuple[str, ...]:
-    """What `mechanism=` accepts where any of these may be asked for."""
+    """The names that `mechanism=` accepts for any of these."""
     return ("auto", *sorted(kind.name for kind in kinds))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(Asked):
-    """One dp aggregate. Its fields are what may be said of it beside its column, as it was given;
-    a subclass's docstring has a `Guarantee` section.
+    """One dp aggregate. Its fields are its arguments besides the column, unchanged; a subclass's
+    docstring has a `Guarantee` section.
     """
 
     summary: ClassVar[str]
@@ -31,7 +31,7 @@ class Aggregate(Asked):
 
     @abstractmethod
     def bind(self, request: Request, scope: QueryScope) -> BoundAggregate:
-        """What was asked for, read and checked against a frame.
+        """The request, read and checked against a frame.
 
         Raises
         ------
@@ -52,5 +52,5 @@ class ScoringAggregate(Aggregate):
         Raises
         ------
         UnsupportedOperation
-            When it is asked for over individuals.
+            When it is requested over individuals.
         """

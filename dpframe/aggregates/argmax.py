@@ -96,23 +96,25 @@ class Argmax(Aggregate):
     score changes over candidates: k b for k rows per individual that each belong to one category
     and add at most b to its score (twice that under change-one). With `k` winners the cost is
     divided equally over k choices, each among those that are left, or all are read from one noisy
-    table by the L1 or L2 of all scores, whichever errs less. In a grouped frame each group
-    chooses on its own rows, and a row belongs to one group. Where the score is the number of
-    individuals, R is 1 in each group that an individual is in, whatever its rows.
+    table by the L1 or L2 of all scores, whichever has a smaller error. In a grouped frame each
+    group chooses on its own rows, and a row belongs to one group. Where the score is the number
+    of individuals, R is 1 in each group that an individual is in, for any number of rows.
 
     Proof
     -----
-    A row belongs to one category and moves that score alone, by at most b; k rows move scores apart
-    by at most k b, however they are divided. A row that changes takes b from one and gives b to
-    another. With a frame of candidates a row adds to every score between lo and hi, or 0, so it
-    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. Where limits leave
-    an individual m rows of each category at most, each score moves by at most m max(hi, 0) one way
-    or m max(-lo, 0) the other, so two of them move apart by at most m w. An individual is counted
-    once for each candidate that one of its rows belongs to, and not for others, so adding it moves
-    every score by 0 or 1, and removing it by 0 or -1: two of them by at most 1 apart. Why the
-    mechanisms need no more than the range stands with them. Later choices are made after seeing
-    earlier ones, at a cost that was fixed before: costs add up, in epsilon or in rho, and pairs
-    that dominate their privacy losses compose (Zhu, Dong & Wang 2022, Theorem 10).
+    A row belongs to one category and moves that score alone, by at most b; k rows change the
+    difference of two scores by at most k b, in any division among categories. A row that changes
+    takes b from one and gives b to another. With a frame of candidates a row adds to every score
+    between lo and hi, or 0, so it changes the difference of two of them by at most w = max(hi,
+    0) - min(lo, 0) in place of b. Where limits leave an individual m rows of each category at most,
+      each score moves by at most m max(hi, 0) in one direction or m max(-lo, 0) in the other, so
+      the difference of two of them changes by at most m w. An individual is counted once for each
+      candidate that one of its rows belongs to, and not for others. So adding it moves every
+      score by 0 or 1, and removing it by 0 or -1: the difference of two scores changes by at
+      most 1. Why the mechanisms need no more than the range
+    stands with them. Later choices are made after seeing earlier ones, at a cost that was fixed
+    before: costs add up, in epsilon or in rho, and pairs that dominate their privacy losses
+    compose (Zhu, Dong & Wang 2022, Theorem 10).
     """
 
     candidates: tuple[Any, ...] | pl.DataFrame | None = None
@@ -146,7 +148,7 @@ class Argmax(Aggregate):
     def bind(self, request: Request, scope: QueryScope) -> BoundArgmax:
         part, names = self._choice(request, scope)
         _check_winners(self.k, part.candidates, request)
-        # each of several rounds has its part of the cost, and errs by so much more
+        # each of several rounds has its part of the cost, and errs by this much more
         use = MeasurementUse(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
         clamps = _score_clamps(request, scope)
         frame = self.candidates if isinstance(self.candidates, pl.DataFrame) else None
@@ -170,7 +172,7 @@ class Argmax(Aggregate):
 
     @property
     def _shape(self) -> Shape:
-        """Of a number of winners that was checked."""
+        """The shape for a checked number of winners."""
         if self.best_group:
             return BestGroups(ranks(self.k))
         return Ranks(ranks(self.k)) if self.k > 1 else OneChoice()

@@ -1,4 +1,4 @@
-"""Which quantiles are asked for."""
+"""Which quantiles are requested."""
 
 from __future__ import annotations
 

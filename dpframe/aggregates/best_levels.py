@@ -27,8 +27,8 @@ __all__ = ["best_levels", "levels_of", "strategy_words", "weights_of"]
 def best_levels(
     cells: int, degree: Degree, of_all: Fraction, has_free_total: bool = False
 ) -> Strategy:
-    """What to measure of so many cells: sums of nodes of levels of the best tree, or the cells
-    alone where that errs no more.
+    """What to measure of this many cells: sums of nodes of levels of the best tree, or the cells
+    alone where that has no larger error.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def best_levels(
 
 
 def _with_total(workload: Workload, degree: Degree, of_all: Fraction) -> Strategy | None:
-    """The best levels of which one has the sum of all cells beside it."""
+    """The best levels for cells together with a level that holds the sum of all cells."""
 
     def norm(part: Part) -> Fraction:
         return _norm(part, of_all)

@@ -1,7 +1,7 @@
-"""An aggregate of one frame: what was asked for is read and checked once, and answers everything.
+"""An aggregate of one frame: the request is read and checked once, and answers everything.
 
-Whatever needs to know something of a query's aggregates asks these objects: which noisy parts they
-need, how a result follows from them, what it looks like, its interval, its words and its error.
+All other code asks these objects about a query's aggregates: their noisy parts, how a result
+follows from them, its shape, its interval, its text and its error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dpframe.rows.fold import domain
 
 Noisy = NDArray[np.int64]
 MeasurementKey = tuple[Measurement, str]
-"""A part, and the mechanism that was asked for: two requests share what has one key."""
+"""A part, and the mechanism that is requested: two requests share what has one key."""
 Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
-"""The mechanism of each part by itself."""
+"""The mechanism of each part on its own."""
 _INT64 = 2**63 - 1
 
 
@@ -93,14 +93,14 @@ def is_told(clamp: Clamp, columns: Columns) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundAggregate(ABC):
-    """One dp aggregate, bound to the frame it is asked of.
+    """One dp aggregate, bound to the frame it is computed from.
 
     Everything after the parts is post-processing and costs nothing.
 
     Parameters
     ----------
     request
-        What was asked for.
+        The request.
     uses
         The noisy parts that it needs, in the order in which `combine` takes them.
     """
@@ -113,8 +113,8 @@ class BoundAggregate(ABC):
 
     @property
     def rests_on(self) -> int | None:
-        """Which of its parts counts the rows that it rests on, where the result is null once these
-        may be none as far as noise lets see.
+        """The index of the part that counts the rows that the result rests on, where the result
+        is null if that count may be 0 within noise.
         """
         return None
 
@@ -135,7 +135,7 @@ class BoundAggregate(ABC):
 
     @property
     def is_plain_number(self) -> bool:
-        """Whether the result is the number of its one part as it is, in the part's units."""
+        """Whether the result is the unchanged number of its one part, in the part's units."""
         return False
 
     @property
@@ -145,7 +145,7 @@ class BoundAggregate(ABC):
 
     @property
     def is_nonnegative(self) -> bool:
-        """Whether results below 0 were asked not to be; those of several grouping sets still add
+        """Whether negative results are to be avoided; results of several grouping sets still add
         up.
         """
         return False
@@ -159,7 +159,7 @@ class BoundAggregate(ABC):
 
     @property
     def ranges(self) -> Ranges | None:
-        """What its counts say of rows between two edges; None where they have no order."""
+        """The ranges between two edges that its counts give; None where they have no order."""
         return None
 
     @property
@@ -181,7 +181,7 @@ class BoundAggregate(ABC):
         Parameters
         ----------
         noise
-            The mechanism of each part by itself, in the order of `uses`.
+            The mechanism of each part on its own, in the order of `uses`.
         """
         return self
 
@@ -213,8 +213,8 @@ class BoundAggregate(ABC):
         Parameters
         ----------
         column
-            Its values as numbers, null where there are none; of totals where `is_of_totals`. None
-            for rows.
+            Its values as numbers, null if none exist; of totals where `is_of_totals`. None for
+            rows.
 
         Returns
         -------

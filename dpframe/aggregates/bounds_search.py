@@ -1,4 +1,4 @@
-"""Bounds for columns whose range nobody knows."""
+"""Bounds for columns with an unknown range."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpframe.rows.cast import Cast
 from dpframe.rows.fold import domain, words
 
 _SMALLEST, _LARGEST = -30, 100
-"""Powers of two between which floats are told apart."""
+"""Powers of two between which floats are distinguished."""
 _MISS = 0.05
 
 
@@ -76,21 +76,22 @@ class Bounds(Aggregate):
     """Powers of two between which values lie, as a list of a lower and an upper bound.
 
     Values are counted in bins whose edges are 0 and the powers of two of either sign. The bounds
-    are the outer edges of the bins with more than noise in them, or null where no bin has. How
-    large noise may be is told from the noisy counts themselves: most of some hundred bins are
-    empty, so their median size is that of noise; an empty bin is taken for a full one with a chance
-    of 5% in all. A few values far out may lie in bins that drown in noise, and are clamped by such
-    bounds.
+    are the outer edges of the bins with more than noise in them, or null where no bin has. The
+    size of the noise is estimated from the noisy counts themselves: most of some hundred bins are
+    empty, so their median size is that of noise. The chance that any empty bin is taken for a
+    full one is 5% in all. A few values far out may lie in bins that drown in noise, and are
+    clamped by such bounds.
 
     Guarantee
     ---------
-    That of a histogram: a row is in one bin, so L1 = L2 = Linf = k for k rows per individual under
-    add-remove adjacency. What is made of the noisy counts is post-processing.
+    The sensitivity of a histogram: a row is in one bin, so L1 = L2 = Linf = k for k rows per
+    individual under add-remove adjacency. Everything computed from the noisy counts is
+    post-processing.
 
     Proof
     -----
-    Edges are powers of two and 0, which are public, and no value lies in two bins. The size of the
-    noise is told from noisy counts and from nothing else.
+    Edges are powers of two and 0, which are public, and no value lies in two bins. The size of
+    the noise is estimated from noisy counts and from nothing else.
     """
 
     kind: ClassVar[str] = "bounds"
@@ -113,7 +114,7 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
             where=f"{words(value.tree)}.dp_bounds()",
             remedy="give the range in which the values can lie: (low, high)",
         )
-    if value.is_wide:  # which floats tell apart far enough
+    if value.is_wide:  # which floats distinguish far enough
         real = Cast(FLOAT64).of(value.tree)
         value = numeric_value(real, domain(real, scope.facts.columns), "bounds")
     return BinCells(value, _edges(value))
@@ -131,8 +132,8 @@ def _edges(value: Value) -> tuple[Fraction, ...]:
 
 
 def _above_noise(counts: Noisy) -> float:
-    """What noise exceeds in one of all bins with a chance of 5% at most, were it Laplace noise of
-    the median size that there is. Gaussian noise exceeds it more rarely.
+    """A size that noise exceeds in any of the bins with a chance of at most 5%, if it is Laplace
+    noise of the observed median size. Gaussian noise exceeds it more rarely.
     """
     if not counts.size:
         return 0.0

@@ -27,8 +27,8 @@ class CategoryChoice(Selection):
     """The choice among categories, or among groups, of the one with the highest statistic.
 
     A row belongs to one category, so adding it changes one score by at most b, the largest
-    contribution, and the range of changes is m b for m rows of a group; changing it takes b from
-    one and gives b to another.
+    contribution. For m rows of a group the range of changes is m b. Changing a row takes b from
+    one score and gives b to another.
 
     Parameters
     ----------
@@ -86,9 +86,10 @@ class CategoryChoice(Selection):
         )
 
     def score_range(self, scope: QueryScope) -> ScoreRange:
-        """Rows in several groups are so many choices where each group has its own; where groups are
-        the candidates, or a limit leaves m rows for each, they move scores apart by m times the
-        width at most. One individual moves numbers of individuals by 0 or 1, all of them one way.
+        """Where each group has its own choice, rows in several groups affect several choices.
+        Where groups are the candidates, or a limit leaves m rows for each, they change the
+        difference of two scores by at most m times the width. One individual moves numbers of
+        individuals by 0 or 1, all of them one way.
         """
         contribution = self.statistic.contribution(scope.facts)
         b, spread = contribution.magnitude, self.spread(scope)

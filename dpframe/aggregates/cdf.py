@@ -96,15 +96,15 @@ class BoundDistribution(BoundAggregate):
 
     @property
     def is_root(self) -> bool:
-        """Whether the square root factorisation is measured: where a rho is shared, and its numbers
-        err less than those of a tree.
+        """Whether the square root factorisation is measured: where a rho is shared, and its
+        numbers have smaller errors than those of a tree.
         """
         return self.gain is not None and self.gain > 1.0
 
     @property
     def gain(self) -> float | None:
-        """How many times less numbers err by the square root factorisation than by the best tree;
-        None where it is not tried.
+        """By what factor the square root factorisation reduces errors compared with the best
+        tree; None where it is not tried.
         """
         if self.degree == 2 or self.root_norm is None:
             return None
@@ -153,7 +153,7 @@ class BoundDistribution(BoundAggregate):
 
     @property
     def sign(self) -> str:
-        """What a plan says of numbers below 0, and of those that fall."""
+        """The note of a plan on numbers below 0, and on numbers that fall."""
         if self.nonnegative:
             return "the nearest numbers from 0 that never fall, which biases small ones"
         return f"{UNBIASED}noise may make numbers negative, or fall"
@@ -221,20 +221,20 @@ class BoundDistribution(BoundAggregate):
 class DistributionFunction(Aggregate):
     """How many rows have a value up to each of some edges, which are included.
 
-    The result has one row per edge: the edge in a column of the expression's name, then `count`,
-    the number of rows with this value or a smaller one, and `share`, what that is of all rows with
-    a value in the same release, between 0 and 1; null where there are none. Null and NaN are no
-    values. With listed edges, rows above the last one are in the total alone; a number of bins
-    divides the bounds, values are clamped to these, and the last row has all.
+    The result has one row per edge: the edge in a column of the expression's name, and `count`,
+    the number of rows with this value or a smaller one. `share` is its share of all rows with a
+    value in the same release, between 0 and 1; null if none exist. Null and NaN are no values.
+    With listed edges, rows above the last one are in the total alone; a number of bins divides
+    the bounds, values are clamped to these, and the last row has all.
 
     Guarantee
     ---------
-    What is released are sums over runs of neighbouring steps between edges, each level of runs with
-    noise of its own. A row lies in at most one run of one group, so each level has the
+    The release consists of sums over runs of neighbouring steps between edges, each level of runs
+    with its own noise. A row lies in at most one run of one group, so each level has the
     sensitivities of a histogram: add-remove L1 = L2 = Linf = k for k rows per individual,
-    change-one L1 = 2k, L2 = sqrt(2) k, Linf = k. What the levels cost adds up. Where a rho is spent
-    and it errs less, one vector is released instead: sums of all steps so far with falling factors,
-    whose sensitivities are those of `RootSums`.
+    change-one L1 = 2k, L2 = sqrt(2) k, Linf = k. What the levels cost adds up. Where a rho is
+    spent and it has a smaller error, one vector is released instead: sums of all steps so far
+    with falling factors, whose sensitivities are those of `RootSums`.
 
     Proof
     -----
@@ -309,9 +309,9 @@ def _of_all(cells: UpToCells, scope: QueryScope) -> Fraction:
 
 
 def _root_norm(cells: UpToCells, request: Request, scope: QueryScope) -> Fraction | None:
-    """How much more noise the sums of the square root factorisation need than cells do, squared;
-    None where they are not drawn: where others than Gaussian noise is asked for, where individuals
-    are weighed, where there is nothing to add up, and where that takes too long.
+    """How much more noise the sums of the square root factorisation need than cells do, squared.
+    None where they are not drawn: other than Gaussian noise is requested, individuals are
+    weighted, there is nothing to add up, or the computation takes too long.
     """
     groups = 1 if scope.entries is None else scope.entries
     if request.mechanism not in ("auto", "discrete_gaussian") or scope.norm is not None:

@@ -52,7 +52,7 @@ class Cells(HasExprs):
 
     @property
     def one_value(self) -> Tree | None:
-        """The expression that has one value in all rows of a cell; None where there is none."""
+        """The expression that has one value in all rows of a cell; None if none exists."""
         return None
 
     @abstractmethod
@@ -74,7 +74,7 @@ class Cells(HasExprs):
     @property
     @abstractmethod
     def rest(self) -> str:
-        """What becomes of rows that are in none of the listed cells, in a plan."""
+        """The words of a plan for rows that are in none of the listed cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +274,8 @@ class PointCells(NumberCells):
 
     @property
     def _origin(self) -> int:
-        """What is taken from whole numbers that floats do not tell apart, before they are floats;
-        0 where floats do.
+        """What is taken from whole numbers that floats do not distinguish, before they are
+        floats; 0 where floats do.
         """
         lo, hi = self.lo, self._hi
         near = max(abs(lo), abs(hi)) <= 2**52
@@ -357,8 +357,8 @@ def missing_words(value: Value) -> str:
 
 
 def comparable_edges(numbers: Sequence[Fraction], value: Value) -> list[int] | list[float]:
-    """Constants in the number's own type, so that comparisons are exact; but where some are no
-    Int64, whole numbers are compared as floats, which are more than 1 apart beyond 2**53.
+    """Constants in the number's own type, so that comparisons are exact. If some do not fit
+    Int64, whole numbers are compared as floats, whose distances exceed 1 beyond 2**53.
     """
     if value.is_whole and are_whole(numbers):
         whole = wholes(numbers)

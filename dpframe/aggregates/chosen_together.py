@@ -16,7 +16,7 @@ from dpframe.core.exact import show
 __all__ = ["ChosenTogether", "listed"]
 
 _FEW = 12
-"""So many quantiles are listed in plans."""
+"""This many quantiles are listed in plans."""
 
 
 class ChosenTogether(Selection):
@@ -36,7 +36,7 @@ class ChosenTogether(Selection):
 
     @property
     def apart(self) -> tuple[QuantileChoice, ...]:
-        """Each quantile by itself."""
+        """Each quantile on its own."""
         return tuple(QuantileChoice(self.cells, q) for q in self.quantiles)
 
     @property
@@ -56,7 +56,7 @@ class ChosenTogether(Selection):
         return len(self.quantiles)
 
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """Those of the first choice."""
+        """The counts or scores for the first choice."""
         return self.first.ballots(counted, first, end)
 
 

@@ -46,7 +46,7 @@ def units_with(tree: Tree | None) -> Additive:
 
 
 def signed(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
-    """A noisy count as a column: signed and unbiased, clamped at 0 only where that was asked."""
+    """A noisy count as a column: signed and unbiased, clamped at 0 only on request."""
     if nonnegative:
         values = np.maximum(values, 0)
     return pl.Series(name, values.reshape(-1), dtype=pl.Int64)
@@ -110,18 +110,18 @@ class Count(ScoringAggregate):
 
     Guarantee
     ---------
-    One row changes one entry by at most 1. Under add-remove adjacency L1 = L2 = Linf = k for k rows
-    per individual, whatever the number of groups. Under change-one adjacency the number of all rows
-    is public and costs nothing; a count of filtered rows or of values changes by at most k, and
-    group counts by L1 = 2k, L2 = sqrt(2) k, Linf = k. With an identifier, at most r rows and m of
-    them in each of g groups: L1 = min(r, g m), Linf = min(r, m), and L2 as for sums. With
+    One row changes one entry by at most 1. Under add-remove adjacency L1 = L2 = Linf = k for k
+    rows per individual, for any number of groups. Under change-one adjacency the number of all
+    rows is public and costs nothing; a count of filtered rows or of values changes by at most k,
+    and group counts by L1 = 2k, L2 = sqrt(2) k, Linf = k. With an identifier, at most r rows and
+    m of them in each of g groups: L1 = min(r, g m), Linf = min(r, m), and L2 as for sums. With
     ``per="unit", bounds=(0, n)``: L1 = g n, L2 = sqrt(g) n, Linf = n.
 
     Proof
     -----
     A count is a sum of ones: the rule for sums over disjoint sets of rows, with b = 1. Whether a
     value is null or NaN depends on its row alone. Totals of individuals are clamped to [0, n] by
-    the lowered query, whatever their rows are.
+    the lowered query, for any rows.
     """
 
     nonnegative: bool = False
@@ -175,7 +175,7 @@ def _most(request: Request, bounds: GivenBounds) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctValues(ScoringAggregate):
-    """The number of distinct values of an expression; nulls and NaN are not counted. Of the
+    """The number of distinct values of an expression; nulls and NaN are not counted. For the
     identifier: the number of individuals.
 
     Guarantee

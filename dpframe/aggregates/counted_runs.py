@@ -20,14 +20,14 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 
 _SHARES: Final = tuple(Fraction(n, 20) for n in range(6, 11))
-"""Of the epsilon, for runs."""
+"""Shares of the epsilon for runs."""
 _SHARPEST: Final = Fraction(1, 100)
 """Smaller scales are taken for it: next to no noise is left, and floats have its variance."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedRuns:
-    """Counts of cells, and of runs of so many neighbouring cells, each with noise of its own.
+    """Counts of cells, and of runs of this many neighbouring cells, each with noise of its own.
 
     Parameters
     ----------
@@ -80,11 +80,12 @@ class CountedRuns:
         """About the sum of squared errors of ranks, where rows are spread over cells evenly, and a
         quantile may be anywhere in its run.
 
-        With n cells, of variance v, in runs of s, of which w is believed, a rank errs by cells
-        before it times 1 - q and those after it times -q. A full run has the variance s v (1 - w):
-        q (1 - q) (n - s) v (1 - w) of these. In the run of the quantile j cells are before it:
-        v ((1 - q)**2 j + q**2 (s - j) - w (j - q s)**2 / s), in the mean over j from 0 to s
-        v (s ((1 - q)**2 + q**2) / 2 - w s (1 / 3 - q + q**2)).
+        Let n cells have variance v, in runs of s, and let w be the weight of the runs. Then the
+        error of a rank is that of the cells before it times 1 - q, and of those after it times
+        -q. A full run has the variance s v (1 - w): q (1 - q) (n - s) v (1 - w) of these. In the
+        run of the quantile j cells are before it: v ((1 - q)**2 j + q**2 (s - j) - w (j - q s)**2
+        / s), in the mean over j from 0 to s v (s ((1 - q)**2 + q**2) / 2 - w s (1 / 3 - q +
+        q**2)).
 
         Parameters
         ----------
@@ -105,7 +106,8 @@ class CountedRuns:
 
 @lru_cache(maxsize=64)
 def best_runs(size: int, quantiles: tuple[Fraction, ...], scale: Fraction) -> CountedRuns | None:
-    """What is best to count beside so many cells; None where cells alone err no more.
+    """The best runs to count in addition to this many cells; None where cells alone have no
+    larger errors.
 
     Parameters
     ----------

@@ -2,15 +2,15 @@
 error over data of a given size, the worst or those that are like a guess.
 
 Values lie in [-h, h] around the middle of their bounds; there are n of them with mean m and sample
-variance V. With noises X of the sum, Y of the count and Z of the sum of squares (less h^2/2 each),
-N = n + Y and U = X - m Y, what is released errs by
+variance V. With noises X of the sum, Y of the count and Z of the sum of squares (less h^2/2
+each), N = n + Y and U = X - m Y, the error of the release is
 
     mean      (X - m Y) / N
     variance  (Z - 2 m X + (h^2/2 + m^2 - V) Y - U^2 / N) / (N - ddof)
 
-before it is clamped to what the bounds allow; both follow from inserting S = n m + X and so on. So
-the error is within a just where the first noise lies between two numbers that depend on the others,
-m and V, and no sum over data is needed: n, m and V say all that there is to say.
+before it is clamped to what the bounds allow; both follow from inserting S = n m + X and so on.
+So the error is within a just where the first noise is between two numbers that depend on the
+others, m and V. No sum over data is needed: n, m and V determine everything.
 
 The worst data
 --------------
@@ -48,7 +48,7 @@ _CLOSE: Final = 2e-3
 _MARGIN: Final = 4e-3
 """Added to what is found, relative to it: for data between those tried, and for slices."""
 _LEAST: Final = 2.0**-900
-"""Of smaller squares floats have too few digits to tell more than their bound."""
+"""For smaller squares floats have too few digits to give more than their bound."""
 _FRACTIONS: Final = (1.0, 0.97, 0.85, 0.6, 0.3, 0.0)
 _TIMES: Final = (1.0, 1.25, 1.6, 2.5)
 
@@ -83,7 +83,7 @@ class Errors(Protocol):
 
     @property
     def mean(self) -> float | None:
-        """Of the data, around the middle, where it is known."""
+        """The mean of the data, around the middle, where it is known."""
         ...
 
     @property
@@ -115,12 +115,12 @@ class Errors(Protocol):
 
 @lru_cache(maxsize=1024)
 def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
-    """The least a, rounded up, with P(|error| <= a) >= level whatever the data.
+    """The least a, rounded up, with P(|error| <= a) >= level for any data.
 
     Parameters
     ----------
     errors
-        Of a result over data of one size.
+        The errors of a result over data of one size.
     noise
         The joint law of its parts' noise.
     level
@@ -187,7 +187,7 @@ class MeanErrors:
     bias
         How far rounding may move a value.
     mean
-        Of the data, around the middle, where it is known; else the worst.
+        The mean of the data, around the middle, where it is known; else the worst.
     """
 
     half: float
@@ -240,7 +240,7 @@ class VarianceErrors:
     biases
         How far rounding may move a square, and a value.
     variance
-        Of the data where it is known (not its root); else the worst.
+        The variance of the data where it is known (not its root); else the worst.
     """
 
     half: float
@@ -277,8 +277,8 @@ class VarianceErrors:
         return low, np.maximum(low, high)
 
     def _moves(self, variance: Floats, error: float) -> tuple[Floats, Floats | float]:
-        """How far the variance falls and rises where the result errs by `error`; infinite where it
-        cannot fall so far.
+        """How far the variance falls and rises for an error of `error` in the result; infinite
+        where it cannot fall that far.
         """
         if not self.root:
             return np.where(variance > error, error, np.inf), error

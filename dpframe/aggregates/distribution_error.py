@@ -29,7 +29,7 @@ _NEXT_TO_NOTHING: Final = 1e-9
 @dataclass(frozen=True, slots=True)
 class DistributionError:
     """The number of rows up to an edge follows from noisy sums of neighbouring cells by weighted
-    least squares; which edge errs most depends on where it lies.
+    least squares; which edge has the largest error depends on where it lies.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ class DistributionError:
         return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
 
     def _rounding(self, spreads: Floats) -> Floats:
-        """What rounding a number with so much variance adds to it; sums of integers are whole."""
+        """What rounding a number with this much variance adds to it; sums of integers are
+        whole."""
         most = 0.0 if len(self.levels) == 1 else _ROUNDING
         return np.minimum(spreads, most)
 
@@ -113,7 +114,7 @@ class RunError:
     Parameters
     ----------
     edges
-        How the numbers of these err.
+        The error rule of these numbers.
     cells
         How many of the first cells it is of.
     """
@@ -185,7 +186,7 @@ class RootError:
 
 
 EdgesError: TypeAlias = DistributionError | RootError
-"""How the numbers up to each edge err."""
+"""The errors of the numbers up to each edge."""
 Cumulants: TypeAlias = tuple[float, ...]
 
 

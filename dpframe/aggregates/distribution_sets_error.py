@@ -30,8 +30,8 @@ _NEXT_TO_NOTHING: Final = 1e-9
 @dataclass(frozen=True, slots=True)
 class DistributionSetsError:
     """The number of rows up to an edge in a group of one of several grouping sets follows from
-    noisy tables of neighbouring cells by weighted least squares; which edge of which set errs most
-    depends on where it lies.
+    noisy tables of neighbouring cells by weighted least squares. Which edge has the largest error
+    depends on its set and place.
 
     Parameters
     ----------
@@ -118,7 +118,8 @@ class DistributionSetsError:
         return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
 
     def _rounding(self, kept: Columns, spreads: Floats) -> Floats:
-        """What rounding a number with so much variance adds to it; sums of integers are whole."""
+        """What rounding a number with this much variance adds to it; sums of integers are
+        whole."""
         columns = [self.sizes[i] > 1 for i in kept]
         most = 0.0 if len(self.measured) == 1 else rounding_variance(columns)
         return np.minimum(spreads, most)

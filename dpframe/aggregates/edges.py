@@ -36,7 +36,7 @@ Comparable: TypeAlias = int | float
 
 MOST_EDGES: Final = 10**6
 _FEW: Final = 64
-"""Up to so many edges are written in plans, of more a digest."""
+"""Up to this many edges are written in plans, of more a digest."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _LARGEST_32: Final = float(np.finfo(np.float32).max)
 
@@ -52,7 +52,7 @@ class Edges:
     size
         How many there are.
     listed, digest
-        The numbers, or what tells many of them from others.
+        The numbers, or a digest if there are many.
     hashed
         What `numbers` hash to.
     """
@@ -102,7 +102,8 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
     Raises
     ------
     InvalidBounds
-        When there are none or too many, or they are not strictly rising values of the type.
+        When the list is empty or too long, or its items are not strictly rising values of the
+        type.
     """
     dtype = value.domain.dtype
     exact = numbers_of(given, dtype, where)
@@ -124,7 +125,7 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
 def equal_edges(
     bins: int, bounds: object, value: Value, where: str
 ) -> tuple[Edges, pl.Series, tuple[Fraction, Fraction]]:
-    """The upper edges of so many equal bins within bounds, as they stand in a result, and the
+    """The upper edges of this many equal bins within bounds, as they stand in a result, and the
     bounds. Edges of whole numbers are rounded down.
 
     Raises

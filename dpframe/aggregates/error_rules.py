@@ -22,7 +22,7 @@ from dpframe.mechanisms import (
 _UP: Final = 1.0 + 1e-9
 """Above what floats lose."""
 _MOST_ADDED: Final = 24
-"""Of so many terms the law of their sum is known soon enough."""
+"""For this many terms the law of their sum is computed fast enough."""
 MOST_CELLS: Final = 512
 """Of noisy counts that quantiles are read off."""
 
@@ -45,7 +45,7 @@ class MeanError:
     Parameters
     ----------
     width, middle
-        Of the bounds.
+        The width of the bounds.
     """
 
     width: Fraction
@@ -64,7 +64,7 @@ class MeanError:
         Parameters
         ----------
         noise
-            Of the sum and the count, in the values' units.
+            The error of the sum and the count, in the values' units.
         level
             Between 0 and 1, exclusive.
         biases
@@ -86,7 +86,7 @@ class VarianceError:
     Parameters
     ----------
     width, middle
-        Of the bounds.
+        The width of the bounds.
     ddof
         Delta degrees of freedom.
     root
@@ -123,7 +123,7 @@ class VarianceError:
 
 @dataclass(frozen=True, slots=True)
 class RankError:
-    """A rank that is read off noisy counts of so many cells, one after another.
+    """A rank that is read off noisy counts of this many cells, one after another.
 
     The noisy number of rows up to a cell is off by the sum of the noise of some first cells. The
     largest of these sums exceeds x no more than twice as often as the sum of all (Levy's inequality
@@ -131,20 +131,21 @@ class RankError:
     was, since the nearest rising sequence moves by no more than what it is nearest to. The rank
     that is looked for is off by q times that of all cells at most.
 
-    Or, without that factor. With N_i the noise of the first i cells, 0 of none, a number that is
-    made to rise is the mean of some that lie together (a pool), of which the first ones have no
-    smaller mean than all and the last ones no larger one. Let u_i be true numbers, and a candidate
-    end at cell i that has a rank below q u_n, but a number that is not below q times the last one,
-    which is not less than u_n + N_n. The mean of u + N from the start of its pool to i is no less,
-    and u no more than u_i there: q u_n - u_i <= N_h - q N_n for some h <= i. Let it have a rank
-    above instead, and the number before it not be above q times the last one. The mean of u + N
-    from i - 1 to the end of its pool is no more, and u no less than u_(i-1) there; the last one is
-    the mean of a later pool, and at most u_n + N_k for one of its k:
-    u_(i-1) - q u_n <= q N_k - N_h for some h <= k. Either is at most by how much N ranges. N rises
-    or falls by x for the first time at some cell; what comes after is as likely to add to that as
-    to take from it. So N ranges over x no more than twice as often as the noise of some last cells
-    exceeds it, and that no more than twice as often as the sum of all does. Where values between
-    candidates have cells, both that are compared may be off.
+    Or, without that factor. Let N_i be the noise of the first i cells, 0 for none. A number that
+    is made to rise is the mean of a pool of neighbours, whose first ones have no smaller mean
+    than all, and whose last ones have no larger one. Let u_i be true numbers, and a candidate end
+    at cell i that has a rank below q u_n, but a number that is not below q times the last one,
+    which is not less than u_n + N_n. The mean of u + N from the start of its pool to i is no
+    less, and u no more than u_i there: q u_n - u_i <= N_h - q N_n for some h <= i. Let it have a
+    rank above instead, and the number before it not be above q times the last one. The mean of
+    u + N from
+    i - 1 to the end of its pool is no more, and u no less than u_(i-1) there; the last one is the
+    mean of a later pool, and at most u_n + N_k for one of its k: u_(i-1) - q u_n <= q N_k - N_h
+    for some h <= k. Either is at most by how much N ranges. N rises or falls by x for the first
+    time at some cell; what comes after is as likely to add to that as to take from it. So N
+    ranges over x no more than twice as often as the noise of some last cells exceeds it, and that
+    no more than twice as often as the sum of all does. Where values between candidates have
+    cells, both that are compared may be off.
 
     Parameters
     ----------
@@ -186,8 +187,8 @@ class RankError:
 
 
 _ASKED, _COLLECTED = "ask for interval=0.95", "collect it with .collect(..., interval=0.95)"
-"""How plans write it, in which it stays as it is, and how it is told: aggregates have no such
-argument.
+"""Plans contain the first form, which stays unchanged; messages contain the second, because
+aggregates have no such argument.
 """
 
 

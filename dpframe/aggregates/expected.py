@@ -28,9 +28,9 @@ def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: L
     aggregate
         Of selections what is expected of their score.
     scope
-        Where it is asked.
+        The scope of the query.
     laws
-        The noise of each of its parts by itself.
+        The noise of each of its parts on its own.
     """
     if isinstance(aggregate, RelatedAggregate):
         return aggregate.expected_error(laws)

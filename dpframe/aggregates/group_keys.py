@@ -19,14 +19,14 @@ from dpframe.frames.groups import Groups
 __all__ = ["BEST_ROUNDS", "BoundGroupKeys", "GroupKeys", "group_keys_in", "require_numbers"]
 
 BEST_ROUNDS: Final = 2
-"""Where nobody says how many; docs/benchmarks.md compares."""
+"""The default; docs/benchmarks.md compares."""
 MOST_ROUNDS: Final = 4
-"""Of more the first would have hardly any of the cost."""
+"""Of more the first would have barely any of the cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeysAlone(Shape):
-    """No column beside the keys."""
+    """Only the keys, without other columns."""
 
     def columns(self, column: Column, groups: Groups | None) -> list[pl.Series]:
         return []
@@ -34,7 +34,7 @@ class _KeysAlone(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundGroupKeys(BoundAggregate):
-    """The keys of groups that nobody listed; it needs the choice of the groups alone.
+    """The keys of unlisted groups; it needs the choice of the groups alone.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class GroupKeys(Aggregate):
 
 
 def require_numbers(aggregates: Iterable[BoundAggregate], where: str, why: str) -> None:
-    """Refuse what needs numbers of groups, where nothing but the groups is asked for.
+    """Refuse what needs numbers of groups, where nothing but the groups is requested.
 
     Raises
     ------
@@ -111,5 +111,5 @@ def require_numbers(aggregates: Iterable[BoundAggregate], where: str, why: str) 
 
 
 def group_keys_in(aggregates: Iterable[BoundAggregate]) -> BoundGroupKeys | None:
-    """What is asked for, where that is which groups there are."""
+    """The request, where that is which groups there are."""
     return next((found for found in aggregates if isinstance(found, BoundGroupKeys)), None)

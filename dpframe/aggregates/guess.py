@@ -1,4 +1,4 @@
-"""What somebody guesses, from public knowledge, of the data that a result will be computed from."""
+"""A guess, from public knowledge, about the data that a result will be computed from."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def guess_of(
     Parameters
     ----------
     value
-        A number, date or duration, which is the result itself; a mapping of ``"count"``,
-        ``"mean"``, ``"var"`` and ``"std"``; a Series of public values that are like those of the
-        data; or None.
+        A number, date or duration, which is the result itself. Or a mapping of ``"count"``,
+        ``"mean"``, ``"var"`` and ``"std"``, a Series of public values that are like those of the
+        data, or None.
     kind
         What the result is: ``"mean"``, ``"var"`` or ``"std"``.
     count
-        How many values there are, if that is said apart.
+        The number of values, if it is given separately.
     bounds
         What the values of a Series are clamped to.
 
     Raises
     ------
     InvalidBounds
-        When it is none of these.
+        When it is neither of these.
     """
     given: Mapping[Any, object]
     if value is None:

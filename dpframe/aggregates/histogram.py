@@ -45,7 +45,7 @@ class BoundHistogram(BoundAggregate):
     cells
         The categories or bins.
     column
-        What the categories or bins are called, whatever the output is called among others.
+        The name for the categories or bins, for any name of the output.
     dtype
         The expression's type.
     nonnegative
@@ -95,7 +95,7 @@ class Histogram(Aggregate):
     """How many rows fall into each category or bin; one noisy count each.
 
     The result has one row per category or bin: the category in a column of the expression's name,
-    or for bins the text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are
+    or for bins the text ``[0, 10)`` with `lower` and `upper` next to it, then `count`. Bins are
     left-closed and right-open, the last one closed. Values outside, null and NaN are dropped,
     unless `other=True` adds one last row for them.
 
@@ -195,7 +195,7 @@ class Histogram(Aggregate):
     def _of_totals(
         self, request: Request, scope: QueryScope, cells: CategoryCells | BinCells
     ) -> CategoryCells | BinCells:
-        """Bins of the totals of individuals, where these were asked for."""
+        """Bins of the totals of individuals, where these are requested."""
         if self.per is None:
             return cells
         if isinstance(cells, CategoryCells):
@@ -230,7 +230,7 @@ class Histogram(Aggregate):
 
 
 def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
-    """The ends of so many equal parts."""
+    """The ends of this many equal parts."""
     common = math.lcm(lo.denominator, hi.denominator)
     first, last = int(lo * common), int(hi * common)
     step = last - first
@@ -240,7 +240,7 @@ def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
 def _require_responses(
     request: Request, scope: QueryScope, cells: CategoryCells | BinCells
 ) -> None:
-    """Refuse randomised response where the number of reports would tell something.
+    """Refuse randomised response where the number of reports would reveal something.
 
     Raises
     ------

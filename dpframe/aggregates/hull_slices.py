@@ -1,7 +1,8 @@
 """Slices of noise that is uniform in hulls of random size, see `dpframe.samplers.hull`.
 
-Given the size, all numbers but one that moves the first part alone are put at points, and that one
-is uniform between two ends: those of a section of its arch (`arch_body`), or of the box.
+Given the size, all numbers but one that moves only the first part are put at points. The
+remaining one is uniform between two ends: those of a section of its arch (`arch_body`), or of the
+box.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ __all__ = ["hull_slices"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _POINTS: Final = {1: (45,), 2: (15, 11)}
-"""Of a grid, in each of so many numbers, counts before others."""
+"""The sizes of a grid, in each of this many numbers, counts before others."""
 _FEW: Final = 8.0
 """Counts up to it are whole: in 45 or 15 points 3, 5 or 15 of them are as often."""
 _MORE: Final = 256
-"""Of a sequence, for more."""
+"""The number of points of a sequence, for more numbers."""
 
 
 def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
@@ -85,7 +86,8 @@ def _points(
     arches: tuple[Arch, ...], rows: Floats, own: int
 ) -> tuple[dict[int, Floats], Floats, tuple[Floats, Floats]]:
     """Numbers over their widths at points, what each point stands for, and between which ends the
-    own number lies there. Where the own one is a count it is at points too, and within their cells.
+    own number lies there. If the number itself is a count it is at points too, and within their
+    cells.
     """
     used = np.flatnonzero((rows != 0).any(axis=0)).tolist()
     pairs = [arch for arch in arches if {*arch[1:]} & {*used}]
@@ -121,7 +123,8 @@ def _points(
 
 
 def _lattice(numbers: int) -> tuple[Floats, Floats]:
-    """Points all over [-1, 1] in so many dimensions, one per column, and what each stands for."""
+    """Points all over [-1, 1] in this many dimensions, one per column, and what each stands
+    for."""
     if not numbers:
         return np.zeros((0, 1)), np.ones(1)
     if numbers not in _POINTS:

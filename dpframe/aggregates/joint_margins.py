@@ -23,16 +23,16 @@ class JointMargins(JointSums):
 
     Guarantee
     ---------
-    That of several sums as one vector (`JointSums`), grouped by the columns of the margin alone: a
-    row that comes or goes moves the vector of one of its groups within the box of the widths, and
-    an individual no more boxes than rows that the margin has of it.
+    The sensitivity of several sums as one vector (`JointSums`), grouped by the columns of the
+    margin alone. A row that comes or goes moves the vector of one of its groups within the box of
+    the widths, and an individual moves at most as many boxes as the margin has rows of it.
 
     Proof
     -----
-    A margin of a vector of sums is the vector of their margins, because both are linear: entry by
-    entry it adds up disjoint sets of rows, so each row is in one entry of the margin and adds to it
-    what it adds to its finest group. How many rows one individual has there, and in how many
-    groups, is the same for all sums of the vector, and is what `Margin` says of each.
+    A margin of a vector of sums is the vector of their margins, because both are linear. Entry by
+    entry it adds up disjoint sets of rows, so each row is in one entry of the margin and adds to
+    it what it adds to its finest group. The number of rows and groups of one individual there is
+    the same for all sums of the vector, and follows from `Margin` for each.
 
     Parameters
     ----------

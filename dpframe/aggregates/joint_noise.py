@@ -1,12 +1,12 @@
 """The joint law of the noise that several parts of one result get, cut into slices.
 
-What a mean or a variance errs by depends on all of its noisy numbers at once. Given all of them but
-the first, the error is at most a just where the first noise lies between two numbers, so that
+The error of a mean or a variance depends on all of its noisy numbers at once. Given all of them
+but the first, the error is at most a just where the first noise lies between two numbers, so that
 
     P(|error| > a) = sum over slices of weight * (P(first > up) + P(first < down)),
 
-with `up` and `down` a function of the slice, of a and of the data. Whatever draws several numbers
-together says its slices; `Independent` says those of noises drawn one by one.
+with `up` and `down` a function of the slice, of a and of the data. Each joint mechanism gives its
+own slices; `Independent` gives those of noises drawn one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Independent", "JointNoise", "NoiseLaw", "Slices"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _ATOMS: Final = 48
-"""Noise within so many steps is taken number by number."""
+"""Noise within this many steps is taken number by number."""
 _FINER: Final = 16
 _MOST: Final = 400
 _NOTHING: Final = 1e-4
@@ -104,7 +104,7 @@ class JointNoise(Hashable, Protocol):
         Parameters
         ----------
         miss
-            What is asked for is where the error is with probability 1 - miss.
+            The request is where the error is with probability 1 - miss.
         pull
             By how much of the first noise a unit of each of the others moves the result at most;
             slices are so narrow that the first noise covers them.

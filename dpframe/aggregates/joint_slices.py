@@ -24,7 +24,7 @@ __all__ = ["SLIGHT", "box_slices", "fewer_sizes", "gaussian_slices", "uniform_sl
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _POINTS: Final = {1: 40, 2: 12}
-"""Of a grid, for so many other numbers."""
+"""The points of a grid, by the number of other coordinates."""
 _SIZES: Final = 64
 """Of boxes."""
 _SPACING: Final = 0.25
@@ -38,7 +38,7 @@ def gaussian_slices(variance: float, rows: Floats, units: list[float], miss: flo
     Parameters
     ----------
     variance
-        Of each number's noise, in steps squared.
+        The variance of each number's noise, in steps squared.
     rows
         For each part its factors of the numbers; parts are rounded to whole steps.
     units
@@ -88,8 +88,8 @@ def box_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
 
 
 def fewer_sizes(radii: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Sizes of boxes, of which some neighbours are taken together, at their mean; the last ones at
-    the largest.
+    """Sizes of boxes; some neighbours are merged, at their mean, and the last ones at the
+    largest.
     """
     step = -(-radii.size // _SIZES)
     starts = np.arange(0, radii.size, step)
@@ -146,7 +146,7 @@ def _section(rows: Floats, widths: Floats, weights: Floats, unit: float) -> Slic
 
 
 def _grid(numbers: int) -> Floats:
-    """Middles of equal cells of [-1, 1] in each of so many dimensions, one point per column."""
+    """Middles of equal cells of [-1, 1] in each of this many dimensions, one point per column."""
     if not numbers:
         return np.zeros((0, 1))
     points = _POINTS.get(numbers, 10)

@@ -1,8 +1,8 @@
 """Several sums of the same rows as one vector, so that one draw serves them all.
 
-One row moves all of its group's sums at once, but not by as much as it could move each: with c
+One row moves all of its group's sums at once, but not each by the most that it could. With c
 between lo and hi, and n the number of rows, the numbers n and 2 c - (lo + hi) n move by at most 1
-and hi - lo. Noise that covers just that set is less than noise that covers each sum by itself.
+and hi - lo. Noise that covers just that set is less than noise that covers each sum on its own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _HALF = 2.0**-45
 
 
 def has_several(groups: int) -> bool:
-    """Whether a row may leave one of so many groups for another."""
+    """Whether a row may leave one of this many groups for another."""
     return groups > 1
 
 
@@ -95,16 +95,16 @@ def _ratio(numbers: Integers, factor: int, divisor: int) -> tuple[Integers, np.n
 class JointSums(Measurement):
     """Several sums of each group as one vector, so that one draw serves them all.
 
-    The numbers that are drawn are integer combinations of sums: mostly the number of rows n, and
-    2 c - (lo + hi) n for a sum c of values in [lo, hi], or half of that where it is whole. The sums
-    are rebuilt from the noisy numbers and rounded to the nearest integer.
+    The numbers that are drawn are integer combinations of sums: usually the number of rows n, and
+    2 c - (lo + hi) n for a sum c of values in [lo, hi], or half of that where it is whole. The
+    sums are rebuilt from the noisy numbers and rounded to the nearest integer.
 
     Guarantee
     ---------
-    One row that comes or goes moves number j of one vector by at most its width w_j, all numbers at
-    once, so r rows of one individual move the vectors of all groups by at most r boxes of these
-    half-widths together; the norms are those of `joint_sensitivity`. Noise for that is drawn from
-    a discrete box at epsilon / r for each row, or is discrete Gaussian noise by L2.
+    One row that comes or goes moves number j of one vector by at most its width w_j, all numbers
+    at once. So r rows of one individual move the vectors of all groups by at most r boxes of
+    these half-widths together; the norms are those of `joint_sensitivity`. Noise for that is
+    drawn from a discrete box at epsilon / r for each row, or is discrete Gaussian noise by L2.
 
     Proof
     -----
@@ -112,10 +112,11 @@ class JointSums(Measurement):
     where that is null; lo <= 0 <= hi, so 2 c - (lo + hi) lies in [lo - hi, hi - lo] in either case.
     Rows are added one after another, and boxes add up. Under change-one adjacency a row leaves one
     vector for another, each by at most its box, or stays in its own and moves number j by at most
-    t_j, or comes, or goes. Of one that stays it is known which numbers move together
-    (`conditions`): a number of rows not at all, as the row is there before and after; a number of
-    values, and a sum of the same expression, only where that has a value, since both skip the rows
-    where it is null or NaN. What is rebuilt and rounded is computed from noisy numbers alone.
+    t_j, or comes, or goes. For a row that stays it is known which numbers move together
+    (`conditions`). A number of rows does not move, as the row is there before and after. A number
+    of values, and a sum of the same expression, move only where that has a value, since both skip
+    the rows where it is null or NaN. The rebuilt and rounded numbers are computed from noisy
+    numbers alone.
 
     *Arches.* Values are placed on a grid at s of -h to h, and their squares at 2 u - Q with s**2 /
     h**2 <= u / Q <= 1 (`grid_of_squares`), made of the very column of places that is added up
@@ -133,7 +134,7 @@ class JointSums(Measurement):
         By how much a row that comes or goes, or one that stays and changes, moves each number.
     conditions, kept
         Of rows that change: what one needs to move each number, and by how much it does where it
-        meets that before and after; nothing where each number is one by itself.
+        meets that before and after; nothing where each number is one on its own.
     arches
         The places of numbers that are a count of values, their sum, and the sum of their squares.
     """

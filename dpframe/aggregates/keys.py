@@ -1,4 +1,4 @@
-"""Which groups appear, where nobody listed them."""
+"""Which groups appear, where groups are not listed."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ class WeighedKeys(KeySelection):
     Proof
     -----
     An individual in t groups, t no more than limits allow, has the largest weight k in each with
-    t k**2 <= N**2, or less (`dpframe.lower.weighed`). It follows from its own groups, so nobody
-    else's weights change with it, and the vector of sums moves by N at most in L2. The rest is the
-    theorem of `WeighedThreshold`: whatever else is released of groups in which the individual is
-    alone belongs to B there, and whatever is of other groups is private by itself. In several
-    rounds it is so in each: rows of groups that rounds before found are left out by their own keys
-    (`WithoutFound`), before individuals are weighed and before their groups are limited, so what is
-    weighed then is a frame that one individual changes by its own rows, and costs add up as
-    `WeighedRounds` says.
+    t k**2 <= N**2, or less (`dpframe.lower.weighed`). It follows from the individual's own
+    groups, so no other individual's weights change with it, and the vector of sums moves by N at
+    most in L2. The rest is the theorem of `WeighedThreshold`: all other releases about groups in
+    which the individual is alone belong to B there, and all releases about other groups are
+    private on their own. In several rounds the same holds for each. Rows of groups that earlier
+    rounds released are left out by their own keys (`WithoutFound`), before individuals are
+    weighted and before their groups are limited. So the weighted frame is one that one individual
+    changes by its own rows, and costs add up as in `WeighedRounds`.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class WeighedKeys(KeySelection):
 
 
 def key_selection(scope: QueryScope, rounds: int = 1) -> KeySelection:
-    """The choice of groups in a scope whose groups nobody listed, in so many rounds."""
+    """The choice of unlisted groups in a scope, in this many rounds."""
     if scope.norm is not None:
         return WeighedKeys(Table(UnitCount()), rounds=rounds)
     if isinstance(scope.facts.unit, Identifier):

@@ -69,10 +69,10 @@ class LevelSums(CellSums):
 
     Proof
     -----
-    A row is in one cell of a group at most, and a cell is in one run: the sums are over disjoint
-    sets of rows, and the rule for such sums holds, with as many entries as there are runs. A row
-    may be in no cell, so that one that changes may leave the only run. Integers that overflow wrap,
-    and noise is added modulo 2**64, so distances stay what they were.
+    A row is in one cell of a group at most, and a cell is in one run. So the sums are over
+    disjoint sets of rows, and the rule for such sums holds, with as many entries as there are
+    runs. A row may be in no cell, so that one that changes may leave the only run. Integers that
+    overflow wrap, and noise is added modulo 2**64, so distances stay what they were.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class LevelSumsWithTotal(LevelSums):
 
     Proof
     -----
-    A row that changes leaves one run for another, and the total as it is; or it leaves all runs, or
-    comes into one, and moves one run and the total by 1 (`sensitivity_with_total`). The rows are
-    not in several groups, so none moves the total of another one.
+    A row that changes may leave one run for another and not move the total. Or it leaves all
+    runs, or enters one, and moves one run and the total by 1 (`sensitivity_with_total`). The rows
+    are not in several groups, so none moves the total of another one.
     """
 
     @property

@@ -54,7 +54,7 @@ def adds_up(part: Measurement) -> bool:
 
 
 def table_wanted(kept: Kept, columns: int, weight: Fraction = Fraction(1)) -> Wanted:
-    """The table by some of so many columns."""
+    """The table by some of this many columns."""
     return Wanted(tuple("cells" if i in kept else "total" for i in range(columns)), weight)
 
 
@@ -101,7 +101,7 @@ def _has_free_total(margin: Margin, scope: QueryScope) -> bool:
 
 
 def with_total(margin: Margin) -> MarginWithTotal:
-    """The margin with its total beside it."""
+    """The margin with its total next to it."""
     about = margin.table, margin.sizes, margin.kept, margin.by
     if isinstance(margin, RunMargin):
         return RunMarginWithTotal(*about, margin.branching, margin.level)

@@ -44,14 +44,14 @@ class Margin(Measurement):
     -----
     The table's entries are sums over disjoint sets of rows, one for each combination of listed
     values. A margin adds up those that agree in some columns, so its entries are sums over disjoint
-    sets of rows again, and the rule for such sums holds. What limits an individual's rows in groups
-    by the columns of the margin holds of these rows, which are some of them, and what limits them
-    in the finest groups holds of all together: no more groups by fewer columns, no more rows in
-    all, and no more rows in a group than in all. A statistic of individuals has one contribution of
-    each in a finest group, so no more of them in a group of the margin than that has finest ones.
-    Cells of a histogram are disjoint sets of rows as well: a margin with them is a histogram by its
-    columns, and one without them counts the rows that are in any. Integers that overflow wrap, and
-    noise is added modulo 2**64, so distances stay what they were.
+    sets of rows again, and the rule for such sums holds. Limits on an individual's rows in groups
+    by the columns of the margin hold for these rows, which are some of them. Limits in the finest
+    groups hold for all together: no more groups by fewer columns, no more rows in all, and no
+    more rows in a group than in all. A statistic of individuals has one contribution of each in a
+    finest group, so no more of them in a group of the margin than that has finest ones. Cells of
+    a histogram are disjoint sets of rows as well: a margin with them is a histogram by its
+    columns, and one without them counts the rows that are in any. Integers that overflow wrap,
+    and noise is added modulo 2**64, so distances stay what they were.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ class MarginWithTotal(Margin):
 
     Proof
     -----
-    A row that changes moves b from one entry to another at most, and the total not at all; or it
-    leaves the entries, or comes into one of them, and moves one entry and the total by at most b
+    A row that changes moves b from one entry to another at most, and does not move the total. Or
+    it leaves the entries, or enters one of them, and moves one entry and the total by at most b
     (`sensitivity_with_total`).
     """
 

@@ -52,7 +52,7 @@ class _Centred(BoundAggregate):
     of_totals
         Whether values are totals of individuals.
     per
-        Whether that was asked for: where each individual has one row, rows are totals.
+        Whether that is requested: where each individual has one row, rows are totals.
     """
 
     value: Value
@@ -71,12 +71,12 @@ class _Centred(BoundAggregate):
 
     @property
     def width(self) -> Fraction:
-        """Of the bounds."""
+        """The width of the bounds."""
         return self.bounds[1] - self.bounds[0]
 
     @property
     def middle(self) -> Fraction:
-        """Of the bounds."""
+        """The middle of the bounds."""
         return (self.bounds[0] + self.bounds[1]) / 2
 
     @property
@@ -165,8 +165,8 @@ class Mean(Aggregate):
 
     The sum is taken around the middle of the bounds, which halves its sensitivity, and divided by a
     noisy count: mean = c + S / N. At the worst true mean, an end of the bounds at distance h from
-    c, the error is about (S's noise + h times N's noise) / N, and both noises have the same size
-    when both parts cost the same; that split minimises their sum of squares. With `shrink` means of
+    c, the error is about (S's noise + h times N's noise) / N. Both noises have the same size when
+    both parts cost the same; that split minimises their sum of squares. With `shrink` means of
     groups are moved towards their common mean, see `shrunk_means`: less error, and a bias.
 
     Guarantee
@@ -289,10 +289,10 @@ class Variance(Aggregate):
     """The sample variance (ddof = 1 unless given) of values clamped to bounds.
 
     From three parts: the count, the sum of x - c and the sum of (x - c)^2 - h^2/2, where c is the
-    middle of the bounds and h half their width; count and sum are those of the mean, so a mean
-    beside it costs nothing more. An error e of one row's size (h^2/2, h and 1) in these moves the
-    variance by about h^2/2, h^2 and h^2/2 over N where the true mean is h/2 away from c; the split
-    of the cost rests on that.
+    middle of the bounds and h half their width. Count and sum are those of the mean, so a mean
+    next to it costs nothing more. An error e of one row's size (h^2/2, h and 1) in these moves
+    the variance by about h^2/2, h^2 and h^2/2 over N where the true mean is h/2 away from c; the
+    split of the cost rests on that.
 
     Guarantee
     ---------
@@ -303,8 +303,8 @@ class Variance(Aggregate):
     Proof
     -----
     Each of the three parts is a sum over disjoint sets of rows. Squares are those of the integers
-    that values are placed at, clamped to [-h, h], so what a row adds is within its bounds whatever
-    the floats did.
+    that values are placed at, clamped to [-h, h], so a row's addition is within its bounds for
+    any rounding of floats.
     """
 
     bounds: GivenBounds = None
@@ -339,11 +339,12 @@ class Variance(Aggregate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandardDeviation(Variance):
-    """The square root of the sample variance; the same parts, so beside a variance it is free.
+    """The square root of the sample variance. It has the same parts, so in a query with a
+    variance it is free.
 
     Guarantee
     ---------
-    That of the variance.
+    The guarantee of the variance.
 
     Proof
     -----

@@ -2,9 +2,9 @@
 
 With centred sum S' = n m + X and count N' = n + Y the number S' - m N' is X - m Y, whose law is
 known for every m. So {m : |S' - m N'| <= q(m)}, with q(m) the quantile of |X - m Y|, holds the
-exact mean with the confidence asked for, whatever the data (Fieller 1954). It needs no division, so
-it is as right where the noisy count is 0 or below, and where it is far from that it is no wider
-than the error of the mean is. Clamped results need no care: the set is of what is exact.
+exact mean with the given confidence, for any data (Fieller 1954). It needs no division, so it is
+as right where the noisy count is 0 or below, and where it is far from that it is no wider than
+the error of the mean is. Clamped results need no care: the set is of what is exact.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _AT_ONCE: Final = 1 << 16
 
 
 def mean_ends(total: Floats, count: Floats, noise: JointNoise, half: float, miss: Fraction) -> Ends:
-    """The least and the largest mean, around the middle of the bounds; NaN where there is none.
+    """The least and the largest mean, around the middle of the bounds; NaN if none exists.
 
     Parameters
     ----------
     total, count
         The noisy sums around the middle, and the noisy counts: one for each group.
     noise
-        Of the sum and the count.
+        The joint noise of the sum and the count.
     half
         Half the width of the bounds.
     miss
@@ -53,7 +53,8 @@ def mean_ends(total: Floats, count: Floats, noise: JointNoise, half: float, miss
 
 
 def _fieller(total: Floats, count: Floats, knots: Floats, reach: Floats) -> Ends:
-    """The ends of the union over cells of means, in each of which one reach does for all."""
+    """The ends of the union over cells of means; within a cell one half-width is enough for all
+    means."""
     low, high = np.full(total.shape, np.inf), np.full(total.shape, -np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         for a, b, q in zip(knots[:-1], knots[1:], reach, strict=True):

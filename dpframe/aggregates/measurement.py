@@ -177,9 +177,9 @@ class Measurement(ABC):
         sensitivity
             As `sensitivity` says.
         mechanism
-            What was asked for: ``"auto"`` or a name.
+            The request: ``"auto"`` or a name.
         scope
-            Where it is asked.
+            The scope of the query.
         """
 
     @abstractmethod

@@ -1,15 +1,17 @@
 """The joint law of several sums of many noises with public factors, as near as four moments say.
 
-Numbers that are drawn together depend on each other, so sums of them do. As one such sum is taken
-for a Gaussian plus a Laplace noise (`weighted_noise`), several are taken for jointly Gaussian noise
-of random size: a jointly Laplace noise is sqrt(E) times a jointly Gaussian one with E exponential
-(Kotz, Kozubowski and Podgorski 2001, chapter 5), so with the share s of the variance that is
+Numbers that are drawn jointly depend on each other, so sums of them do. As one such sum is taken
+for a Gaussian plus a Laplace noise (`weighted_noise`), several are taken for jointly Gaussian
+noise of random size: a jointly Laplace noise is sqrt(E) times a jointly Gaussian one with E
+exponential (Kotz, Kozubowski and Podgorski 2001, chapter 5), so with the share s of the variance
+that is
 
     the covariances times 1 - s + s E,
 
 which has the variances and correlations of the exact laws, and an excess of 3 s**2 in every
-direction. That is chosen no smaller than the excess of each sum, and of each two of them added and
-subtracted with equal deviations: a result that rests on all of them errs along such a direction.
+direction. That is chosen no smaller than the excess of each sum, and of each two of them added
+and subtracted with equal deviations, because the error of a result that rests on all of them has
+such a direction.
 """
 
 from __future__ import annotations
@@ -34,24 +36,24 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Part: TypeAlias = "tuple[WeightedNoise, Fraction]"
 
 _SIZES: Final = {1: 32, 2: 16}
-"""Of Gaussian noise, where so many parts are beside the first."""
+"""The sizes of Gaussian noise, for this many parts besides the first."""
 _SPACING: Final = {1: 0.25, 2: 0.4}
 """Of points of a grid, in deviations."""
 _SLIGHT: Final = 1e-4
 """The share of what may be missed that slices may leave out."""
 _FIRM: Final = 1.0 + 1e-12
 _LEAST: Final = 1e-300
-"""Variances are so much larger, and at least so large, so that matrices can be inverted."""
+"""Variances are this much larger, and at least so large, so that matrices can be inverted."""
 
 
 @dataclass(frozen=True, slots=True)
 class MixedNoise:
-    """Sums of noises some of which are drawn together.
+    """Sums of noises; some of these are drawn jointly.
 
     Parameters
     ----------
     parts
-        Each sum by itself, in steps, and what a step is.
+        Each sum on its own, in steps, and what a step is.
     correlations
         For each two of them, in the order (0, 1), (0, 2), (1, 2), ...
     excess
@@ -119,8 +121,8 @@ def _slices(covariance: Floats, share: float, miss: float) -> Slices:
 
 @lru_cache(maxsize=64)
 def _sizes(share: float, count: int) -> tuple[Floats, Floats]:
-    """Deviations of Gaussian noise whose mixture has so much of its variance from Laplace noise,
-    and the probability of each.
+    """Deviations of Gaussian noise whose mixture has this much of its variance from Laplace
+    noise, and the probability of each.
     """
     if share < 1e-6:
         return np.ones(1), np.ones(1)
@@ -129,7 +131,8 @@ def _sizes(share: float, count: int) -> tuple[Floats, Floats]:
 
 
 def _grid(numbers: int, spacing: float, miss: float) -> tuple[Floats, Floats]:
-    """Points of so many independent Gaussian numbers, one per column, and what each stands for."""
+    """Points of this many independent Gaussian numbers, one per column, and what each stands
+    for."""
     reach = math.sqrt(-2.0 * math.log(min(0.1, miss * _SLIGHT)))
     half = math.ceil(reach / spacing)
     points = np.linspace(-reach, reach, 2 * half + 1)

@@ -1,4 +1,4 @@
-"""Sums of periods that are drawn night after night, of which running totals are made."""
+"""Sums of periods that are drawn night after night, and give running totals."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class NightlySums(Measurement):
 
     Guarantee
     ---------
-    All that comes out through all nights together, of frames that grow, costs what one vector with
-    independent noise does whose L2 norm (for pure epsilon L1) moves by the norm of a column of the
-    coefficients (`dpframe.workloads.running`) times what one individual adds
-    (`dpframe.frames.nights`). That holds whatever is done after results of earlier nights: which
-    nights are released, when, and which rows are added, though these may depend on what came out.
-    Each row of noise is drawn once.
+    All results of all nights together, for frames that grow, cost the same as one vector with
+    independent noise. Its L2 norm (for pure epsilon L1) moves by the norm of a column of the
+    coefficients (`dpframe.workloads.running`) times the contribution of one individual
+    (`dpframe.frames.nights`). That holds for any acts after results of earlier nights: which
+    nights are released, when, and which rows are added, although these may depend on earlier
+    results. Each row of noise is drawn once.
 
     With `dp.Rows` it is the sensitivity b of the query by periods and keys, for either adjacency,
     times the norm of a column: L2 = b |c|. It holds whichever nights a row is there, so rows may
@@ -53,23 +53,23 @@ class NightlySums(Measurement):
     its noise is independent of all before. So with rho of discrete Gaussian noise, the divergence
     of order a between the laws of that night, given the past, is at most a |v_t|^2 / (2 sigma^2),
     v_t being that difference (Canonne, Kamath and Steinke 2020, Theorem 4). On every path the sum
-    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of exp((a -
-    1) loss) then stays below exp((a - 1) a bound / (2 sigma^2)) as nights are added one after
-    another (Feldman and Zrnic 2021, Theorem 3.1, whose filter this is with a bound that holds of
-    itself), so the whole is (bound / (2 sigma^2))-zCDP. For continuous noise the same is known of
-    each row of a lower triangular matrix with an adaptive adversary (Denisov, McMahan, Rush, Smith
-    and Thakurta 2022, Theorem 2.1), so the whole is as private as one Gaussian vector, also as
-    (epsilon, delta) or in mu (Smith and Thakurta 2022); discrete noise is, up to a factor next to 1
-    for each entry that moves, such noise that was rounded at random, and rounding each entry after
-    the past of it is post-processing. Pure losses of independent Laplace noise add up on every
-    path.
+    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of exp((a
+    - 1) loss) then stays below exp((a - 1) a bound / (2 sigma^2)) as nights are added one after
+    another (Feldman and Zrnic 2021, Theorem 3.1; this is their filter with a bound that always
+    holds). So the whole is (bound / (2 sigma^2))-zCDP. For continuous noise the same is known for
+    each row of a lower triangular matrix with an adaptive adversary (Denisov, McMahan, Rush,
+    Smith and Thakurta 2022, Theorem 2.1). So the whole is as private as one Gaussian vector, also
+    as (epsilon, delta) or in mu (Smith and Thakurta 2022). Discrete noise is, up to a factor next
+    to 1 for each entry that moves, such noise that was rounded at random, and rounding each entry
+    after the past of it is post-processing. Pure losses of independent Laplace noise add up on
+    every path.
 
-    *Rows.* What row r adds to the difference on night t is its value, or 0 while it is not there,
-    times the coefficient of its period, in its key: no entry is more than b times that of its
-    column, whatever the nights on which it is there. Over rows norms add up. Where values change
-    and a row of one stream has a counterpart in the other, the difference is v u - v' u', u and u'
+    *Rows.* Row r adds to the difference on night t its value, or 0 while it is not there, times
+    the coefficient of its period, in its key. So no entry is more than b times that of its
+    column, for any nights on which it is there. Over rows norms add up. Where values change and a
+    row of one stream has a counterpart in the other, the difference is v u - v' u', u and u'
     being columns without negative entries. Its square |v u|^2 + |v' u'|^2 - 2 v v' (u, u') is at
-    most 2 b^2 |c|^2 where v and v' have one sign, since (u, u') is not negative, and at most
+    most 2 b^2 |c|^2 where v and v' have one sign, since (u, u') is not negative. It is at most
     (|v| + |v'|)^2 |c|^2 where they have two, which is at most the width of the bounds squared.
 
     Parameters
@@ -79,10 +79,10 @@ class NightlySums(Measurement):
     periods
         How many there are.
     branching, levels
-        Of a tree of periods; 0 for the square root.
+        The branching of a tree of periods; 0 for the square root.
     through
-        What an individual with an identifier may have through all nights, each by itself; None with
-        `dp.Rows`.
+        What an individual with an identifier may have through all nights, each separately; None
+        with `dp.Rows`.
     """
 
     part: Additive
@@ -118,7 +118,7 @@ class NightlySums(Measurement):
         return self._of(self._tightest(scope), scope)
 
     def _of_rows(self, scope: QueryScope) -> ExactSensitivity:
-        """That of the periods by themselves, times the norms of a column."""
+        """The sensitivity of each period separately, times the norms of a column."""
         adds = self.table.statistic.contribution(scope.facts)
         base = additive_sensitivity(adds, self.part.spread(scope), scope.entries)
         column = self.sums.moved(1)

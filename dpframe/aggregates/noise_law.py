@@ -1,4 +1,4 @@
-"""The law of the noise of several parts of one result, whatever was drawn together."""
+"""The law of the noise of several parts of one result, for any joint draws."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def _together(parts: tuple[Part, ...], miss: float) -> Slices:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Noises of parts of which some follow from one draw and some from another.
+    """Noises of parts that follow from several draws.
 
     Parameters
     ----------
     parts
         The law of each part in steps, and what a step is.
     blocks
-        Which parts are drawn together.
+        Which parts are drawn jointly.
     """
 
     parts: tuple[Part, ...]
@@ -155,7 +155,7 @@ class _Blocks:
         return noise_law([(*self.parts[part], numbers[part]) for part in parts])
 
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
-        """Those of the block of the first part, with all points of the other blocks."""
+        """The slices of the block of the first part, with all points of the other blocks."""
         own = next(block for block in self.blocks if 0 in block)
         pulls = dict(enumerate(pull, 1))
         first = self._law(own).slices(miss, tuple(pulls[place] for place in own[1:]))

@@ -1,4 +1,4 @@
-"""Aggregates by grouping sets of which each is a table of its own, for what does not add up."""
+"""Aggregates by grouping sets with one table each, because their results do not add up."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def scope_of(table: Table, scope: QueryScope) -> QueryScope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnSets(BoundAggregate):
-    """An aggregate by several grouping sets, each of which is a table of its own.
+    """An aggregate by several grouping sets, each with its own table.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 both keeps its own ratio.
 
 A pair (a, b) that exceeds the bounds of either number is multiplied by the largest factor of at
-most 1 that brings both within them. Clamped each by itself, the two would lose other shares, and
-the ratio of their totals would be that of nobody.
+most 1 that brings both within them. If each were clamped separately, the two would lose different
+shares, and the ratio of their totals would describe no group of individuals.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class PairSum(Statistic):
 
     Guarantee
     ---------
-    What a row adds lies on the grid between the bounds, whatever the factor was. Whole numbers that
-    no Int64 has count as its ends, as in any sum, before they are scaled.
+    A row's addition is on the grid between the bounds, for any factor. Whole numbers that no
+    Int64 has count as its ends, as in any sum, before they are scaled.
 
     Proof
     -----
@@ -51,7 +51,7 @@ class PairSum(Statistic):
     value, grid
         The number that is summed, and the grid between its bounds, which hold 0.
     other, other_grid
-        The number beside it.
+        The number next to it.
     """
 
     engines = EVERYWHERE
@@ -126,7 +126,7 @@ class UnitPairSum(UnitStatistic):
 
     @property
     def _totals(self) -> tuple[UnitTotal, UnitTotal]:
-        """Of the number, and of the one beside it."""
+        """The totals of the number, and of the one next to it."""
         pair = self.of
         return (
             UnitTotal(GridSum(pair.value, pair.grid)),
@@ -162,7 +162,7 @@ def _present(number: pl.Expr, ns: Namespace) -> pl.Expr:
 def _factor(number: pl.Expr, grid: Grid, ns: Namespace) -> pl.Expr:
     """The largest factor from 0 to 1 that brings a number within bounds around 0.
 
-    What is divided by is never nearer to 0 than the bound above the line.
+    The divisor is never nearer to 0 than the bound above the line.
     """
     lo, hi = (float(end * grid.step) for end in (grid.lo, grid.hi))
     one = ns.lit(1.0, dtype=ns.Float64)

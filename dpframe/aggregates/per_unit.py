@@ -24,7 +24,7 @@ def is_per_unit(
     Raises
     ------
     UnsupportedOperation
-        When nothing says whose rows they are, or a total of the type has no meaning.
+        When no identifier says who owns the rows, or a total of the type has no meaning.
     UnboundedSensitivity
         When totals have no bounds.
     """

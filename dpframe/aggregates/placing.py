@@ -18,14 +18,14 @@ __all__ = ["FEW", "Parts", "at_or_below", "below", "parts_of"]
 Numbers: TypeAlias = "Sequence[int] | Sequence[float]"
 
 FEW: Final = 20
-"""Up to so many edges are compared one by one in Polars and NumPy."""
+"""Up to this many edges are compared one by one in Polars and NumPy."""
 _PARTS: Final = 1 << 17
 """Into how many parts numbers are divided at most, to find their places among fewer edges."""
 _FEW_ELSEWHERE: Final = 64
-"""The same where searching is dearer."""
+"""The same where searching is more expensive."""
 _ROOM: Final = 1 - 2.0**-10
-"""What is added to a computed place before it is cut off: less than 1, so that rounding errors do
-not carry it beyond the next place.
+"""The amount added to a computed place before it is cut off: less than 1, so that rounding errors
+do not carry it beyond the next place.
 """
 
 
@@ -53,18 +53,18 @@ def _placed(number: pl.Expr, edges: Numbers, ns: Namespace, or_equal: bool) -> p
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """How many edges are below a number, or one more, found by arithmetic: by the place among so
-    many equal parts of the whole that no two edges are in one.
+    """How many edges are below a number, or one more, found by arithmetic: by the place among
+    this many equal parts of the whole that no two edges are in one.
 
     Proof
     -----
-    What is computed of a number x is place(x), by the same operations of floats in the same order
-    for all, and a table that does not fall. Each of them is monotone (IEEE 754: the nearest float
-    of a monotone function), so place is. That place(e_j) = j is checked by `parts_of` of every
-    edge. So numbers in [e_j, e_{j+1}], between two edges that follow each other, have a place of j
-    or j + 1, those up to the first edge 0, and those from the last one on the last. Let x be in
-    [e_j, e_{j+1}): with a place of j it is at least the edge of its place, with j + 1 below it, so
-    j + 1 edges are <= x either way. Let x be in (e_j, e_{j+1}]: with a place of j it is above the
+    The number computed from x is place(x), by the same operations of floats in the same order for
+    all, and a table that does not fall. Each of them is monotone (IEEE 754: the nearest float of
+    a monotone function), so place is. That place(e_j) = j is checked by `parts_of` of every edge.
+    So numbers in [e_j, e_{j+1}], between two edges that follow each other, have a place of j or
+    j + 1, those up to the first edge 0, and those from the last one on the last. Let x be in [e_j,
+    e_{j+1}): with a place of j it is at least the edge of its place, with j + 1 below it, so j +
+    1 edges are <= x either way. Let x be in (e_j, e_{j+1}]: with a place of j it is above the
     edge of its place, with j + 1 not, so j + 1 edges are < x either way. Polars and NumPy do the
     same: subtract, multiply, add and cut off, each rounded to the nearest float.
 
@@ -90,7 +90,7 @@ class Parts:
         return part if self.table is None else pl.lit(pl.Series(self.table)).gather(part)
 
     def places(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
-        """Those of many numbers; 0 for NaN."""
+        """The places of many numbers; 0 for NaN."""
         part = _part(numbers.astype(np.float64, copy=False), self.first, self.by, self.size)
         return part if self.table is None else self.table[part].astype(np.int64)
 
@@ -144,7 +144,7 @@ def _searched(number: pl.Expr, edges: Numbers, ns: Namespace, or_equal: bool) ->
 def _compared(number: pl.Expr, edges: Numbers, ns: Namespace, or_equal: bool) -> pl.Expr:
     """How many comparisons hold."""
     compared = [number >= edge if or_equal else number > edge for edge in edges]
-    if ns is pl:  # so few fit into a byte
+    if ns is pl:  # this few fit into a byte
         bytes_ = [pl.lit(0, dtype=pl.UInt8), *(one.cast(pl.UInt8) for one in compared)]
         passed = pl.sum_horizontal(*bytes_, ignore_nulls=False)
         return passed.cast(pl.Int64)

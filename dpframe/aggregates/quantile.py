@@ -79,8 +79,8 @@ class QuantileChoice(Selection):
         )
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """What the score is the largest of are 0 and two sums over rows, to which each adds -q or
-        1 - q, or q or q - 1; the largest moves by no more than any of them. Every candidate has one
+        """The score is the largest of 0 and two sums over rows, to which each row adds -q or 1 -
+        q, or q or q - 1; the largest moves by no more than any of them. Every candidate has one
         in each group.
         """
         a, b = self.q.numerator, self.q.denominator
@@ -92,9 +92,9 @@ class QuantileChoice(Selection):
         """Scores of different candidates may move in opposite directions: twice the sensitivity for
         each row. But a least or greatest value (q = 0 or 1) has a score that all rows move one way.
 
-        Change-one within a group gives a range of 2, or of 1 for these; a row that moves between
-        groups gives 2m, or m, in each of two, together at least as much since m >= 1/2, and apart
-        no more.
+        Change-one within a group gives a range of 2, or of 1 for these. A row that moves between
+        groups gives 2m, or m, in each of two: together at least as much since m >= 1/2, and
+        separately no more.
         """
         spread = self.spread(scope)
         rows, _, k = spread.tight
@@ -164,7 +164,7 @@ class BoundQuantile(BoundAggregate):
     bounds
         What values are clamped to; None among listed candidates.
     q
-        What was asked for: a list for a list, be it of one.
+        The request: a list for a list, be it of one.
     """
 
     value: Value
@@ -175,7 +175,7 @@ class BoundQuantile(BoundAggregate):
 
     @property
     def is_list(self) -> bool:
-        """Whether a list was asked for."""
+        """Whether a list is requested."""
         return isinstance(self.q, tuple)
 
     @property
@@ -236,19 +236,20 @@ class Quantile(Aggregate):
     ---------
     The score's sensitivity is k max(q, 1 - q) under add-remove and k under change-one adjacency;
     of totals k is 1. The exponential mechanism (McSherry & Talwar 2007) chooses over bounds,
-    permute-and-flip (McKenna & Sheldon 2020) over listed candidates if not in zCDP. Of several
-    quantiles with the same candidates each pays its own share, or they are chosen one inside the
-    other, where a level of such choices costs once, or they are read off noisy counts of all
-    candidates, and under pure DP of runs of neighbouring ones: whichever has the least expected
-    error in ranks. They come in their order.
+    permute-and-flip (McKenna & Sheldon 2020) over listed candidates if not in zCDP. Several
+    quantiles with the same candidates can be answered in three ways. Each pays its own share; or
+    they are nested choices, where a level of choices costs once; or they are read off noisy
+    counts of all candidates, under pure DP also of runs of neighbours. The way with the least
+    expected error in ranks is taken. They come in their order.
 
     Proof
     -----
     The score of c is minus the distance of the rank q n from [#{x < c}, #{x <= c}], that is
     -max(q n - #{x <= c}, #{x < c} - q n, 0): 0 for every quantile, however many values tie. A row
-    that comes adds q to the first if it is above c and q - 1 otherwise, and to the second 1 - q if
-    it is below c and -q otherwise, so each moves by at most max(q, 1 - q), and the largest of three
-    numbers moves by no more than any of them. A row that changes leaves n as it is and moves
+    that comes adds q to the first if it is above c and q - 1 otherwise, and to the second 1 - q
+    if it is below c and -q otherwise. So each moves by at most max(q, 1 - q), and the largest of
+    three numbers moves by no more than any of them. A row that changes does not change n and
+    moves
     #{x <= c} and #{x < c} by at most 1 each. Scores of two candidates may move in opposite ways, so
     the range that mechanisms need is twice as much. For q = 0 the score is -#{x < c}, for q = 1
     -#{x > c}: a row moves all of them one way, and the range is once as much. Choices one inside
@@ -322,7 +323,7 @@ class Median(Quantile):
 
     Guarantee
     ---------
-    That of the quantile.
+    The guarantee of the quantile.
 
     Proof
     -----

@@ -1,10 +1,10 @@
 """Several quantiles of one column: answered together where that has less expected error.
 
-None of what decides depends on data: how many ranks a choice moves apart for one row, how many
-choices share the cost, what an end that is off does to what lies between, and how many candidates
-there are. In ranks, the squares of errors are about
+The decision does not depend on data. It uses the range of a choice's scores for one row, the
+number of choices that share the cost, the effect of a wrong end on the ranks between, and the
+number of candidates. In ranks, the squares of errors are about
 
-*Apart*: of n quantiles each has 1 / n of the cost.
+*Separately*: each of n quantiles has 1 / n of the cost.
 
 *One inside the other* (Kaplan, Schnapp and Stemmer 2022): each level has its part of the cost, and
 about log2(n) levels hold all. Ends that are off move what lies between.
@@ -13,8 +13,8 @@ about log2(n) levels hold all. Ends that are off move what lies between.
 adds up what is wrong everywhere; nothing is divided among levels or quantiles.
 
 *Read off* noisy counts of all candidates: q (1 - q) of the squared noise of all of them together,
-if rows were spread over them evenly; with counts of runs of neighbours beside them, which add up
-less noise, where an epsilon is shared and that errs less (`counted_runs`).
+if rows were spread over them evenly. If an epsilon is shared and it has a smaller error, runs of
+neighbours are counted too, which add up less noise (`counted_runs`).
 
 Noise is in proportion to the parts of an epsilon, and to the root of those of a rho. A choice at
 scale t is off by about t one way or the other, which has the square 2 t**2.
@@ -54,13 +54,14 @@ _MOST_PARTS = 10**6
 _MOST_COUNTS = 1 << 18
 """Of numbers that quantiles of all groups are read off."""
 _WORTH = 1.1
-"""By how much the sum of squared errors has to fall, or choices stay apart, which say more plainly
-what is done."""
+"""The factor by which the sum of squared errors must fall; otherwise choices stay separate, which
+are easier to explain."""
 _SLOWER = 1.15
-"""By how much it has to fall besides for quantiles at once: they take ten times as long to draw,
-and where rows are in few places they err further beyond what is expected (docs/benchmarks.md)."""
+"""The further factor for quantiles at once. They take ten times as long to draw, and where rows
+are in few places their errors exceed the expected ones more (docs/benchmarks.md)."""
 _FLIPS = Fraction(1, 2)
-"""Permute-and-flip errs no more than the exponential mechanism, and at least half as much."""
+"""Permute-and-flip has no larger error than the exponential mechanism, and at least half as
+much."""
 MOST_AT_ONCE, _MOST_GROUPS = 12, 64
 """Of quantiles that are chosen at once, and of groups in which they are: it takes milliseconds
 each."""
@@ -110,8 +111,8 @@ class _Squares:
 
 
 def answer_together(query: Query, spend: Budget) -> Query:
-    """The query with quantiles of one column, which share their candidates and their weight and for
-    which no mechanism was asked, answered together where that has less error.
+    """The query with the quantiles of one column answered jointly where that has a smaller error.
+    They must share their candidates and weight, and name no mechanism.
     """
     families: dict[Family, list[BoundQuantile]] = {}
     for aggregate in query.aggregates:
@@ -135,7 +136,7 @@ def answer_together(query: Query, spend: Budget) -> Query:
 
 
 def _best_way(members: Sequence[BoundQuantile], scope: QueryScope, spend: Budget) -> Join | None:
-    """How to answer with the least expected error; None for choices apart."""
+    """The way with the least expected error; None for separate choices."""
     cells = members[0].cells
     quantiles = tuple(sorted({*chain.from_iterable(member.quantiles for member in members)}))
     apart = [QuantileChoice(cells, q) for q in quantiles]
@@ -193,7 +194,7 @@ def _by_counts(
     """Quantiles that are read off counts of cells, and of runs where these gain something.
 
     They are compared with other ways as if cells were counted alone: among more candidates than
-    that allows, one choice of all errs less on rows that leave most of them empty.
+    that allows, one choice of all has a smaller error on rows that leave most of them empty.
     """
     counts = Additive(counted(cells))
     least = _counts(counts, quantiles, scope).at(spend)
@@ -205,7 +206,8 @@ def _by_counts(
 def _from_counts(
     member: BoundQuantile, counts: Additive, runs: CountedRuns | None, why: str
 ) -> CountedQuantile:
-    """A rank errs as q (1 - q) of all counts together do, and a count's impact is 1."""
+    """The squared error of a rank is q (1 - q) of that of all counts together, and a count's
+    impact is 1."""
     spread = sum((q * (1 - q) for q in member.quantiles), Fraction(0))
     impact = max(Fraction(1), spread * member.cells.size)
     alone = (MeasurementUse(counts, "quantile.counts", impact, is_shared=False),)
@@ -226,8 +228,9 @@ def _from_counts(
 def _runs_beside(
     counts: Additive, quantiles: tuple[Fraction, ...], scope: QueryScope, spend: Budget
 ) -> tuple[CountedRuns | None, float]:
-    """What to count beside cells where epsilons are shared, and what part of the squared error is
-    left; None where that gains nothing, or one individual moves sums by more than cells.
+    """The runs to count in addition to cells where epsilons are shared, and the remaining part of
+    the squared error. None where that gains nothing, or one individual moves sums by more than
+    cells.
     """
     cells = counts.tables[0].cells
     assert cells is not None

@@ -32,7 +32,7 @@ class CountedQuantile(BoundQuantile):
     why
         Why they are, for plans.
     runs
-        What is counted beside cells, if anything.
+        The counts in addition to cells, if any.
     """
 
     why: str = ""

@@ -28,7 +28,7 @@ class QuantileNode:
     Parameters
     ----------
     lower, upper
-        Which quantiles these are; None where there is no such.
+        The indices of these quantiles; None where a side has no quantile.
     q
         Which quantile it is of these rows.
     """
@@ -39,7 +39,8 @@ class QuantileNode:
 
     @property
     def widest(self) -> Fraction:
-        """How far apart one row that comes or goes moves two scores, in ranks."""
+        """The largest change in the difference of two scores by one row that comes or goes, in
+        ranks."""
         return Fraction(1) if self.q in (0, 1) else 2 * max(self.q, 1 - self.q)
 
 
@@ -47,8 +48,8 @@ class QuantileNode:
 class QuantileTree(ChosenTogether):
     """Several quantiles, each chosen among the rows between those that were chosen before.
 
-    The score of a choice is that of a `QuantileChoice` of these rows, in ranks, and its scale is in
-    proportion to how far one row moves such scores apart, so all choices cost the same.
+    The score of a choice is that of a `QuantileChoice` of these rows, in ranks. Its scale is in
+    proportion to the range by which one row moves such scores, so all choices cost the same.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class QuantileTree(ChosenTogether):
         return len(self.levels)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """That of the choice that a row moves most, in its own rows as in a group."""
+        """The sensitivity of the choice that a row moves most, in its own rows as in a group."""
         q = max((node.q for node in self.nodes), key=lambda q: max(q, 1 - q))
         row = Contribution(-q / self.step, (1 - q) / self.step)
         most = max(len(level) for level in self.levels)
@@ -96,10 +97,11 @@ class QuantileTree(ChosenTogether):
     def spans(self, scope: QueryScope) -> tuple[Fraction, ...]:
         """The scale of each choice, relative to the others.
 
-        How far one row that comes moves scores apart. Of a row that changes twice as much: it may
-        leave the rows of one choice for those of another and count in both, each half of its span
-        then; or it stays, and moves scores apart by 2 where the span is 4 max(q, 1 - q) >= 2. Where
-        there is one choice only, all rows stay: what a `QuantileChoice` says is enough.
+        The range of each choice's scores for one row that comes. For a row that changes it is
+        twice as much. The row may leave the rows of one choice for those of another and count in
+        both, each half of its span then. Or it stays, and changes the difference of two scores by
+        2 where the span is 4 max(q, 1 - q) >= 2. Where there is one choice only, all rows stay:
+        what a `QuantileChoice` says is enough.
         """
         found = [node.widest for node in self.nodes]
         if self.spread(scope).changes:
@@ -125,7 +127,8 @@ class QuantileTree(ChosenTogether):
         return tuple(span / max(spans) for span in spans)
 
     def score_range(self, scope: QueryScope) -> ScoreRange:
-        """Of one level, at the scale of the widest choice: rows add up as they do over groups.
+        """The range of one level, at the scale of the widest choice: rows add up as they do over
+        groups.
 
         A row that changes and leaves one choice for another uses half of each one's span.
         """
@@ -222,8 +225,9 @@ def _relative(
 
 
 def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
-    """By how much each quantile is off where a choice is off by 1, for each choice that matters to
-    it: its own, and through either end, which moves what lies between by as much as it is near.
+    """The error of each quantile if a choice is off by 1, for each choice that matters to it.
+    These are its own choice and those of either end, which move a quantile between them in
+    proportion to its nearness.
 
     Both ends may depend on one choice, as that of one is among rows that end at the other.
     """
@@ -239,13 +243,13 @@ def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
 
 
 def levels_for(quantiles: Sequence[Fraction], depth: int) -> Levels:
-    """Which quantiles to choose at each of so many levels: of those that leave no more on either
-    side than later levels can hold, the one nearest to the middle of its rows.
+    """Which quantiles to choose at each of this many levels: of those that leave no more on
+    either side than later levels can hold, the one nearest to the middle of its rows.
 
     Raises
     ------
     ValueError
-        When so many levels are too few.
+        When this many levels are too few.
     """
     if len(quantiles) >= 1 << depth:
         raise ValueError("there are more quantiles than so many levels can hold")

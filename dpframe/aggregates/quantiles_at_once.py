@@ -26,10 +26,10 @@ class QuantilesAtOnce(ChosenTogether):
     |rows in it - d n|, with d what is between its two quantiles: as many rows are on a wrong side
     of something. So no candidate has a rank that is further off than the score says.
 
-    A row that comes adds 1 - d to what its own part has too many, and takes d from each other part,
-    which are 2 (1 - d) together: it moves the score by at most 1 - d, with d that of the narrowest
-    part, and two scores apart by twice as much. A row that changes its value takes 1 from one part
-    and brings it to another: at most 1, and 2.
+    A row that comes adds 1 - d to the excess of its own part, and takes d from each other part,
+    which is 2 (1 - d) together. It moves the score by at most 1 - d, with d that of the narrowest
+    part, and the difference of two scores by twice as much. A row that changes its value takes 1
+    from one part and brings it to another: at most 1, and 2.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class QuantilesAtOnce(ChosenTogether):
         return Fraction(1, 2 * self.row)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """As if a row added -d or 1 - d, of which the larger is 1 - d and the difference 1."""
+        """As if a row added -d or 1 - d, whose larger is 1 - d and the difference 1."""
         d = min(self.parts)
         row = Contribution(-d / self.step, (1 - d) / self.step)
         tuples = math.comb(self.candidates + self.chosen - 1, self.chosen)
@@ -76,9 +76,9 @@ class QuantilesAtOnce(ChosenTogether):
     def score_range(self, scope: QueryScope) -> ScoreRange:
         """Twice the sensitivity for each row, as scores of tuples may move in opposite directions.
 
-        Of a row that changes within a group 2; of one that moves between groups 2 (1 - d) in each
-        of two, together at least as much, since d is at most 1 / 3. The changes of several rows
-        add up, and so do their norms at most.
+        For a row that changes within a group 2. For one that moves between groups 2 (1 - d) in
+        each of two, together at least as much, since d is at most 1 / 3. The changes of several
+        rows add up, and so do their norms at most.
         """
         spread = self.spread(scope)
         rows, _, k = spread.tight
@@ -96,10 +96,10 @@ class QuantilesAtOnce(ChosenTogether):
         Where rows lie close and are many, the sizes of the m + 1 parts are off by independent
         Laplace numbers at a scale of 2, given that they add up to 0. Given that k of these are
         above 0, the sum of them is gamma distributed and divided evenly at random, and so is that
-        of the others: with a scale of 1, the squares of all add up to
-        m (m + 1) / 4 (2 / (k + 1) + 2 / (m + 2 - k)), and k has a probability in proportion to
-        C(m + 1, k) C(m - 1, k - 1). The error of quantile j is the sum of j parts of m + 1 that are
-        exchangeable: j (m + 1 - j) / m times the square of one.
+        of the others. With a scale of 1, the squares of all add up to m (m + 1) / 4 (2 / (k +
+        1) + 2 / (m + 2 - k)), and k has a probability in proportion to C(m + 1, k) C(m - 1, k - 1).
+        The error of quantile j is the sum of j parts of m + 1 that are exchangeable: j (m + 1 -
+        j) / m times the square of one.
         """
         m = self.chosen
         weights = [math.comb(m + 1, k) * math.comb(m - 1, k - 1) for k in range(1, m + 1)]

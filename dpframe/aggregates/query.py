@@ -1,4 +1,4 @@
-"""A query: a frame, its groups, and the outputs that were asked for."""
+"""A query: a frame, its groups, and the outputs that are requested."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """Everything that is asked of one frame at once. Holds no data.
+    """Everything that is computed from one frame at once. Holds no data.
 
     Its groups may be replaced by others with keys of the same columns, as those that were found:
     nothing but the choice of the best groups, whose keys are listed, rests on which they are.

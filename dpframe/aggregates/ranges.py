@@ -29,11 +29,11 @@ __all__ = ["BinRanges", "CumulativeRanges", "Ranges", "RangesBySets"]
 
 Laws: TypeAlias = "Sequence[Mechanism]"
 _MOST_ADDED: Final = 24
-"""Of so many noises the law of their sum is known soon enough."""
+"""For this many noises the law of their sum is computed fast enough."""
 
 
 class Ranges(ABC):
-    """What a release of counts in an order says of the rows between two of its edges."""
+    """The number of rows between two edges, from a release of counts in an order."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class Ranges(ABC):
         """Which rows are between two edges."""
 
     def of_set(self, kept: tuple[int, ...]) -> Ranges:
-        """What it says of groups of one of several grouping sets."""
+        """The ranges for groups of one of several grouping sets."""
         return self
 
     @abstractmethod
@@ -53,7 +53,7 @@ class Ranges(ABC):
         Raises
         ------
         InvalidBounds
-            When it is none of the edges; the nearest ones are named.
+            When it is not an edge; the nearest ones are named.
         """
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Ranges(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UpToEdges(Ranges):
-    """Of a distribution function: rows above the lower edge, up to the upper one.
+    """Ranges of a distribution function: rows above the lower edge, up to the upper one.
 
     Parameters
     ----------
@@ -119,12 +119,12 @@ class _UpToEdges(Ranges):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CumulativeRanges(_UpToEdges):
-    """Of a distribution function.
+    """Ranges of a distribution function.
 
     Parameters
     ----------
     rule
-        How numbers err.
+        The errors of the numbers.
     """
 
     rule: EdgesError
@@ -141,7 +141,7 @@ class RangesBySets(_UpToEdges):
     Parameters
     ----------
     rule
-        How numbers err.
+        The errors of the numbers.
     groups
         The grouping sets.
     kept
@@ -163,8 +163,8 @@ class RangesBySets(_UpToEdges):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinRanges(Ranges):
-    """Of a histogram of bins: rows from the lower edge to below the upper one, or up to it where it
-    is the last.
+    """Ranges of a histogram of bins: rows from the lower edge to below the upper one, or up to it
+    where it is the last.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class BinRanges(Ranges):
     nonnegative
         Whether negative counts became 0.
     rule
-        How counts err that were rebuilt; None for counts as they are.
+        The errors of rebuilt counts; None for plain counts.
     """
 
     value_of: Value

@@ -159,18 +159,19 @@ class Ratio(Aggregate):
     numbers (a, b) exceed the bounds of either is scaled down: both are multiplied by the largest
     factor of at most 1 that brings both within their bounds.
 
-    Clamped each by itself, the two totals lose other shares where one number is clamped more often
-    than the other, and their ratio is that of neither all nor of some individuals. Scaled together,
-    each individual keeps its own ratio and counts less. The result is the ratio of weighted totals,
-    so what is left of bias is that those who are scaled down weigh less.
+    Clamped each separately, the two totals lose other shares where one number is clamped more
+    often than the other, and their ratio is that of neither all nor of some individuals. Scaled
+    together, each individual keeps its own ratio and counts less. The result is the ratio of
+    weighted totals, so what is left of bias is that those who are scaled down weigh less.
 
     Guarantee
     ---------
     Two sums over the same rows or individuals with values within bounds that hold 0: each has the
-    sensitivity of a sum with these bounds, and both are drawn together where that errs less. The
-    quotient, null where the lower total is within the 95% bound of its noise, is post-processing,
-    and so is its interval {r : |a' - r b'| <= q(r)} with q(r) the quantile of the noise of
-    a' - r b' (Fieller 1954), which has no ends where the lower total may be 0.
+    sensitivity of a sum with these bounds, and both are drawn jointly where that has a smaller
+    error. The quotient is null where the lower total is within the 95% bound of its noise. It is
+    post-processing, and so is its interval {r : |a' - r b'| <= q(r)} with q(r) the quantile of
+    the noise of a' - r b' (Fieller 1954). The interval has no ends where the lower total may be
+    0.
 
     Proof
     -----

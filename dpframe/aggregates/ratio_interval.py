@@ -1,10 +1,10 @@
 """Where sums of noisy numbers, and ratios of such sums, lie.
 
-A sum with public factors errs by the same sum of the noises, whose law is known. For a ratio r of
-two such sums, a' / b', the number a' - r b' has a known law for each r, so
-{r : |a' - r b'| <= q(r)} holds the exact ratio with the confidence asked for (Fieller 1954). With
-r = tan(w), and a' and b' in units of their noise, this is {w : |a' cos(w) - b' sin(w)| <= q(w)}: an
-interval around the angle of what is released. It has no ends where b' may be 0.
+The error of a sum with public factors is the same sum of the noises, whose law is known. For a
+ratio r of two such sums, a' / b', the number a' - r b' has a known law for each r, so {r : |a' -
+r b'| <= q(r)} holds the exact ratio with the confidence asked for (Fieller 1954). With r =
+tan(w), and a' and b' in units of their noise, this is {w : |a' cos(w) - b' sin(w)| <= q(w)}, an
+interval around the angle of the release. It has no ends where b' may be 0.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TYPICAL: Final = Fraction(2, 3)
 
 
 def sum_reach(noise: JointNoise, factors: tuple[float, ...], miss: float) -> float:
-    """The least q with P(|sum of factor * noise| > q) <= miss, or hardly more than that.
+    """The least q with P(|sum of factor * noise| > q) <= miss, or barely more than that.
 
     Parameters
     ----------
     noise
-        Of the numbers, in their own units.
+        The noise of the numbers, in their own units.
     factors
         One for each.
     miss
@@ -59,9 +59,9 @@ def ratio_ends(
     above, below
         The noisy sums, constants included: one of each for each group.
     noise
-        Of the numbers that they are sums of.
+        The noise of the numbers that they are sums of.
     factors
-        Of the numbers in either sum.
+        The factors of the numbers in either sum.
     miss
         How often the exact ratio may lie outside.
     """

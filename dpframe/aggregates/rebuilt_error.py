@@ -23,8 +23,8 @@ Sets: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class RebuiltError:
-    """The result of a group follows from several noisy tables by weighted least squares; which one
-    errs most depends on the grouping set.
+    """The result of a group follows from several noisy tables by weighted least squares; which
+    one has the largest error depends on the grouping set.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """The noise of numbers of grouping sets that are rebuilt from several noisy tables.
 
-With weights w_B of the tables B, and W_A the sum of w_B times the number of cells that an entry of
-B stands for over those that tell of the columns A, what B says of A counts w_B / W_A. So an entry
-of B that agrees with the group in the columns of M, among those that B and the set have, has the
-factor: the sum over A of w_B / W_A, times 1 - 1/n for each column of A in M and -1/n for each of A
-that is not, over the product of the n of the set's columns outside of A.
+Let w_B be the weights of the tables B. W_A is the sum, over those with the columns A, of w_B
+times the number of cells in an entry of B. Then B's estimate for A counts w_B / W_A. So an entry
+of B that agrees with the group in the columns of M, among those that B and the set have, has this
+factor: the sum over A of w_B / W_A, times 1 - 1/n for each column of A in M and -1/n for each
+other column of A, over the product of the n of the set's columns outside of A.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NoisyTables:
     measured
         The columns of each.
     weights
-        Of these, in proportion to one over their variances.
+        The weights of these, in proportion to one over their variances.
     drawn
         What noise each has.
     """
@@ -97,7 +97,7 @@ def _mixed(
     numbers: tuple[NoisyTables, ...],
     parts: tuple[tuple[WeightedNoise, Fraction], ...],
 ) -> MixedNoise:
-    """The law where numbers are rebuilt from what is drawn together."""
+    """The law where numbers are rebuilt from what is drawn jointly."""
     spread = [math.sqrt(max(law.spread, _NEXT_TO_NOTHING)) for law, _ in parts]
     excess = max(law.excess for law, _ in parts)
     terms = list(_terms(sizes, kept, numbers))
@@ -124,7 +124,7 @@ _Term: TypeAlias = "tuple[CombinableNoise | AdditiveMechanism, Floats, int]"
 def _terms(
     sizes: tuple[int, ...], kept: Columns, numbers: Sequence[NoisyTables]
 ) -> Iterator[_Term]:
-    """All noise that some numbers are made of; what is drawn together as one."""
+    """All noise that some numbers are made of; what is drawn jointly as one."""
     joint: dict[int, dict[int, tuple[CombinedNoise, list[tuple[float, int]]]]] = {}
     for place, one in enumerate(numbers):
         energies = _energies(sizes, one.measured, one.weights)

@@ -1,4 +1,4 @@
-"""All aggregates, and how what is asked for is bound to them."""
+"""All aggregates, and how the request is bound to them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATE
 
 
 def bind(request: Request, scope: QueryScope) -> BoundAggregate:
-    """What was asked for, as an aggregate of a frame.
+    """The request, as an aggregate of a frame.
 
     Raises
     ------

@@ -60,14 +60,14 @@ class RelatedAggregate(BoundAggregate):
     groups
         The grouping sets that all queries have in common.
     shown
-        Those of them, and the groups of each, that it shows.
+        The sets that it shows, and the groups of each.
     strategies
         For each way in which a spend is shared (rho, epsilon) what is measured of each of its
         parts for all queries.
     portions
         What of the error of each strategy counts for it.
     units
-        How far one individual moves each of its parts where it is asked alone.
+        The sensitivity of each of its parts if it were the only output.
     degree
         Which of the strategies is used.
     """
@@ -139,7 +139,7 @@ class RelatedAggregate(BoundAggregate):
         return _plain(self.inner).combine(self._rebuilt(values, self.shown.sets))
 
     def _rebuilt(self, values: Sequence[Noisy], sets: Sequence[Kept]) -> list[Noisy]:
-        """The integers of each part, for all groups that are shown of some sets."""
+        """The integers of each part, for the shown groups of some sets."""
         found, start = [], 0
         for strategy in self.used:
             end = start + len(strategy.parts)

@@ -23,9 +23,7 @@ Per: TypeAlias = "Literal['unit'] | None"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked(ABC):
-    """Which aggregate is asked for, with all that is said of it beside its column: the fields of
-    its class.
-    """
+    """An aggregate with all arguments except its column: the fields of its class."""
 
     kind: ClassVar[str]
     """The aggregate's name: ``"count"``, ``"sum"``, ..."""
@@ -48,7 +46,7 @@ class Asked(ABC):
         return False
 
     def arguments(self) -> dict[str, Any]:
-        """What is said, by name, in the order in which plans show it."""
+        """The arguments, by name, in the order in which plans show them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -89,7 +87,7 @@ class Request:
 
 
 UNKNOWN = 1 << 62
-"""Stands for the number of groups that nobody listed."""
+"""Stands for the number of unlisted groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,8 +99,8 @@ class QueryScope:
 
     @property
     def entries(self) -> int | None:
-        """The number of groups, None when the frame is not grouped; where nobody knows it, more
-        than there can be.
+        """The number of groups, None when the frame is not grouped; if unknown, more than there
+        can be.
         """
         if self.groups is None:
             return None
@@ -138,8 +136,8 @@ class QueryScope:
 
     @property
     def resolution(self) -> int:
-        """The binary places to which values are placed on grids, fewer where they are weighed: so
-        many rows can be added up in either case.
+        """The binary places to which values are placed on grids, fewer where they are weighed:
+        this many rows can be added up in either case.
         """
         return RESOLUTION_BITS - (0 if self.norm is None else WEIGHT_BITS)
 

@@ -76,14 +76,14 @@ class RolledAggregate(BoundAggregate):
     inner
         The aggregate by the finest groups.
     axes
-        The columns of the grouping sets, and cells beside them.
+        The columns of the grouping sets, and more cells.
     strategies
         For each way in which a spend is shared (rho, epsilon) what is measured of each of its
         parts.
     degree
         Which of them is used.
     own_totals
-        The same strategies where totals are tables by themselves, and so may be drawn together with
+        The same strategies where totals are tables separately, and so may be drawn jointly with
         those of other parts; None where they are.
     """
 
@@ -99,7 +99,7 @@ class RolledAggregate(BoundAggregate):
         return replace(self, degree=degree, uses=uses)
 
     def with_own_totals(self) -> RolledAggregate:
-        """The same where no total is beside another table."""
+        """The same where no other table has a total."""
         if self.own_totals is None:
             return self
         return replace(self, strategies=self.own_totals, own_totals=None).by(self.degree)
@@ -144,8 +144,8 @@ class RolledAggregate(BoundAggregate):
 
     @property
     def _totals_apart(self) -> bool:
-        """Whether what counts is a bounded number of each individual in each of the finest groups,
-        of which larger groups have the sums.
+        """Whether each individual counts a bounded number in each of the finest groups, and
+        larger groups have the sums.
         """
         statistics = [use.part.tables[0].statistic for use in self.inner.uses]
         return all(isinstance(s, (UnitRows, UnitTotal)) for s in statistics)
@@ -257,8 +257,8 @@ class RolledAggregate(BoundAggregate):
 
     @property
     def _counts_individuals(self) -> bool:
-        """Whether it is a number of individuals, of whom larger groups have no more than each once,
-        without limits as well.
+        """Whether it is a number of individuals; then each counts at most once in larger groups
+        too, even without limits.
         """
         statistics = [use.part.tables[0].statistic for use in self.inner.uses]
         return len(statistics) == 1 and isinstance(statistics[0], UnitCount)
@@ -278,7 +278,7 @@ _PROJECTED: Final = (
 
 
 _SETS: Final = 8
-"""So many sets are named."""
+"""This many sets are named."""
 
 
 def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -292,7 +292,7 @@ def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Se
 
 
 def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
-    """An aggregate as it is asked for by groups; by grouping sets all of these at once.
+    """An aggregate by groups unchanged; by grouping sets, all of these at once.
 
     Raises
     ------

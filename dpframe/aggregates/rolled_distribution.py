@@ -67,7 +67,7 @@ class RolledDistribution(BoundAggregate):
     axes
         The columns of the grouping sets, and the steps between edges.
     scope
-        Where it is asked.
+        The scope of the query.
     strategy
         What is measured.
     """
@@ -197,7 +197,7 @@ def _likely(cells: int, degree: Degree) -> tuple[Axis, ...]:
 
 
 _TRIED: Final = 2
-"""So many trees are tried."""
+"""This many trees are tried."""
 
 
 def _uses(

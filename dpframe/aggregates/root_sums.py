@@ -16,7 +16,7 @@ __all__ = ["RootSums"]
 
 @dataclass(frozen=True, slots=True)
 class RootSums(CellSums):
-    """For each cell of a group the sum of it and all cells before it, of which the k-th last counts
+    """For each cell of a group the sum of it and all cells before it, whose k-th last counts
     binom(2k, k) / 4^k, in whole parts of 2^16: the square root factorisation of a distribution
     function.
 
@@ -31,12 +31,12 @@ class RootSums(CellSums):
     Proof
     -----
     A row is in one cell of one group at most and adds the column of the cell. Columns are parts of
-    the first one, moved down, so no norm is larger than that of the first (`RootPrefixes`). The sum
-    of the columns of m rows in one group has at most m times the norm, and groups are apart, so
-    their squares add up; m rows in the first cell attain it. A row that changes leaves one column
-    for another, or one of them is missing; in several groups the two may be apart. k rows: the
-    triangle inequality. Integers that overflow wrap, and noise is added modulo 2**64, so distances
-    stay what they were.
+    the first one, moved down, so no norm is larger than that of the first (`RootPrefixes`). The
+    sum of the columns of m rows in one group has at most m times the norm. Groups are disjoint,
+    so their squares add up; m rows in the first cell attain it. A row that changes leaves one
+    column for another, or one of them is missing; in several groups the two may be in different
+    groups. k rows: the triangle inequality. Integers that overflow wrap, and noise is added
+    modulo 2**64, so distances stay what they were.
     """
 
     @property

@@ -82,7 +82,7 @@ class RunMarginWithTotal(MarginWithTotal, RunMargin):
 
     Proof
     -----
-    That of a margin with its total: a row that changes leaves one run for another, and the total as
-    it is; or it leaves all runs, or comes into one, and moves one run and the total by 1
-    (`sensitivity_with_total`).
+    The sensitivity of a margin with its total. A row that changes may leave one run for another
+    and not move the total. Or it leaves all runs, or enters one, and moves one run and the total
+    by 1 (`sensitivity_with_total`).
     """

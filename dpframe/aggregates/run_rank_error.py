@@ -31,11 +31,11 @@ class RunRankError:
     """A rank that is read off noisy counts of cells, and of runs of neighbouring ones, that are
     made to rise.
 
-    With N_i the noise of the first i cells, as least squares rebuild them, a candidate is taken in
-    place of the one with the rank where N_i - q N_k is as large as its rank is off, for some
-    i <= k: see `RankError`. The variance and the fourth cumulant of each of these are sums over
-    runs; how far one of them reaches is as near as these say, and all of them together and the
-    least and the largest q, between which others are, by the union bound.
+    Let N_i be the noise of the first i cells, as least squares rebuild them. A candidate is taken
+    in place of the one with the rank where N_i - q N_k is as large as its rank is off, for some i
+    <= k: see `RankError`. The variance and the fourth cumulant of each of these are sums over
+    runs and bound how far one of them reaches. The union bound covers all of them together and
+    the least and the largest q, between which others are.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RunRankError:
     width
         How many cells a run has.
     share
-        What runs get of the epsilon, which says how they are weighed.
+        The share of the epsilon for runs, which determines their weight.
     lowest, highest
         The least and the largest quantile.
     sides
@@ -89,7 +89,7 @@ class RunRankError:
 
 def _reach_of_all(kinds: Sequence[tuple[int, WeightedNoise]], miss: float) -> float:
     """What any of many noises exceeds with a probability of no more than `miss`, by the union
-    bound; so many are of each kind.
+    bound; this many are of each kind.
     """
 
     def exceeded(x: float) -> float:
@@ -147,9 +147,10 @@ def _cumulant(
     noise: tuple[int, float, float],
     ends: tuple[Integers, Integers],
 ) -> Floats:
-    """That of N_i - q N_k, in which cells count 1 - q up to i, -q from there to k, and 0 after k.
+    """The cumulant of N_i - q N_k: cells count 1 - q up to i, -q from there to k, and 0 after k.
 
-    A run's noise counts its weight times the mean that its cells count, and so much less its cells.
+    A run's noise counts its weight times the mean that its cells count, and this much less its
+    cells.
     """
     power, run, cell = noise
     sizes, weights = measured.sizes, measured.weights
@@ -173,6 +174,6 @@ def _cumulant(
 
 
 def _placed(ends: Integers, measured: CountedRuns) -> tuple[Integers, Integers]:
-    """In which run so many first cells end, and after how many of its own."""
+    """In which run this many first cells end, and after how many of its own."""
     number = np.minimum(ends // measured.width, measured.sizes.size - 1)
     return number, ends - number * measured.width

@@ -24,17 +24,17 @@ _PARTS: Final = 1 << 10
 
 
 def running_sums(periods: int, branching: int, levels: int) -> RunningSums:
-    """What is drawn of so many periods: sums of a tree, or with no levels those of the root."""
+    """What is drawn of this many periods: sums of a tree, or with no levels those of the root."""
     return PeriodTree(periods, branching, levels) if levels else SquareRoot(periods)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningError:
-    """A running total of so many periods follows from noisy sums of them, with public factors.
+    """A running total of this many periods follows from noisy sums of them, with public factors.
 
-    Of the square root, noises are Gaussian, and so is their sum, up to what is lost by rounding to
-    whole parts: each is a continuous Gaussian of nearly the same variance that was rounded at
-    random (`dpframe.accounting.gaussian_delta`). Of a tree, totals are sums of so many independent
+    For the square root, noises are Gaussian, and so is their sum, except for rounding to whole
+    parts: each is a continuous Gaussian of nearly the same variance that was rounded at random
+    (`dpframe.accounting.gaussian_delta`). For a tree, totals are sums of this many independent
     noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
 
     Parameters
@@ -42,7 +42,7 @@ class RunningError:
     periods
         How many there are.
     branching, levels
-        Of a tree of sums; 0 for the square root.
+        The branching of a tree of sums; 0 for the square root.
     """
 
     periods: int
@@ -58,7 +58,7 @@ class RunningError:
         return running_sums(self.periods, self.branching, self.levels)
 
     def worst(self, law: AdditiveMechanism, level: Fraction) -> int:
-        """Of the total that errs most."""
+        """The bound of the total with the largest error."""
         sums = self.sums
         at = self.periods - 1
         if isinstance(sums, PeriodTree):
@@ -74,7 +74,7 @@ class RunningError:
         Parameters
         ----------
         law
-            Of the noises.
+            The law of the noises.
         factors
             By what they are multiplied in it.
         level

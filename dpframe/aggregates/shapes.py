@@ -1,6 +1,6 @@
 """What results look like: how one result per group, or several, stands in a released frame.
 
-An output that is alone makes a frame of its own; beside others it becomes one column.
+An output that is alone makes its own frame; among others it becomes one column.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Shape:
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """What tells several values of a group apart; None for one, or a list of any length."""
+        """The labels of several values of a group; None for one, or a list of any length."""
         return None
 
     @property
@@ -67,14 +67,15 @@ class Shape:
         return False
 
     def names(self, output: str) -> list[str]:
-        """The columns, beside keys, of the frame that an output makes alone, where it is a table.
+        """The columns, besides keys, of the frame that an output makes alone, where it is a
+        table.
 
         Ends of intervals are named after them, and are in no list.
         """
         return []
 
     def columns(self, column: Column, groups: Groups | None) -> list[pl.Series]:
-        """The result as columns beside those of other outputs, with the ends of its interval."""
+        """The result as columns of a frame with other outputs, with the ends of its interval."""
         return _with_ends(column.values, column.ends)
 
     def frame(self, column: Column, groups: Groups | None) -> pl.DataFrame:
@@ -103,7 +104,7 @@ class Listed(Shape):
 
 
 ONE = Shape()
-"""A number, or whatever it is, for each group."""
+"""A number, or another single value, for each group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +125,8 @@ class Later:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table(Shape):
-    """Several values per group: a row each in a table, or a list each beside other outputs.
+    """Several values per group: a row each in a table, or a list each in a frame with other
+    outputs.
 
     Parameters
     ----------
@@ -193,7 +195,7 @@ class Counts(_Table):
     Parameters
     ----------
     has_ends
-        Whether bins have their ends beside them.
+        Whether bins come with their ends.
     """
 
     has_ends: bool
@@ -320,7 +322,7 @@ class BestGroups(_Table):
 
 
 def ranks(winners: int) -> pl.DataFrame:
-    """The places of so many winners."""
+    """The places of this many winners."""
     return pl.DataFrame({"rank": list(range(1, winners + 1))})
 
 

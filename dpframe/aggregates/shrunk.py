@@ -1,15 +1,16 @@
 """Means of many groups, moved towards their common mean by as much as their noise makes likely.
 
-A noisy mean S / N of a small group is mostly noise, and its neighbours tell more of it than itself
-does. With true means spread around mu with variance t, and noises X of S and Y of N,
+For a small group the noisy mean S / N is usually noise, and its neighbours are more informative.
+With true means spread around mu with variance t, and noises X of S and Y of N,
 
     S - mu N = n (mean - mu) + X - mu Y,
 
 so the least squares guess of a group's mean is mu + n t (S - mu N) / (n**2 t + V), V the variance
-of X - mu Y: the noisy mean where n**2 t is far above V, and mu where nothing is known of the group
-(Robbins 1956; Efron and Morris 1973). mu and t are those under which the released numbers are most
-likely, were noise and means normal; n is taken to be N where that is above 0. All of it is computed
-from released numbers and the public law of their noise, so it is post-processing.
+of X - mu Y. This is the noisy mean where n**2 t is far above V, and mu where nothing is known of
+the group (Robbins 1956; Efron and Morris 1973). mu and t are those under which the released
+numbers are most likely, if noise and means were normal. n is taken to be N where that is above 0.
+All of it is computed from released numbers and the public law of their noise, so it is
+post-processing.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ SHRUNK: Final = (
     "count is below 1 gets the mean of all"
 )
 UNKNOWN: Final = "null where the noisy count is below 1"
-"""What plans say of means that are moved, and of others."""
+"""The words of plans for means that are moved, and for others."""
 _LEAST: Final = 2.0**-12
-"""The least spread of means that is told from none, relative to half the bounds' width."""
+"""The least spread of means that is distinguished from 0, relative to half the bounds' width."""
 _SPREADS: Final = 25
 _STEPS: Final = 4
 _FINER: Final = 12
@@ -83,7 +84,7 @@ def shrunk_means(
     total, count
         The noisy numbers.
     variances
-        Of the noise of a sum, and of a count.
+        The variances of the noise of a sum, and of a count.
     half
         Half the width of the bounds, above 0.
     """
@@ -102,7 +103,7 @@ def prior_of(total: Floats, count: Floats, variances: tuple[float, float], half:
     """The common mean and the spread under which the noisy numbers are most likely.
 
     Likelihoods may have several maxima: the largest of a grid of spreads is followed by golden
-    section between its neighbours. A spread that is no likelier than none is none.
+    section between its neighbours. A spread that is not more likely than 0 counts as 0.
     """
     spreads = [0.0, *(half * np.geomspace(_LEAST, 1.0, _SPREADS)).tolist()]
     tried = [_at(spread, total, count, variances, half) for spread in spreads]
@@ -156,7 +157,7 @@ def shrunk_offsets(
     noise
         The variances of their noise, in steps squared.
     width, step
-        Of the bounds, and what a step of a sum is.
+        The width of the bounds, and the step of a sum.
     """
     total, count = (part.reshape(-1).astype(np.float64) for part in values)
     half = float(width / 2 / step)  # in steps, which no bounds make too large for floats
@@ -164,7 +165,7 @@ def shrunk_offsets(
 
 
 def variances_of(noise: Sequence[Mechanism]) -> tuple[float, float]:
-    """Of the noise of a sum and of a count, in steps squared; 0 where there is none."""
+    """The variances of the noise of a sum and of a count, in steps squared; 0 if none exists."""
     if not noise:
         return 0.0, 0.0
     total, count = noise

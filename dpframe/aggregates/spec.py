@@ -22,7 +22,7 @@ class AggregateSpec:
     Parameters
     ----------
     aggregate
-        Which one, with all that was said beside the column.
+        An aggregate with all its arguments except the column.
     expression
         The Polars expression, or what it was read into; None for a count of rows.
     weight, mechanism
@@ -58,7 +58,7 @@ class OutputSpec:
     aggregates
         Each under the placeholder column that stands for its result.
     post
-        Polars expression over the placeholders, None when the output is one aggregate as it is.
+        Polars expression over the placeholders, None when the output is a single aggregate.
     words
         The whole as the analyst wrote it, with ``{placeholder}`` where an aggregate stands.
     alias
@@ -90,7 +90,7 @@ def written_arguments(aggregate: Aggregate) -> list[str]:
 
 
 _MOST = 80
-"""So many characters of a list are shown; one of more items is longer."""
+"""This many characters of a list are shown; one of more items is longer."""
 
 
 def _short(value: object) -> str:

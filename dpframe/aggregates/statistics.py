@@ -171,9 +171,9 @@ class GridSum(Statistic):
 class SquareSum(Statistic):
     """The sum of squared distances from the centre of the bounds, less a constant, on a grid.
 
-    `inner` clamps and centres the value; `grid` places the squares. They are those of the places of
-    the value, in integers: so whatever a value is, what a row adds to this sum follows from what it
-    adds to that of the values, and never is below the square of it, see `grid_of_squares`.
+    `inner` clamps and centres the value; `grid` places the squares. They are integer places of
+    the value. So for any value, a row's addition to this sum follows from its addition to the sum
+    of the values, and is never below the square of it, see `grid_of_squares`.
     """
 
     engines = EVERYWHERE
@@ -206,7 +206,7 @@ class SquareSum(Statistic):
 
     @property
     def values(self) -> Grid:
-        """Where values are placed before they are squared."""
+        """The grid on which values are placed before they are squared."""
         return self.inner
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
@@ -293,7 +293,7 @@ def is_counted_by(count: ValueCount, total: GridSum) -> bool:
 _NEVER_NULL: Final = frozenset(
     ("Float64", "Float32", "Int64", "Int32", "Int16", "Int8", "UInt32", "UInt16", "UInt8")
 )
-"""Types of which a value is placed on a grid wherever it is neither null nor NaN."""
+"""Types whose values are placed on a grid unless they are null or NaN."""
 
 
 def _clamped(value: Value, grid: Grid) -> str:
@@ -314,11 +314,11 @@ def quantise(
     """Int64 or Float64 values, or with `wide` Int128, as integers in [lo, hi]; null for null and
     NaN, which sums skip.
 
-    Whole numbers on a grid of step 1 are clamped and centred as integers. Whole numbers that floats
-    do not tell apart are clamped, and moved near 0, as integers first. Other values are scaled to
-    v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is the floor
-    there, so v + lo is the nearest grid point. Clamping leaves no value outside for the cast to
-    meet but NaN, which becomes null.
+    Whole numbers on a grid of step 1 are clamped and centred as integers. Whole numbers that
+    floats do not distinguish are clamped, and moved near 0, as integers first. Other values are
+    scaled to v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is
+    the floor there, so v + lo is the nearest grid point. Clamping leaves no value outside for the
+    cast to meet but NaN, which becomes null.
     """
     if whole and grid.step == 1 and grid.centre.denominator == 1 and _small(grid):
         clamped = number.clip(int(grid.lo + grid.centre), int(grid.hi + grid.centre))
@@ -340,8 +340,8 @@ def quantise(
 
 
 def _origin(grid: Grid) -> int:
-    """What is taken from whole numbers before they are floats, so that these are exact, or far
-    finer than a step: 0 where they are so without it.
+    """An offset subtracted from whole numbers before they become floats, so that these are exact,
+    or far finer than a step: 0 where they are so without it.
     """
     lo, hi = (grid.centre + end * grid.step for end in (grid.lo, grid.hi))
     if max(abs(lo), abs(hi)) <= 2**52 or hi - lo > 2**61:
@@ -362,7 +362,8 @@ def _moved(number: pl.Expr, grid: Grid, origin: int, ns: Namespace, wide: bool) 
 
 
 def _wide_constant(ns: Namespace, number: int) -> Any:
-    """A constant beside Int128. Older versions of Polars take a plain one beyond Int64 for null."""
+    """A constant for arithmetic with Int128. Older versions of Polars take a plain one beyond
+    Int64 for null."""
     return ns.lit(number, dtype=to_polars(INT128)) if ns is pl else number
 
 

@@ -26,7 +26,7 @@ from dpframe.rows.fold import domain, words
 
 _INT64 = 2**63 - 1
 _MOST_ROWS = 2**32
-"""Of the rows whose sum surely fits; a grid holds the integers of twice as many."""
+"""The number of rows whose sum surely fits; a grid holds the integers of twice as many."""
 _DIGITS = 38
 
 
@@ -116,8 +116,8 @@ class Sum(ScoringAggregate):
     exactly, up to bounds of 2**30), which biases a sum of n rows by at most n/2 grid steps.
 
     A sum of integers is Int64 where bounds are below 2**31, else Decimal(38, 0), so that no sum of
-    up to 2**32 rows is beyond its type. That of durations is in milliseconds where their own unit
-    might not hold it, and refused where these might not.
+    up to 2**32 rows is beyond its type. A sum of durations is in milliseconds if their own unit
+    might not hold it, and refused if milliseconds might not either.
 
     Proof
     -----

@@ -1,10 +1,10 @@
 """How many numbers are in each cell, counted in NumPy as columns of them come.
 
-To group rows by the number of a cell takes three times as long as to find it, and a column of
-numbers in memory needs no group-by: blocks that a cache holds are placed and counted one after
-another. What is counted is what an engine counts by the expressions of the cells, bit by bit; the
-arithmetic is the same (`dpframe.aggregates.placing`). Which way a number is placed follows from the
-edges alone.
+Grouping rows by the number of a cell takes three times as long as finding it, and a column of
+numbers in memory needs no group-by. Blocks that a cache holds are placed and counted one after
+another. The counts equal those that an engine computes by the expressions of the cells, bit by
+bit; the arithmetic is the same (`dpframe.aggregates.placing`). Which way a number is placed
+follows from the edges alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Want: TypeAlias = 'Literal[">=", ">"]'
 
 _BLOCK: Final = 1 << 15
 _DENSE: Final = 1 << 17
-"""Up to so many cells are added up as a whole after each block."""
+"""Up to this many cells are added up as a whole after each block."""
 
 
 class Tally(ABC):
@@ -74,7 +74,7 @@ class _EdgeTally(Tally):
     edges
         Integers or floats.
     wants
-        Which of both is asked for.
+        Which of both is requested.
     """
 
     def __init__(self, edges: Edges, *wants: _Want) -> None:
@@ -86,7 +86,7 @@ class _EdgeTally(Tally):
         self._found: dict[_Want, Integers] = {
             want: np.zeros(len(edges) + 1, np.int64) for want in wants
         }
-        """Of few edges how many are beyond each, else how many have passed so many."""
+        """Of few edges how many are beyond each, else how many have passed this many."""
 
     def _beyond(self, want: _Want) -> Integers:
         """How many numbers are beyond each edge."""
@@ -212,7 +212,7 @@ class PointTally(Tally):
 
 
 class WholeTally(Tally):
-    """Those of another tally, and one last cell for all rows that are in none.
+    """The cells of another tally, and one last cell for all other rows.
 
     Parameters
     ----------

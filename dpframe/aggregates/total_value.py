@@ -29,7 +29,7 @@ class TotalValue(Value):
         What is known of each row's value; `domain` is of totals.
     grid
         How finely rows are placed before they are added up: integers exactly, others to a part of
-        the range in which totals are told apart.
+        the range in which totals are distinguished.
     """
 
     of_rows: Domain
@@ -64,9 +64,9 @@ def total_value(value: Value, ends: tuple[Fraction, Fraction]) -> TotalValue:
     Parameters
     ----------
     value
-        Of each row.
+        The value of each row.
     ends
-        Between what totals are told apart.
+        Between what totals are distinguished.
     """
     value.require_totals()
     lo, hi = ends

@@ -1,4 +1,4 @@
-"""Histograms beside counts of the same rows: the counts of all cells add up to the number of rows,
+"""Histograms with counts of the same rows. The counts of all cells add up to the number of rows,
 so both are rebuilt from noisy cells and a noisy total, at the shares that are best for both.
 """
 
@@ -59,9 +59,9 @@ class TotalledCells(BoundAggregate):
     Parameters
     ----------
     inner
-        What it is by itself.
+        What it is on its own.
     table
-        The exact counts of cells, in one of which each row is.
+        The exact counts of cells that cover all rows.
     strategies
         What is measured of them, where a rho is shared and where an epsilon is.
     portion
@@ -224,7 +224,7 @@ def _is_additive(aggregate: BoundAggregate) -> bool:
 
 
 def _all_cells(cells: CategoryCells | BinCells, columns: Columns) -> CategoryCells | BinCells:
-    """Cells in one of which each row is: with one more for all others where that may be any."""
+    """Cells that cover all rows: with one more for all other rows if there may be any."""
     if isinstance(cells, BinCells):
         return replace(cells, other=True)
     found = domain(cells.tree, columns)

@@ -1,4 +1,4 @@
-"""Distribution functions beside counts of the same rows: a count is the number up to the last of
+"""Distribution functions with counts of the same rows. A count is the number up to the last of
 all cells, so both are rebuilt from the same noisy levels of a tree, at shares that are best for
 both.
 """
@@ -62,7 +62,7 @@ class TotalledLevels(BoundAggregate):
     Parameters
     ----------
     inner
-        What it is by itself.
+        What it is on its own.
     table
         The exact counts of cells: those of the distribution function first, then one for all other
         rows where there may be any.
@@ -119,7 +119,7 @@ class TotalledLevels(BoundAggregate):
 
     @property
     def edges(self) -> DistributionError:
-        """How the numbers up to each edge err."""
+        """The errors of the numbers up to each edge."""
         (axis,) = self.strategy.workload.axes
         levels, weights = levels_of(self.strategy), weights_of(self.strategy)
         shown = axis.size
@@ -129,7 +129,7 @@ class TotalledLevels(BoundAggregate):
 
     @property
     def rule(self) -> RunError:
-        """How its last number errs."""
+        """The error of its last number."""
         return RunError(self.edges, self.run)
 
     @property
@@ -280,7 +280,7 @@ class _Totalled:
         return cls(table, strategies, {n: (runs[n], weights[n] / total) for n in runs})
 
     def moved(self, aggregate: BoundAggregate) -> BoundAggregate:
-        """The aggregate as it is rebuilt."""
+        """The rebuilt aggregate."""
         if id(aggregate) not in self.runs:
             return aggregate
         assert isinstance(aggregate, (BoundDistribution, BoundCount))
@@ -291,7 +291,7 @@ class _Totalled:
 
 
 def _flat(cells: int) -> Fraction:
-    """The mean squared error of numbers that are added up from so many cells."""
+    """The mean squared error of numbers that are added up from this many cells."""
     return Fraction(cells + 1, 2)
 
 

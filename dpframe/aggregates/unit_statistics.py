@@ -27,7 +27,7 @@ from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.operation import Namespace
 
 _MANY = 1 << 16
-"""A row counts up to so many times the bounds of a total, for values that cancel out."""
+"""A row counts up to this many times the bounds of a total, for values that cancel out."""
 _LARGEST = 1 << 52
 """Totals up to this many steps are exact as floats."""
 
@@ -42,7 +42,7 @@ class UnitStatistic(Statistic):
 
     @property
     def counts_pairs(self) -> bool:
-        """Whether each individual in a group adds one, whatever its rows hold."""
+        """Whether each individual in a group adds one, for any values in its rows."""
         return False
 
     @abstractmethod
@@ -112,7 +112,7 @@ class UnitCount(UnitStatistic):
 
 @dataclass(frozen=True, slots=True)
 class UnitRows(UnitStatistic):
-    """The number of rows, at most so many of each individual in a group."""
+    """The number of rows, at most this many of each individual in a group."""
 
     engines = EVERYWHERE
 
@@ -143,9 +143,10 @@ class UnitRows(UnitStatistic):
 class UnitTotal(UnitStatistic):
     """A sum over individuals of what `of` makes of their totals.
 
-    Rows are placed on the grid of the totals, or one so much coarser that totals stay exact, and
-    added up as integers, so their order never matters. A row counts up to 65,536 times the larger
-    bound; where that does not do, totals wrap, each on its own, and are clamped after that.
+    Rows are placed on the grid of the totals, or one this much coarser that totals stay exact,
+    and added up as integers, so their order never matters. A row counts up to 65,536 times the
+    larger bound; where that does not do, totals wrap, each on its own, and are clamped after
+    that.
     """
 
     engines = EVERYWHERE

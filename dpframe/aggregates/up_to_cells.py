@@ -1,4 +1,4 @@
-"""Cells between upper edges, of which a distribution function is made."""
+"""Cells between upper edges, the parts of a distribution function."""
 
 from __future__ import annotations
 

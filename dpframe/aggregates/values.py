@@ -1,7 +1,7 @@
 """Values as numbers: what an aggregate sums, bounds and quantises, and how it comes back.
 
-Numbers stay numbers; Booleans count as 0 and 1; temporal values are taken in physical units (days,
-or units since the epoch) and come back as temporal values.
+Numbers stay numbers, and Booleans count as 0 and 1. Temporal values are taken in physical units
+(days, or units since the epoch) and come back as temporal values.
 """
 
 from __future__ import annotations
@@ -348,7 +348,8 @@ def show_value(number: Fraction, dtype: DType) -> str:
 
 
 def _in_calendar(number: Fraction, dtype: DType) -> bool:
-    """Whether Python has a value for so many units: years end with 9999 there, not in Polars."""
+    """Whether Python has a value for this many units: years end with 9999 there, not in
+    Polars."""
     seconds = number * 86_400 if dtype.name == "Date" else number / dtype.units_per_second
     first, last = (-_LONGEST, _LONGEST) if dtype.name == "Duration" else _CALENDAR
     return first <= seconds <= last and abs(number) < 1 << 63

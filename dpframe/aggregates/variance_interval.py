@@ -10,11 +10,11 @@ what is known, V is kept where
 
     -k t(m', V) - var(U) / N'  <=  N' v' - V (N' - ddof)  <=  k t(m', V),
 
-with t the one-sided quantile of T. How often that fails is computed from the joint law, for means
-and variances all over the range, and k, near 1, is the least with which it fails no more often than
-it may for any of them. It depends on the exact count; the largest for counts that are plausible is
-taken, at a fiftieth of what may go wrong (Berger and Boos 1994). Where the noisy count is not well
-above its noise, all variances that bounds allow are kept.
+with t the one-sided quantile of T. The joint law gives how often that fails, for means and
+variances all over the range. k, near 1, is the least with which it fails no more often than it
+may for any of them. It depends on the exact count; the largest for counts that are plausible is
+taken, at a fiftieth of what may go wrong (Berger and Boos 1994). Where the noisy count is not
+well above its noise, all variances that bounds allow are kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RATIO: Final = 1.5
 _CLOSE: Final = 3e-3
 _TRIED: Final = 11
 _LEAST: Final = 2.0**-900
-"""Of smaller squares floats have too few digits to tell more than their bound."""
+"""For smaller squares floats have too few digits to give more than their bound."""
 
 
 def variance_ends(
@@ -57,7 +57,7 @@ def variance_ends(
     parts
         The noisy sums of squares and of values around the middle, and the noisy counts.
     noise
-        Of the squares less half their largest value, of the sum and of the count.
+        The noise of the squares less half their largest value, of the sum and of the count.
     half
         Half the width of the bounds.
     ddof
@@ -99,7 +99,7 @@ class _Rule:
 
     @property
     def least(self) -> float:
-        """The least noisy count with which anything is said."""
+        """The least noisy count with a finite interval."""
         return max(self.ddof + 1.0, math.ceil(self.reach))
 
     @property
@@ -156,7 +156,7 @@ class _Rule:
 
     @property
     def _size(self) -> float:
-        """Beyond some hundred times this U^2 / N' is as good as 0."""
+        """Beyond some hundred times this U^2 / N' is equivalent to 0."""
         return math.sqrt(float(self._spread(np.array([self.half]))[0])) / self.half
 
     def _rounds(self, count: Floats, first: float, *, up: bool) -> Floats:
@@ -188,7 +188,7 @@ def _table(rule: _Rule) -> tuple[Floats, Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _factor(rule: _Rule, count: float) -> float:
-    """The least k, a little rounded up, that does for all data with so many values."""
+    """The least k, a little rounded up, that does for all data with this many values."""
     slices, h = rule.slices, rule.half
     x, y = slices.others
     means, variances, table = _table(rule)

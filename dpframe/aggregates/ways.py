@@ -28,13 +28,13 @@ _MEASURED = (
     TotalledCells,
     TotalledLevels,
 )
-"""What is rebuilt from parts that are best for how a spend is shared."""
+"""Aggregates rebuilt from parts that depend on how a spend is shared."""
 
 
 def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
-    """The query as it is measured best where shares of the spend are epsilons, or amounts of rho;
-    both where it is not known which, and the query itself where that makes no difference. Several
-    quantiles of one column are answered together where that errs less.
+    """The best query to measure if shares of the spend are epsilons, or amounts of rho; both if
+    that is unknown, and the query itself if that makes no difference. Several quantiles of one
+    column are answered together where that has a smaller error.
     """
     query = answer_together(query, spend)
     if not any(isinstance(a, _MEASURED) for a in query.aggregates):
@@ -67,8 +67,8 @@ def _as_tree(aggregate: BoundAggregate) -> BoundAggregate:
 
 
 def _with_own_totals(query: Query) -> Query:
-    """The query where totals of grouping sets are tables by themselves, where that lets them be
-    drawn together with others.
+    """The query where totals of grouping sets are tables separately, where that lets them be
+    drawn jointly with others.
     """
     rolled = [a for a in query.aggregates if isinstance(a, RolledAggregate)]
     tables = {table for a in rolled for use in a.inner.uses for table in use.part.tables}
@@ -78,9 +78,9 @@ def _with_own_totals(query: Query) -> Query:
 
 
 def _of_finest(query: Query) -> Query:
-    """The query where larger groups are added up from the finest of grouping sets alone: shares are
-    the best for each part by itself, and parts may err less that are drawn together at the whole
-    spend.
+    """The query where larger groups are added up from the finest of grouping sets alone. Shares
+    are the best for each part on its own, but parts may have smaller errors if they are drawn
+    jointly at the whole spend.
     """
     return _changed(query, lambda a: _added_up(a) if isinstance(a, RolledAggregate) else a)
 

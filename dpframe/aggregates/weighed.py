@@ -1,4 +1,4 @@
-"""What may be asked of individuals that are weighed: what adds up over them."""
+"""Aggregates of weighted individuals: those that add up over them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from dpframe.frames.without_found import WithoutFound, rounds_of
 __all__ = ["MOST_FOUND", "require_adds_up", "with_weights"]
 
 MOST_FOUND: Final = 256
-"""In how many groups that nobody listed an individual that is weighed counts, unless somebody
-limits them."""
+"""The number of unlisted groups in which a weighted individual counts, unless it is limited."""
 
 _WHERE = "limit_norm(...)"
 
@@ -62,13 +61,13 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
 
 
 def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Output]) -> Relation:
-    """The frame by whose individuals groups that nobody listed can be found.
+    """The frame by whose individuals unlisted groups can be found.
 
-    Where nothing but the groups is asked for, and an individual may be in any number of them,
-    individuals are weighed so that the norm of one is 1: that hides an individual in many groups as
-    well as one in few, and nobody has to choose a limit. The groups may be found in rounds: then a
-    step comes before that leaves out what rounds before have found. Numbers are of weighed
-    individuals only where `limit_norm` was written.
+    If only the groups are requested, and an individual may be in any number of them, individuals
+    are weighted so that the norm of one is 1. That hides an individual in many groups as well as
+    one in few, and no limit has to be chosen. The groups may be found in rounds: then a step
+    comes before that leaves out what rounds before have found. Numbers are of weighed individuals
+    only where `limit_norm` was written.
 
     Groups with one individual alone are hidden by a threshold, which has to know in how many an
     individual may be; `MOST_FOUND` is more than most have, and its logarithm is what it costs. All
@@ -77,7 +76,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     Raises
     ------
     UnsupportedOperation
-        When several rounds are asked for where individuals are not weighed by that.
+        When several rounds are requested where individuals are not weighed by that.
     """
     asked = [bound for output in outputs for bound in output.aggregates.values()]
     keys = group_keys_in(asked)

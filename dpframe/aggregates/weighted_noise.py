@@ -28,7 +28,7 @@ _POINTS: Final = 4001
 _FAR: Final = Fraction(1, 10**9)
 _NEXT_TO_NOTHING: Final = 1e-9
 _BEYOND: Final = 1e-12
-"""What may lie beyond the largest box of which moments are taken."""
+"""The mass that may be beyond the largest box in the moments."""
 _ROOT: Final = math.sqrt(2.0)
 _ROOT_TWO_PI: Final = math.sqrt(2.0 * math.pi)
 _KNOTS: Final = np.linspace(0.0, 1.0, 65)
@@ -38,8 +38,8 @@ _KNOTS: Final = np.linspace(0.0, 1.0, 65)
 def excess_of(law: AdditiveMechanism) -> float:
     """The fourth cumulant of a symmetric noise over its squared variance; 0 where that is less.
 
-    Of what is made of numbers that are drawn together it is that of the sum, which rounding to
-    whole steps hardly moves.
+    For a sum of numbers that are drawn jointly it is the excess of the sum, which rounding to
+    whole steps changes little.
     """
     variance = law.variance()
     if variance < _NEXT_TO_NOTHING:
@@ -90,7 +90,8 @@ def cumulants_of_sum(
 
 @lru_cache(maxsize=1024)
 def _variances(law: CombinableNoise, numbers: int) -> Floats:
-    """Of each number of a vector; they have signs of their own, so variances add up."""
+    """The variance of each number of a vector; their signs are independent, so variances add
+    up."""
     units = (tuple(int(i == j) for i in range(numbers)) for j in range(numbers))
     return np.array([law.variance_of_sum(unit) for unit in units])
 

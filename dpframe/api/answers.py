@@ -37,7 +37,7 @@ class Answers:
     name
         The output.
     ranges
-        What its edges are, and how sums of its counts err.
+        The edges, and the error of sums of the counts.
     laws
         The noise of its noisy vectors.
     keys
@@ -135,9 +135,9 @@ def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
 
 
 def plain_outputs(query: Query) -> frozenset[str]:
-    """The outputs of a query that are a noisy count or sum as it is: without bias but for that of
-    limits and clamping, and with noise whose law the plan has. Groups that are found by their
-    counts, and tables of several sets, have no such ones.
+    """The outputs of a query that are one noisy count or sum: unbiased except for limits and
+    clamping, and with noise whose law the plan states. Groups chosen by their counts and tables
+    of several grouping sets have no such output and give an empty set.
     """
     groups = query.groups
     if query.chooses_groups or isinstance(groups, SetGroups):
@@ -156,7 +156,7 @@ def answers_of(query: Query, laws: Mapping[MeasurementKey, Mechanism]) -> dict[s
     query
         As it was drawn.
     laws
-        The mechanism of each part by itself.
+        The mechanism of each part on its own.
     """
     found = dict[str, Answers]()
     keys = () if query.groups is None else tuple(query.groups.names)

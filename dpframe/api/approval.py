@@ -1,4 +1,4 @@
-"""Plans that need somebody's approval before they run."""
+"""Plans that need an approval before they run."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ milliseconds, or some fifty where many parts share a cost."""
 
 
 def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement) -> None:
-    """Refuse a plan whose fingerprint nobody approved for the budget of that name as it is now.
+    """Refuse a plan whose fingerprint is not approved for the current budget of that name.
 
-    The charge asks again, for an approval may be used up or revoked meanwhile.
+    The charge checks this again, because an approval may be used up or revoked in between.
 
     Raises
     ------
     PlanMismatch
-        With what is different from the nearest plan that somebody approved.
+        Lists the differences from the nearest approved plan.
     LedgerError
-        When the key in the environment is none.
+        When the key in the environment is not valid.
     """
     fingerprint, ledgers, bound = plan.fingerprint, ledger.identities, ledger.bound
     approvals = ledger.approvals
@@ -91,8 +91,8 @@ def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] |
 
 
 def _differences(approval: Approval, approved: Plan, plan: Plan) -> str:
-    """What is different from an approved plan, but for values of parameters that the approval
-    covers, and what may follow from them.
+    """The differences from an approved plan and their possible consequences, without values of
+    parameters that the approval covers.
     """
     given = {parameter.name: parameter for parameter in plan.parameters}
     covered = [n for n, found in approval.allowed if n in given and found.covers(given[n])]
@@ -154,7 +154,7 @@ def _is_of(approval: Approval, plan: Plan, stated: str) -> bool:
 
 
 def _outside(plan: Plan, approvals: Sequence[Approval]) -> str:
-    """Which values of a plan are none of those that are approved for all else that it is."""
+    """The values of a plan that lie outside all approvals of otherwise equal plans."""
     given = {parameter.name: parameter for parameter in plan.parameters}
     for approval in reversed(approvals):
         if approval.allowed and _is_of(approval, plan, ""):

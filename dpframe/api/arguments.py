@@ -22,7 +22,8 @@ Counting: TypeAlias = Literal[
 
 
 def given_bounds(bounds: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Bounds as they are; what is none is refused where they are used, with the column's name."""
+    """Bounds as they are; invalid bounds are refused where they are used, with the column's
+    name."""
     return tuple(bounds) if isinstance(bounds, list) else bounds  # type: ignore[return-value]
 
 

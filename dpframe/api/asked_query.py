@@ -1,4 +1,5 @@
-"""What a query is asked of, and what may be done with it beside running it."""
+"""The source and payer of a query, and everything that can be done with a query except to run
+it."""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ class AskedQuery(NoRawAccess):
     Parameters
     ----------
     query
-        What is asked; of a query that needs limits, what would be asked with some.
+        The query; for a query that needs limits, the same query with limits added.
     source
         Where its data are.
     payer
         Who pays; None for a query that belongs to no session.
     unlimited
-        What a query that needs limits is refused with, and how it is asked with them.
+        The refusal of a query that needs limits, and the query with limits added.
     """
 
     __slots__ = ("_asked", "_payer", "_source", "_unlimited")
@@ -59,7 +60,7 @@ class AskedQuery(NoRawAccess):
 
     @property
     def _query(self) -> Query:
-        """What is asked.
+        """The query.
 
         Raises
         ------
@@ -85,51 +86,53 @@ class AskedQuery(NoRawAccess):
         coverage: Number = 0.95,
         for_spend: Mapping[str, Number] | None = None,
     ) -> pl.DataFrame:
-        """Limits that most individuals keep, bounds of what the query clamps, and the limits under
-        which counts of individuals err least, found privately; it is a release and costs its spend.
+        """Find privately: limits that most individuals keep, bounds for the values that the query
+        clamps, and the limits with the least error for counts of individuals. This is a release
+        and costs its spend.
 
-        A query that is refused for want of limits can be asked as well. The frame of the query is
-        taken without its limits; where groups are listed, with the rows
-        in these alone: write that as a filter before your limits, which would count others.
-        Histograms of how many rows and groups individuals have are released, and powers of two
-        between which the least and the largest values of nearly all individuals lie (`dp_bounds`),
-        or their totals for ``per="unit"``.
+        This also works for a query that is refused because it lacks limits. The frame of the
+        query is taken without its limits; where groups are listed, with the rows in these alone:
+        write that as a filter before your limits, which would count others. Histograms of how
+        many rows and groups individuals have are released, and powers of two between which the
+        least and the largest values of nearly all individuals lie (`dp_bounds`), or their totals
+        for ``per="unit"``.
 
         Parameters
         ----------
         epsilon, delta, rho
             The spend.
         coverage
-            The share of individuals of which nothing should be dropped.
+            The share of individuals who should lose no rows.
         for_spend
             What the query itself will spend, such as ``{"epsilon": 1}``; left out, the same spend.
 
         Returns
         -------
         polars.DataFrame
-            One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
-            20, 25, 30, ... that so large a share keeps, `covered` that share of individuals, up to
-            noise, and `covered_rows` about which share of the rows (or of groups of individuals)
-            is kept, which is less where a few have most. Then one
-            row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
-            `bounds` the two ends, or null where all is lost in noise. Bounds are sought on Polars
-            only; on other engines give the range in which values could lie.
+            One row per limit: `limit` and `by` name it. `n` is the smallest of 1, 2, ..., 10, 12,
+            15, 20, 25, 30, ... that this share of individuals keeps. `covered` is the share of
+            individuals, up to noise. `covered_rows` is roughly the share of rows (or of groups of
+            individuals) that is kept, which is less where a few individuals have most rows. Then
+            one row per number that is clamped: `limit` is ``"bounds"``, `by` its first output,
+            and `bounds` the two ends, or null where all is lost in noise. Bounds are sought on
+            Polars only; on other engines give the range in which values could lie.
 
-            With groups, one row more for each way to limit individuals, by which the first output
-            that counts them errs least: `n`, or `norm` of ``"limit_norm"``; `bias`, the individuals
-            that a group loses on average, and `bias_error`, how far off that is, with 95%; `noise`,
-            the error of a group by noise, with 95%; `error`, the root of the squared bias plus the
-            variance of the noise, least where `best` is true; `note`, why a way is not compared.
-            Where rows and totals of them are asked for instead, one row more for the limit on rows
-            that errs least, by the rule that finds limits in queries: `bias` and `noise` are of one
-            group then, as numbers of rows.
+            With groups, one more row for each way to limit individuals, at the limit with the
+            least error for the first output that counts them. `n` is the limit, or `norm` that of
+            ``"limit_norm"``. `bias` is the number of individuals that a group loses on average,
+            and `bias_error` its 95% error. `noise` is the 95% error of a group by noise. `error`
+            is the root of the squared bias plus the variance of the noise, and `best` marks the
+            row where it is least. `note` explains why a way is not compared. If the query counts
+            rows or sums them, one more row for the limit on rows with the least error, by the
+            rule that finds limits in queries. There `bias` and `noise` are numbers of rows of one
+            group.
 
         Raises
         ------
         UnsupportedOperation
             When the frame's unit is `Rows`.
         InvalidBudget
-            When a spend is none, or in another measure than the session's.
+            When a spend is invalid, or in another measure than the session's.
         """
         spend = Spend(epsilon, delta, rho)
         return suggest(self._asked, self._source, self._bound(), spend, coverage, for_spend)
@@ -149,13 +152,13 @@ class AskedQuery(NoRawAccess):
         """Run the same plan on public or synthetic data many times, and see how far off it is.
 
         Nothing is charged or recorded, and no protected data is read: rows come from the argument
-        alone. It is aggregated once, with one choice of which rows and groups limits drop, and
-        noise is drawn again for each run.
+        alone. The frame is aggregated once, with one choice of the rows and groups that limits
+        drop. Only the noise is drawn again for each run.
 
-        The result is not private: it tells about the frame that is given as it is. So give data
-        that anybody may see, never the protected data or a copy of it. The protected object itself
-        is refused, and so are scans of a protected file, by whatever path; but a copy, such as the
-        same file read into memory again, cannot be told from public data.
+        The result is not private: it reveals the frame that is passed in. So give data that
+        anybody may see, never the protected data or a copy of it. The protected object itself is
+        refused, and so are scans of a protected file by any path. But a copy, such as the same
+        file read into memory again, cannot be distinguished from public data.
 
         Parameters
         ----------
@@ -170,9 +173,9 @@ class AskedQuery(NoRawAccess):
         Returns
         -------
         Simulation
-            `results`, with a row for each run, output and group; `errors`, which sums them up: the
-            bias and root mean square of the total error against plain Polars, and what of it limits
-            and clamping make; and `plot()`.
+            `results` has a row for each run, output and group. `errors` has the bias and root
+            mean square of the total error against plain Polars, and how much of it limits and
+            clamping cause. `plot()` draws them.
 
         Raises
         ------
@@ -208,13 +211,13 @@ class AskedQuery(NoRawAccess):
         runs: int = 10_000,
         confidence: Number = 0.95,
     ) -> Audit:
-        """Run the same plan on worst-case neighbours, and see which epsilon that proves: for a
-        reviewer who does not want to believe.
+        """Run the same plan on worst-case neighbours, and show which epsilon that proves, for
+        reviewers who want evidence.
 
-        Two frames that differ in one individual are made for the plan: values that the query speaks
-        of, values beside them and extremes are tried, and those kept that move its exact tables
-        the most. The whole pipeline runs on both, again and again, and the event that tells them
-        apart best gives a lower bound on epsilon. Nothing is charged, no protected data is read.
+        dpframe builds two frames that differ in one individual. It tries the values in the query,
+        values next to them and extremes, and uses those that change the plan's exact tables the
+        most. The whole pipeline runs on both many times. The event that best distinguishes the
+        frames gives a lower bound on epsilon. Nothing is charged, no protected data is read.
 
         Parameters
         ----------

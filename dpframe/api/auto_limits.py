@@ -31,15 +31,15 @@ LIMITS: Final = (*(step * 10**power for power in range(5) for step in (1, 2, 5))
 bins share what finds them.
 """
 MOST_OF_FOUND: Final = 2000
-"""The largest where groups that nobody listed appear: under more only those of thousands would, and
-to plan for each takes longer the more there may be.
+"""The largest limit where groups are chosen privately: under a larger one only groups of
+thousands would appear, and planning takes longer with each candidate.
 """
 _NO_MORE_ROWS = Filter, DropNulls, WithColumns, Select, Rename, Drop
 """Steps after which no individual has more rows than before."""
 
 
 def require_limits(limits: object) -> None:
-    """Refuse what does not say what happens where a limit is missing.
+    """Refuse an unknown value of ``limits=``.
 
     Raises
     ------
@@ -80,8 +80,7 @@ def search_of(unlimited: Unlimited, *, report_dropped: bool = False) -> LimitSea
     """How the limit that a query lacks is found: one on groups where that is enough, else one on
     rows in all, which bounds groups and rows in each as well.
 
-    With `report_dropped` what tells which share of the rows is dropped is asked beside the query,
-    under each limit.
+    With `report_dropped` the plan also measures the share of dropped rows, under each limit.
 
     Raises
     ------
@@ -99,7 +98,8 @@ def search_of(unlimited: Unlimited, *, report_dropped: bool = False) -> LimitSea
 def search_of_several(
     asked: Sequence[Query | Unlimited], weights: tuple[Fraction, ...] | None
 ) -> LimitSearch:
-    """How one limit is found for all queries of a list that lack one; the others are asked beside.
+    """Build one search for a limit that serves all queries of a list that lack one; the other
+    queries run in the same plan.
 
     Several that lack one share it: it is on rows, and found on the frame that they have in common,
     where an individual has at least as many rows as in each of them.
@@ -107,8 +107,8 @@ def search_of_several(
     Raises
     ------
     UnsupportedOperation
-        When they have no such frame: a plan that finds several limits has no finite form, because
-        it would list the queries under all limits of one for each limit of the other.
+        When they lack limits on different frames: a plan that finds several limits has no finite
+        form, because it would list the queries under every combination of limits.
     """
     lacking = [one for one in asked if isinstance(one, Unlimited)]
     return replace(_search_for(asked, lacking), weights=weights)
@@ -154,7 +154,7 @@ def _shared(relations: Sequence[Relation]) -> Relation:
     Raises
     ------
     UnsupportedOperation
-        When there is none.
+        When there is no shared relation.
     """
     first, *others = relations
     size = 0
@@ -177,7 +177,8 @@ def _shared(relations: Sequence[Relation]) -> Relation:
 
 
 def _search(rows: Relation, by: tuple[Named, ...]) -> Query:
-    """How many individuals have how many rows, or groups, on the frame as it is."""
+    """The query for the number of individuals by their numbers of rows, or groups, on the
+    unlimited frame."""
     relation = rows.then(PerIndividual(by))
     edges = [1, *(n + 1 for n in LIMITS)]
     number = GROUPS if by else ROWS

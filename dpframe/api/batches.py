@@ -112,11 +112,11 @@ def _plain(table: Any) -> pl.DataFrame:
 def _spilled(reader: Any) -> pl.LazyFrame:
     """Batches, one after another, in a temporary file that has no name.
 
-    A reader can be read once, and there may be several queries, all of which must see the same
-    rows. The file has no name from before the first row is written, so that nobody can open it and
-    nothing is left of it when the process ends, however it does. (Windows has no such files; there
-    the system removes it with its last handle.) It is mapped into memory, the frame holds the
-    mapping, and a forked process has a mapping of its own, which closes with that process.
+    A reader can be read once, but several queries must see the same rows. The file has no name
+    from the start, so no other process can open it, and nothing remains when the process ends for
+    any reason. (Windows cannot delete open files; there the system removes it with its last
+    handle.) It is mapped into memory, the frame holds the mapping, and a forked process has a
+    mapping of its own, which closes with that process.
     """
     import pyarrow as pa
 

@@ -131,8 +131,8 @@ class CollectingSession(PayingSession):
         reuse: Reuse = "never",
         limits: Limits = "auto",
     ) -> pl.DataFrame | list[pl.DataFrame]:
-        """Charge, run and release a query, also one that was made without a session; or several
-        queries in one charge, each of which has its frame in the list that is returned.
+        """Charge, run and release a query, even one that was built without a session; or several
+        queries in one charge, with one frame for each in the list that is returned.
 
         See `PrivateQuery.collect` and `Session.plan` for parameters and errors. `InvalidBudget` if
         a query belongs to another session.
@@ -210,13 +210,13 @@ class CollectingSession(PayingSession):
         reuse: Reuse = "never",
         limits: Limits = "auto",
     ) -> Release | Releases:
-        """As `collect`, with plan and cost beside the result; of several queries a sequence of
-        releases, each of which says the cost of all.
+        """As `collect`, but with the plan and the cost. For several queries, a sequence of
+        releases that all state the cost of the whole batch.
 
         Raises
         ------
         PlanMismatch
-            When the session requires approval and nobody approved this plan; nothing is charged.
+            When the session requires approval and this plan has none; nothing is charged.
         """
         spend, asked = (
             Spend(epsilon, delta, rho, accuracy, split),

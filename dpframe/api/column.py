@@ -1,7 +1,7 @@
-"""`dp.col`: a column of which editors and type checkers know the private methods too.
+"""`dp.col`: a column with type hints for the private methods.
 
 Importing dpframe adds the ``dp_`` methods to all Polars expressions, which nothing but the running
-program can see. What is said here is for whoever reads the program without running it.
+program can see. These classes exist for type checkers and editors only.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def col(name: str | pl.Expr, *more: str) -> Column:
     ----------
     name
         The name of a column; or a row-wise expression, such as ``pl.col("at").dt.hour()``, which
-        stays what it is.
+        is used unchanged.
     more
         Further names.
 

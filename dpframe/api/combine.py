@@ -36,7 +36,7 @@ class _Part:
     step
         What a step is.
     weight
-        Of its value; those of an output add up to 1.
+        The weight of its value; the weights of an output add up to 1.
     """
 
     law: AdditiveMechanism
@@ -51,7 +51,7 @@ class Combination:
     Parameters
     ----------
     frame
-        The weighted means of their results, as Float64, beside the columns of groups.
+        The weighted means of their results, as Float64, next to the columns of groups.
     cost
         What was charged for all of them together. The combination costs nothing.
     weights
@@ -65,7 +65,7 @@ class Combination:
 
     def accuracy(self, column: str, confidence: Number = 0.95) -> float:
         """A bound on the error of an output that holds with the given confidence, for each number
-        by itself: that of the weighted sum of all noises, whose laws the plans have.
+        separately. It follows from the weighted sum of all noises, whose laws the plans state.
 
         Like that of plans it is about noise: what limits and clamping do to results, they do to
         each of them.
@@ -73,7 +73,7 @@ class Combination:
         Raises
         ------
         UnknownColumn
-            When there is no such output.
+            When the output does not exist.
         InvalidBounds
             When the confidence does not lie between 0 and 1.
         """
@@ -96,7 +96,7 @@ class Combination:
 
 @sealed
 def combine(releases: Sequence[Release]) -> Combination:
-    """Several releases of one query as one: each number is the mean of theirs, weighted by the
+    """Combine several releases of one query into one: each number is their mean, weighted by the
     inverse of the variance of its noise. It is post-processing and costs nothing.
 
     Of two releases at the same spend the noise is that of one at 1.41 times the spend, and of all

@@ -68,7 +68,7 @@ def stated_typical(
     Raises
     ------
     UnknownColumn
-        When there is no such column.
+        When the column does not exist.
     InvalidBounds
         When a value is no number, or 0, or the column has no numbers.
     """

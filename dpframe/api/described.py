@@ -1,4 +1,4 @@
-"""What `describe` asks of each column."""
+"""The aggregates that `describe` uses for each column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def description(
     Raises
     ------
     UnknownColumn
-        When the frame has no such column.
+        When the frame does not have the column.
     UnboundedSensitivity
         When bounds are missing; the message has the line to write.
     """
@@ -72,7 +72,7 @@ def _no_names() -> UnsupportedOperation:
 
 
 def _ranges(bounds: object) -> dict[str, Any]:
-    """Bounds by column, of which a frame is none."""
+    """Bounds by column; a frame cannot have bounds."""
     given = {} if bounds is None else bounds
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidBounds(

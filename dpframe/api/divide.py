@@ -24,14 +24,14 @@ def divide(
     every: str | None,
     delay: str | dt.timedelta | None,
 ) -> dict[Any, tuple[Relation, Level]]:
-    """Disjoint parts of a frame, by public key, and how ledgers tell them from others.
+    """Disjoint parts of a frame, by public key, and their names in ledgers.
 
     Raises
     ------
     MissingKeys
         When keys would have to be read from private data.
     UnsupportedOperation
-        For periods or a delay that there are not.
+        For unknown periods or delays.
     """
     where = "partition(..., every=...)"
     period = as_every("1d" if every is None else every, where)

@@ -1,9 +1,9 @@
 """``report_dropped=True``: which share of the rows limits dropped, or bounds clamped values of.
 
-Two counts are asked beside the query, in one plan with it: of the rows that limits leave and bounds
-leave as they are, and of all rows before limits. They are measurements of their own, with noise and
-a cost of their own, whose sensitivities follow from the limits of the frames that they are of: for
-the rows before limits that is one of ten times as many rows. The share follows from both.
+Two more counts are measured in one plan with the query: the rows that limits keep and bounds do
+not change, and all rows before limits. They are separate measurements with their own noise and
+cost. Their sensitivities follow from the limits of their frames: the count of rows before limits
+uses a limit of ten times as many rows. The share follows from both.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ DROPPED: Final = "dropped"
 _SHARES: Final = (Fraction(18), Fraction(1), Fraction(1))
 """What the query and the two counts may cost, relative to each other."""
 _TIMES: Final = 10
-"""Of how many times the rows of a limit rows before limits are counted."""
+"""Rows before limits are counted under a limit of this many times the query's limit."""
 _UNLIMITED: Final = 100
-"""Of how many rows of an individual, where no limit says how many count."""
+"""The limit for that count where rows of an individual are not limited."""
 
 
 def with_dropped(asked: Query) -> Queries:
@@ -97,7 +97,8 @@ def _is_listed(asked: Query, groups: Groups) -> bool:
 
 
 def _untouched(clamps: Iterable[Clamp], columns: Columns) -> Tree | None:
-    """1 for a row of which no value is clamped, null for others; None where nothing is clamped."""
+    """1 for a row whose values are all within bounds, null for others; None where nothing is
+    clamped."""
     outside: list[Tree] = []
     for clamp in dict.fromkeys(clamps):
         found = domain(clamp.tree, columns)

@@ -261,7 +261,7 @@ def _text(given: object, what: str) -> str:
 
 
 def refuse_method(expression: pl.Expr, name: str) -> NoReturn:
-    """Refuse a ``dp_`` method that there is not.
+    """Refuse an unknown ``dp_`` method.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def aggregate_of(expression: DPExpr, what: str) -> AggregateSpec:
 
 
 def _require_short(words: str) -> str:
-    """Arithmetic that can be shown: it is as long as it is deep, and longer where a part is used
+    """Arithmetic that can be shown: nested calls make it longer, and so do parts that are used
     several times.
     """
     if len(words) <= _LONGEST:

@@ -1,8 +1,8 @@
 """Released results as files that carry their plan: who has the file can read what it cost, and why
 it was safe to release.
 
-Parquet holds the plan in its own metadata. CSV has none, so the plan lies beside it, in a file with
-``.plan.json`` added to the name, and names the digest of the file that it belongs to.
+Parquet holds the plan in its own metadata. CSV has no metadata, so the plan is in a second file
+with ``.plan.json`` added to the name, and holds the digest of the CSV file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
 KEY = "dpframe"
-"""Of the metadata of Parquet."""
+"""The key in the metadata of Parquet."""
 _BESIDE = ".plan.json"
 _RECORDED = {"fingerprint", "cost", "released", "plan", "content"}
 """What is written about a result."""
@@ -43,7 +43,7 @@ _RANDOM = re.compile(r"[0-9a-f]{32}\.part")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a file says of itself.
+    """The record in a file.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Written:
     unchanged
         Whether the contents are those that were written with it.
     query
-        Of a plan of several queries which one they answer, from 1.
+        For a plan of several queries, the number of the query that they answer, from 1.
     """
 
     plan: Plan
@@ -93,8 +93,8 @@ def _replacing(path: Path) -> Iterator[Path]:
     """A new and empty file that replaces the one at `path` as a whole, if nothing fails.
 
     It is locked meanwhile; what processes that were killed have left behind for the same path is
-    not, and is removed. Whoever may read the file that it replaces may read it; where there is none
-    it is as readable as other new files of the process (its umask).
+    not, and is removed. Keep the permissions of the file that it replaces. A new file is as
+    readable as other new files of the process (its umask).
     """
     start = _temporary(path)
     mode = _mode_of(path)
@@ -122,7 +122,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def _mode_of(path: Path) -> int | None:
-    """Who may read and write a file; None where there is none."""
+    """The permissions of a file; None if it does not exist."""
     try:
         return stat.S_IMODE(path.stat().st_mode) & 0o777
     except OSError:
@@ -142,7 +142,7 @@ def _is_temporary(name: str, start: str) -> bool:
 
 
 def require_result(path: Path) -> None:
-    """Refuse to replace a file, or what lies beside it, that no result was written to.
+    """Refuse to replace a file, or the plan next to it, that does not hold a result.
 
     Raises
     ------
@@ -192,9 +192,9 @@ def write(
     query: int | None = None,
     released: datetime | None = None,
 ) -> None:
-    """Write a released frame and its plan to `made`, which will be named `path`; of a plan of
-    several queries with the number of the one that it answers, and of one that was kept with the
-    time at which it was released.
+    """Write a released frame and its plan to `made`, which will be named `path`. For a plan of
+    several queries it includes the number of the query, and for a kept result the time of its
+    release.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def write(
 
 
 def inspect(path: Path) -> Written:
-    """What a file that `write` made says of itself.
+    """The plan and the record in a file that `write` made.
 
     Raises
     ------

@@ -55,8 +55,9 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     Guarantee
     ---------
     Row-wise verbs are 1-stable: one individual's rows become at most as many rows, each computed
-    from itself alone. After every other verb a row is still one individual's and depends on that
-    individual's rows and public values alone; the plan says how many rows one becomes at most.
+    from itself alone. After every other verb a row still belongs to one individual and depends
+    only on that individual's rows and public values. The plan states into how many rows one row
+    can turn.
     """
 
     __slots__ = ("_relation", "_session", "_source")
@@ -129,8 +130,9 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         The norm is the root of the sum of squares of an individual's numbers of rows in each group;
         for aggregates over individuals, of ones: an individual in 9 groups has a norm of 3. Nothing
         is dropped, so results are biased less than by `limit_groups` at the same noise. Counts,
-        sums, means and variances know it; a mean is that of rows that count so much. Of groups that
-        nobody listed an individual counts in 256 at most, unless `limit_groups` says otherwise.
+        sums, means and variances support it; a mean is then a weighted mean of the rows. If
+        groups are chosen privately, an individual counts in at most 256 of them, unless
+        `limit_groups` sets another number.
 
         Parameters
         ----------
@@ -141,7 +143,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         Raises
         ------
         UnsupportedOperation
-            When the frame's unit is `Rows`, or `n` is no such number.
+            When the frame's unit is `Rows`, or `n` is not a positive number.
         """
         return self._then(LimitNorm(read_norm(n)))
 
@@ -168,7 +170,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         epsilon, delta, rho
             The spend.
         coverage
-            The share of individuals of which nothing should be dropped.
+            The share of individuals who should lose no rows.
 
         Returns
         -------
@@ -181,7 +183,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         UnsupportedOperation
             When the frame's unit is `Rows`.
         InvalidBudget
-            When the spend is none, or in another measure than the session's.
+            When the spend is invalid, or in another measure than the session's.
         """
         spend = Spend(epsilon, delta, rho)
         return suggest_for_frame(rows_of(self), flat([] if by is None else [by]), spend, coverage)
@@ -216,7 +218,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             their identifiers, which may stand among other keys.
         how
             ``"inner"``, ``"left"``, and with public frames ``"semi"`` or ``"anti"``. Another join
-            would tell which keys are in the private frame.
+            would reveal which keys are in the private frame.
         suffix
             Ends the names of new columns whose name is taken.
         validate
@@ -326,9 +328,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         ----------
         by
             Columns or row-wise expressions; or `dpframe.rollup`, `dpframe.cube` or
-            `dpframe.grouping_sets` of some, for several tables in one result: a column that a
-            row's set leaves out is null there, and a column ``grouping`` tells that from a null
-            key.
+            `dpframe.grouping_sets`, for several tables in one result. A column outside a row's
+            set is null there; the column ``grouping`` distinguishes that from a null key.
         keys
             A list, Series, DataFrame, ``{column: values}`` (their product) or `dpframe.keys`. Every
             key appears in the result, in the order given, even when empty; other rows are dropped.

@@ -153,10 +153,10 @@ def mean(
         clamped to `bounds`.
     shrink
         Whether to move the means of groups towards their common mean, each by as much as its noise
-        is above their spread. With many small groups that errs several times less on the whole and
-        is no less private, but it is biased: groups come out more alike than they are. A group
-        whose noisy count is below 1 gets the common mean, not null. There is no bound on the error
-        then (`Plan.accuracy`); intervals hold the exact mean as before.
+        is above their spread. With many small groups the total error is several times smaller, at
+        the same privacy. But the result is biased: groups look more alike than they are. A group
+        whose noisy count is below 1 gets the common mean, not null. There is no bound on the
+        error then (`Plan.accuracy`); intervals hold the exact mean as before.
     weight, mechanism
         As for `count`.
 
@@ -248,17 +248,18 @@ def ratio(
     """The total of one column over that of another, which are clamped together.
 
     A pair of numbers that exceeds the bounds of either is multiplied by the largest factor of at
-    most 1 that brings both within: it keeps its ratio and counts less. Two sums that are clamped
-    each by itself and divided are biased where one is clamped more. The totals are drawn at once;
-    the interval is that of Fieller (1954). Null where the lower total is within its own noise.
+    most 1 that brings both within: it keeps its ratio and counts less. If two sums are clamped
+    separately and then divided, the ratio is biased where one of them is clamped more. The totals
+    are drawn at once; the interval is that of Fieller (1954). Null where the lower total is
+    within its own noise.
 
     Parameters
     ----------
     column, denominator
         Column names or expressions of numbers or Booleans; nulls and NaN count as 0.
     bounds, denominator_bounds
-        Pairs (lo, hi) that hold 0, of either; may be left out where they can be inferred. What is
-        beyond a bound of 0 adds nothing, and neither does the number beside it.
+        Pairs (lo, hi) that hold 0, of either; may be left out where they can be inferred. A value
+        beyond a bound of 0 adds nothing, and neither does the other number of its row.
     per
         ``"row"``, or ``"unit"`` for an individual's pair of totals in the group, as for `sum`.
     weight, mechanism
@@ -308,7 +309,8 @@ def n_unique(
 ) -> DPExpr:
     """The number of distinct values of a column; nulls and NaN are not counted.
 
-    Of the identifier it is the number of individuals, which needs no limit without groups.
+    For the identifier it is the number of individuals, which needs no limit if there are no
+    groups.
 
     Parameters
     ----------
@@ -332,7 +334,7 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
     """Powers of two between which nearly all values lie, as a list [lower, upper]; null where too
     few values are seen through the noise.
 
-    For columns whose range nobody knows: spend a little on bounds, then use them as public ones.
+    For columns with an unknown range: spend a little on bounds, then use them as public ones.
 
     Parameters
     ----------

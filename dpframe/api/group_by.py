@@ -55,13 +55,13 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         return self.agg(count().alias(name))
 
     def dp_groups(self, rounds: int | None = None) -> PrivateQuery:
-        """Which groups there are that nobody listed, and nothing else of them: their keys, sorted,
-        as `keys=` of another group-by takes them.
+        """Choose groups privately and release only their keys, sorted, as `keys=` of another
+        group-by takes them.
 
-        All of the spend goes to finding them, and none to numbers. Where people may be in any
-        number of groups they are found in rounds: a first one at a ninth of the cost finds the
-        largest, and the next leaves these out, so that people weigh more in the groups that are
-        left (Swanberg, Desfontaines and Haney 2023).
+        All of the spend goes to finding them, and none to numbers. If people may be in any number
+        of groups, groups are found in rounds. The first round, at a ninth of the cost, finds the
+        largest. The next leaves these out, so that people weigh more in the remaining groups
+        (Swanberg, Desfontaines and Haney 2023).
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         Raises
         ------
         UnsupportedOperation
-            When the groups are listed, or several rounds are asked for where rows are protected or
+            When the groups are listed, or when `rounds` is set although rows are protected or
             limits are written.
 
         Examples
@@ -104,7 +104,7 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         Raises
         ------
         MissingKeys
-            When nobody listed the groups to choose among.
+            When the groups to choose among are not listed.
         """
         if column is not None or candidates is not None:
             return super().dp_argmax(column, score, candidates, k, **options)

@@ -35,7 +35,7 @@ def rollup(*columns: Any) -> SetsAsked:
     >>> people = dp.Session(epsilon=1).protect(rows, unit=dp.Rows())
     >>> keys = {"country": ["A", "B"], "sex": ["f", "m"]}
     >>> query = people.group_by(dp.rollup("country", "sex"), keys=keys).dp_count()
-    >>> query.collect(epsilon=1)["grouping"].to_list()  # 1: sex is left out; 3: both are
+    >>> query.collect(epsilon=1)["grouping"].to_list()  # 1: sex is left out, 3: both are left out
     [0, 0, 0, 0, 1, 1, 3]
     """
     return SetsAsked("rollup", _columns(columns, "rollup"))
@@ -104,7 +104,7 @@ def _no_column(form: str) -> UnsupportedOperation:
 
 
 def _name(column: Any) -> str:
-    """What tells columns of sets apart: their names, where an expression names one."""
+    """The names of the columns of sets, taken from expressions where they have one."""
     if isinstance(column, str):
         return column
     if isinstance(column, pl.Expr):

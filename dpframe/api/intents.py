@@ -1,5 +1,5 @@
-"""What somebody means who writes a name of another library, or one that seems likely: what gives it
-here. Names that are near by their letters often mean something else.
+"""Names from other libraries and likely guesses, with the dpframe code to use instead. Names that
+are near by their letters often mean something else.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ INTENTS = _by_name()
 
 
 def meant_by_method(name: str, known: Iterable[str]) -> str:
-    """What to write instead of a ``dp_`` method of expressions that there is not."""
+    """What to write instead of an unknown ``dp_`` method of expressions."""
     remedy = _OF_EXPRESSIONS.get(name, INTENTS.get(name))
     if remedy is not None:
         return _OF_COLUMN.sub(r"\1", remedy)
@@ -90,7 +90,7 @@ def meant_by_method(name: str, known: Iterable[str]) -> str:
 
 
 def meant_by(name: str) -> str | None:
-    """What to write instead of a function of the module that there is not."""
+    """What to write instead of an unknown function of the module."""
     remedy = INTENTS.get(f"dp_{name}")
     if remedy is None or "dp.col" in remedy:
         return remedy

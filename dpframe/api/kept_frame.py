@@ -11,7 +11,7 @@ from dpframe.ledger.kept import Attempt, content_digest
 
 
 def kept_frame(keeping: Keeping) -> pl.DataFrame:
-    """One row per result of which a content was kept, in the order of charges."""
+    """One row per result whose content was kept, in the order of charges."""
     found = [a for a in keeping.every() if a.content is not None and a.pruned is None]
     columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
     return pl.DataFrame(
@@ -30,9 +30,9 @@ _TEXTS = ("frame", "cost", "query", "run", "periods", "parameters")
 
 
 def standing(keeping: Keeping, attempt: Attempt) -> str:
-    """What became of a result: ``kept``, ``under way``, ``lost``, ``pruned``; ``missing`` or
-    ``CHANGED`` what was kept, ``unfinished`` what is there and was not handed out; and whether it
-    was paid anew.
+    """The state of a result: ``kept``, ``under way``, ``lost``, ``pruned``, ``missing`` or
+    ``CHANGED`` contents, or ``unfinished`` if it was never handed out; and whether it was paid
+    for again.
     """
     found = _found(keeping, attempt)
     return f"{found}, paid anew" if attempt.is_replaced else found
@@ -55,7 +55,7 @@ def _found(keeping: Keeping, attempt: Attempt) -> str:
 
 
 def words(attempt: Attempt) -> dict[str, str | None]:
-    """What is said of a result, but for its time and the plan."""
+    """The text that describes a result, except its time and plan."""
     begun, identity = attempt.begun, attempt.begun.identity
     given = ", ".join(f"{name}={value}" for name, value in identity.parameters)
     return {

@@ -1,4 +1,5 @@
-"""The limit on rows under which a query errs least, from the histogram that is released anyway."""
+"""The limit on rows with the least error for a query, from the histogram that is released in any
+case."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ class LimitsOfRows:
     def best(
         self, ends: Sequence[int], counts: Sequence[int], law: AdditiveMechanism
     ) -> dict[str, Any]:
-        """The limit that errs least, as a row of what is suggested; by the rule that finds limits
-        in queries.
+        """The limit with the least error, as a row of the suggestions, by the rule that finds
+        limits in queries.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
     Raises
     ------
     InvalidBudget
-        When the spend is none.
+        When the spend is invalid.
     """
     free = replace(asked, relation=unlimited_relation(asked.relation))
     groups = asked.groups

@@ -82,7 +82,7 @@ def keys_of(groups: Groups | None) -> pl.DataFrame | None:
 
 
 def ends_up_to(groups: int) -> tuple[int, ...]:
-    """The largest number in each bin of a histogram of how many of so many groups one is in."""
+    """The largest number in each bin of a histogram of the number of groups per individual."""
     fine = range(1, min(groups, _FINE) + 1)
     return tuple(dict.fromkeys([*fine, *(n for n in LIMITS if _FINE < n < groups), groups]))
 
@@ -93,7 +93,7 @@ def read_spend(for_spend: Mapping[str, Number]) -> Spend:
     Raises
     ------
     InvalidBudget
-        When it is none.
+        When the spend is invalid.
     """
     known = {"epsilon", "delta", "rho"}
     if not isinstance(for_spend, Mapping) or not for_spend or not known >= set(for_spend):
@@ -116,7 +116,7 @@ class Way:
     noise
         The error of one group by noise alone, with 95%.
     variance
-        That of the noise.
+        The parameter of the noise.
     """
 
     step: LimitGroups | LimitNorm
@@ -124,8 +124,8 @@ class Way:
     variance: float
 
     def lost(self, groups: int) -> float:
-        """How many of so many groups an individual does not count in, in all: of weights, what they
-        lack.
+        """In how many of its groups an individual does not count, in total; for weights, the
+        missing weight.
         """
         if isinstance(self.step, LimitGroups):
             return float(max(0, groups - self.step.n))
@@ -144,7 +144,7 @@ class NoisyGroups:
     counts
         The noisy numbers of individuals.
     variance
-        Of the noise of one of them.
+        The standard deviation of the noise of one group.
     """
 
     ends: tuple[int, ...]
@@ -152,8 +152,8 @@ class NoisyGroups:
     variance: float
 
     def bias(self, way: Way, groups: int) -> tuple[float, float]:
-        """What a limit loses on average of the number of individuals in one of so many groups, and
-        its error with 95%.
+        """By how much a limit lowers the average number of individuals in one of these groups,
+        and the 95% error of that figure.
 
         It is sum_t h(t) lost(t) / G, with h(t) the individuals that are in t groups. The noise of
         bins is independent, so the standard deviation is that of a bin times sqrt(sum_t lost(t)^2)
@@ -180,7 +180,7 @@ class Ways:
     tried
         Limits of that kind.
     note
-        Why there are none.
+        Why no way is compared.
     """
 
     limit: str
@@ -202,7 +202,7 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
     Raises
     ------
     InvalidBudget
-        When that spend is none.
+        When that spend is invalid.
     """
     keys, counted, why = keys_of(asked.groups), individuals_of(asked), None
     if asked.groups is None:
@@ -229,7 +229,8 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
 
 
 def _norm(groups: int) -> Fraction:
-    """The least norm, in quarters, with which an individual in so many groups loses nothing."""
+    """The smallest norm, in quarters, at which an individual in this many groups loses
+    nothing."""
     return Fraction(math.isqrt(16 * groups - 1) + 1, 4)
 
 
@@ -289,7 +290,8 @@ def limited(asked: Query, step: Step) -> Query:
 
 
 def _variance(plan: Plan, name: str, noise: float) -> float:
-    """Of an output; where it is rebuilt from several draws, that of a normal law with its error."""
+    """The variance of an output's noise; if it is computed from several draws, that of a normal
+    law with its error."""
     found = [release for release in plan.releases if name in release.users]
     if len(found) != 1 or not isinstance(found[0].noise, AdditiveMechanism):
         return (noise / _NORMAL) ** 2

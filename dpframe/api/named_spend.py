@@ -1,4 +1,4 @@
-"""Spends have names: a number by itself does not say in which measure it is."""
+"""Spends have names, because a number alone does not state its measure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ R = TypeVar("R")
 
 
 def named_spend(places: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A method that refuses arguments without a name, beside the first so many, in words.
+    """A method that takes only the first `places` arguments without a name and refuses others in
+    words.
 
     Raises
     ------

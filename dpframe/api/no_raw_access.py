@@ -65,7 +65,7 @@ _OTHERWISE = {
     ),
 }
 _POLARS_OWN = frozenset(("_df", "_ldf", "_s", "_pyexpr"))
-"""What Polars asks of whatever it takes for a frame, a column or an expression of its own."""
+"""The attributes that Polars reads from every frame, column or expression that it is given."""
 _LARGEST = (
     "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=5)\n"
     "release all, .group_by(column).len(), and take the largest of the result"
@@ -216,7 +216,7 @@ class NoRawAccess:
     def __reduce__(self) -> NoReturn:
         raise self._refused("cannot be pickled or copied out of its session")
 
-    if not TYPE_CHECKING:  # which would pass whatever is asked for
+    if not TYPE_CHECKING:  # which would pass every check
         __getattr__ = _lacks
 
         def __len__(self):

@@ -1,8 +1,8 @@
-"""Where the rows of a frame come from, as far as that can be told without reading them.
+"""The origin of a frame's rows, found without reading them.
 
-A frame that is meant to be public must not be the protected one under another name. Files are told
-by the places, whatever leads to them, and by what the file system calls the same; frames in memory
-by the memory that they share; files that are mapped into memory by both. Nothing is told of copies.
+A public frame must not be the protected one under another name. Files are identified by their
+paths and by the file system's own identity; frames in memory by the memory that they share;
+memory-mapped files by both. Copies are not recognised.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Origins:
     memory
         Addresses of columns' values.
     unknown
-        Whether there is something that cannot be told: a scan in Python, bytes, a newer Polars.
+        Whether the origin of some part is unknown: a scan in Python, bytes, a newer Polars.
     """
 
     files: frozenset[object] = frozenset()
@@ -92,7 +92,7 @@ def _marks(place: str) -> Iterator[object]:
     if parts.scheme == "file":
         place = unquote(parts.path)
     elif "://" in place:
-        yield location(place)  # who may read it is no part of what it is
+        yield location(place)  # credentials are not part of the source's identity
         return
     place = os.path.expanduser(place)
     for found in (place, *glob(place, recursive=True)):
@@ -174,8 +174,8 @@ def _of_words(frame: pl.LazyFrame, *, holds_rows: bool) -> Origins:
 
 
 def _of_memory(frame: pl.DataFrame) -> Origins:
-    """Where the values of columns are, and the files that are mapped there. Told by pyarrow, where
-    it is installed: by then rows are neither copied nor read.
+    """Where the values of columns are, and the files that are mapped there. Identified by
+    pyarrow, where it is installed: up to here rows are neither copied nor read.
     """
     if find_spec("pyarrow") is None:
         return Origins()

@@ -1,8 +1,8 @@
 """Results as they are kept: Parquet that carries its plan, and what binds it to its charge.
 
-Each is bound to the record of its charge by that record's hash, and to all that tells it from
-others, by a seal under the key of the ledger if it has one. So a content that a process left behind
-can be told from any other, before a record names it.
+Each is sealed together with the hash of its charge's record and everything that identifies it,
+under the ledger's key if it has one. So a content that a process left behind is recognised before
+a record names it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dpframe.rows.failures import FAILURES
 _BOUND = "kept"
 """What of the metadata binds a content to its charge."""
 _DOUBTS = "doubts"
-"""What of it tells against the result."""
+"""The field with the doubts about the result."""
 _PLACE = "limit"
-"""What of it says which limit was found."""
+"""The field with the limit that was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Content:
     frames
         Its results.
     plan
-        Of the first of them; all have the same.
+        The edges of the first result; all have the same.
     released
         When, UTC.
     doubts
-        What its noisy numbers tell against each.
+        The doubts about each result that follow from its noisy numbers.
     place
         Which of the plan's limits was found; None where none was sought, and in what versions
         before kept, which did not record it.
@@ -152,8 +152,8 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
 def _sealed(
     bound: list[object], values: str, released: str, told: list[Any], place: int | None
 ) -> list[object]:
-    """What a seal is of; what tells against a result, and a limit, are part of it where they are
-    there.
+    """The fields that a seal covers; doubts about a result, and a limit, are included where they
+    exist.
     """
     limit = [] if place is None else [{_PLACE: place}]
     return [*bound, values, released, *([told] if told else []), *limit]

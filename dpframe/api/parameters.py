@@ -26,7 +26,7 @@ VARIABLE = "DPFRAME_PARAM_"
 """How the names of environment variables with values begin."""
 
 DEFAULT_SCALE = 9
-"""Digits after the point of a decimal for which nobody said how many it has."""
+"""Digits after the point of a decimal without a stated scale."""
 
 IntoType: TypeAlias = "pl.DataType | type[pl.DataType] | type"
 
@@ -47,7 +47,7 @@ class Parameters:
     Parameters
     ----------
     given
-        Values as somebody wrote them, by name; they win over the environment.
+        Values as text, by name; they take precedence over the environment.
     ranged
         Whether they may be ranges, as those that are approved: then the job has one of the values.
     """
@@ -75,7 +75,8 @@ class Parameters:
         Raises
         ------
         UnsupportedOperation
-            When there is none, it is not of the type, or the parameter was declared as another one.
+            When there is no value, it is not of the type, or the parameter was declared with
+            another type.
         """
         where = f"parameter {name!r}"
         if not NAME.fullmatch(name):
@@ -189,8 +190,8 @@ class ParameterValue(pl.Expr):
     def __repr__(self) -> str:
         return f"<parameter {self.value!r}>"
 
-    # Python asks the right operand first where its class is the narrower one, and would write
-    # ``col == parameter`` the other way round.
+    # Python calls the right operand first if its class is a subclass, and would reverse ``col ==
+    # parameter``.
 
     def __eq__(self, other: Any) -> pl.Expr:  # type: ignore[override]
         return NotImplemented if type(other) is pl.Expr else super().__eq__(other)
@@ -234,7 +235,7 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
     Raises
     ------
     UnsupportedOperation
-        When the name or the type is none, or there is no value of the type.
+        When the name or the type is invalid, or there is no value of the type.
 
     Examples
     --------
@@ -269,8 +270,8 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
 
 
 def as_parameter(value: object) -> object:
-    """A parameter itself where a value is one, and not an expression that is made of it; anything
-    else as it is.
+    """A parameter itself if the value is one, but not an expression that contains one; anything
+    else unchanged.
     """
     found = value.__dict__.get("_parameter") if isinstance(value, ParameterValue) else None
     return value if found is None else found
@@ -299,7 +300,7 @@ def type_of(dtype: object) -> ParameterType:
     Raises
     ------
     UnsupportedOperation
-        When parameters have no such type.
+        When parameters do not support the type.
     """
     try:
         return _typed(dtype)

@@ -60,7 +60,7 @@ class Payer:
     name
         The session's name, which plans show and approvals are kept under.
     needs_approval
-        Whether it pays only for plans that somebody approved.
+        Whether it pays only for approved plans.
     keeps
         Whether what it pays for is kept.
     names
@@ -68,9 +68,9 @@ class Payer:
     streamed
         The frame that each stream was opened of first, by its token.
     unit
-        Whom it protects; None while it protects nobody.
+        The protected unit; None while nothing is protected.
     whole
-        Of a part of a divided frame: who pays for the whole.
+        For a part of a divided frame: the payer of the whole frame.
     parameters
         What the job was given that it pays for.
     """
@@ -95,7 +95,7 @@ class Payer:
 
     @property
     def discovers(self) -> bool:
-        """Whether groups that nobody listed can be found: not in pure DP."""
+        """Whether unlisted groups can be chosen privately: not in pure DP."""
         return self.measure is not PureDP
 
     def of_part(self, ledger: PartLedger) -> Payer:
@@ -132,7 +132,7 @@ class Payer:
         UnsupportedOperation
             When the query protects another kind of unit than the session.
         InvalidBudget
-            When the spend is none, or not in the session's measure.
+            When the spend is invalid, or not in the session's measure.
         """
         self._require_kind([query])
         remaining = self._remaining([query])
@@ -172,7 +172,7 @@ class Payer:
         return self._stating(made)
 
     def open_stream(self, prepared: pipeline.Prepared, opening: StreamOpening) -> OpenedStream:
-        """The stream as it is in the ledger, which charges it where it is new.
+        """The stream as the ledger has it; a new stream is charged.
 
         Raises
         ------
@@ -335,7 +335,7 @@ class Payer:
         self.ledger.require_unit(unit.kind)
 
     def _remaining(self, queries: Sequence[Query]) -> Budget:
-        """What is left for some queries, in the windows of which they may read rows."""
+        """The budget that remains for some queries, in the windows whose rows they may read."""
         if self.ledger.per is None:
             return self.ledger.remaining
         read = [windows_read(query.relation, query.groups) for query in queries]
@@ -377,7 +377,7 @@ class Payer:
         )
 
     def _given(self, plan: Plan) -> tuple[Parameter, ...]:
-        """The parameters of the job, and those that the plan names by itself."""
+        """The parameters of the job and those that only the plan names."""
         found = {parameter.name: parameter for parameter in self.parameters}
         try:
             named = parameters_of(plan)
@@ -422,7 +422,7 @@ def _two_values(name: str) -> UnsupportedOperation:
 
 
 def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> pipeline.Prepared:
-    """The plan in the measure of who pays, or if nobody does in that of the spend."""
+    """The plan in the measure of the payer, or of the spend if there is no payer."""
     if payer is not None:
         return payer.prepare(query, spend)
     measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
@@ -430,6 +430,6 @@ def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> pipeline.Pre
 
 
 def _joined(first: Sequence[tuple[str, ...]], second: Sequence[tuple[str, ...]]) -> Warnings:
-    """What was said of each result before and after it was made."""
+    """The warnings about each result from before and after the run."""
     pairs = zip(first, second, strict=True)
     return [tuple(dict.fromkeys((*before, *after))) for before, after in pairs]

@@ -30,7 +30,8 @@ class PayingSession:
     def budget(self) -> Budget:
         """The whole budget as it was given, with all that was granted later.
 
-        Of a part: what it was charged and what it could still be charged, which other parts change.
+        For a part: the amount that it was charged plus the amount that it can still be charged,
+        which other parts change.
         """
         return self._payer.budget
 
@@ -48,8 +49,8 @@ class PayingSession:
         return self._payer.ledger.remaining
 
     def remaining_in(self, day: date | None) -> Budget:
-        """What is left of the budget of the window that a day is in, where the session has one for
-        each; None for that of rows without a time.
+        """The remaining budget of the window that contains a day, where the session has one
+        budget per window; None is the window of rows without a time.
 
         Parameters
         ----------
@@ -84,23 +85,24 @@ class PayingSession:
 
     @property
     def history(self) -> pl.DataFrame:
-        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`; then who
-        was charged, where that is known: `user`, `host`, `process`, `job`, `run`.
+        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`. If
+        known, the columns `user`, `host`, `process`, `job` and `run` state who was charged.
 
-        Those of other processes that use the ledger are among them. Amounts are what was charged:
-        with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last column,
-        `mu_squared`. Of a budget for each window of time they are what the charge added to the most
-        that any window has spent, and two more columns say more: `windows` which ones were charged,
-        and `in_each` what each of them was. They count for a person's rows in one window; for the
-        whole of a person who is present in n of them epsilon is n times as large.
+        Charges of other processes that use the ledger are included. Amounts are what was charged:
+        with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last
+        column, `mu_squared`. For a budget per time window, the amounts are by how much each
+        charge raised the largest amount that any window has spent. Two more columns, `windows`
+        and `in_each`, list the charged windows and the amount for each. They count for a person's
+        rows in one window; for the whole of a person who is present in n of them epsilon is n
+        times as large.
         """
         return history_of(self._payer.ledger.entries, self._payer.measure)
 
     def releases(self) -> pl.DataFrame:
-        """One row per result of the budget that is kept, those of other processes included:
-        `fingerprint` of the plan, `time` in UTC, `frame`, `cost`, `query` in words, the `run`,
-        `periods` (of a stream, or the part or windows on which the charge falls) and `parameters`
-        that it was for, where it was for any, and the `number` of its charge.
+        """One row per kept result of the budget, including those of other processes:
+        `fingerprint` of the plan, `time` in UTC, `frame`, `cost` and `query` in words. `run`,
+        `periods` (of a stream, or the part or windows that were charged) and `parameters` are set
+        where the result has them, and `number` is that of its charge.
 
         A result is handed out again by the same query with ``reuse="same"``, or written to a file
         by ``dpframe ledger restore``.

@@ -42,7 +42,7 @@ def is_plain_aggregate(expression: object, columns: Columns) -> bool:
     try:
         schema = polars_schema(columns)
         return read_nodes(expression, schema, lambda nodes, _: any(map(aggregates, nodes)))
-    except DPFrameError:  # whoever reads it next says why
+    except DPFrameError:  # the next reader of the expression explains why
         return False
 
 
@@ -136,7 +136,7 @@ class _Reader:
                 raise _beyond(function_name(key, params))
 
     def _refused(self, node: Node, name: str) -> UnsupportedOperation:
-        """What is no aggregate, beside one."""
+        """The refusal of a call that is not an aggregate, next to one."""
         if aggregates(node):
             return _beyond(name)
         tree_of(node, polars_schema(self._columns))  # refuses what it knows by its name

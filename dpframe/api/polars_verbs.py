@@ -68,8 +68,9 @@ class PolarsVerbs(Shortcuts):
         keys
             As for `group_by`: the beginnings of windows, which are public. Without them all windows
             between bounds of the column that are declared, or that a filter gives, up to 100,000.
-            Where there are none, windows with enough individuals are found privately, which needs
-            a delta; ``group_by(pl.col(index_column).dt.truncate(every))`` finds them in any case.
+            If the column has no bounds, windows with enough individuals are chosen privately,
+            which needs a delta; ``group_by(pl.col(index_column).dt.truncate(every))`` always does
+            that.
         options
             Arguments of Polars' method, which may have the values that they have by default.
 
@@ -125,15 +126,14 @@ class PolarsVerbs(Shortcuts):
             Whether `collect` gives the largest counts first, as they are with their noise. A
             `Release` keeps the order of the groups.
         name
-            What the counts are called: ``"count"``, or ``"proportion"`` with `normalize`, where
-            nothing else is said.
+            The name of the counts; default ``"count"``, or ``"proportion"`` with `normalize`.
         normalize
             Whether `collect` gives shares of the sum of the noisy counts, null where that is not
             above 0; they have no intervals. Plans and releases are of the counts, ``"count"``.
         keys
             As for `group_by`. Nulls are counted where they are among the keys or found.
         options
-            Those of `dpframe.count`.
+            Options of `dpframe.count`.
 
         Raises
         ------
@@ -158,9 +158,9 @@ class PolarsVerbs(Shortcuts):
         *,
         bounds: Mapping[str, Sequence[Any]] | None = None,
     ) -> PrivateQuery:
-        """What there is in columns, in one row and at one cost: of each the number of values and of
-        nulls, and of numbers and times the mean, standard deviation and quartiles, else the number
-        of distinct values.
+        """Describe the columns, in one row and at one cost. For each column: the number of values
+        and nulls. For numbers and times also the mean, standard deviation and quartiles, for
+        others the number of distinct values.
 
         Parameters
         ----------
@@ -185,8 +185,8 @@ class PolarsVerbs(Shortcuts):
     def dp_histogram(
         self, column: Any, bins: int | Iterable[Any] | None = None, **options: Any
     ) -> PrivateQuery:
-        """See `dpframe.histogram`. Categories that nobody listed are found privately where the
-        session has a delta: then it is the number of rows by the values of the column.
+        """See `dpframe.histogram`. Without a list, categories are chosen privately where the
+        session has a delta: the result is then the number of rows by the values of the column.
         """
         try:
             return super().dp_histogram(column, bins, **options)

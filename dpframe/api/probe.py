@@ -1,4 +1,4 @@
-"""Whether an engine computes what it is taken for, tried once on constants before it gets data.
+"""Check once, on constants and before it gets data, that an engine computes as expected.
 
 Other programs speak the protocols of an engine, and settings change what expressions mean. So a
 fixed query on awkward values is run on each session, and its exact tables are compared with those
@@ -129,7 +129,7 @@ def _plain(cells: CellCounts) -> list[Any]:
 
 
 def _outputs() -> Iterator[DPExpr]:
-    """A sum of each expression for each row, so that each value is seen by itself."""
+    """A sum of each expression for each row, so that each value is checked separately."""
     for truth in _truths():
         yield dp.sum(pl.when(truth).then(1).otherwise(2), (0, 2))
     for number in _numbers():

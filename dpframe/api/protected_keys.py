@@ -9,8 +9,8 @@ from dpframe.errors import MissingKeys
 
 
 def refuse_protected_keys(keys: object, source: Source | Sources, where: str) -> None:
-    """Refuse a lazy frame of keys with rows of the protected data: which groups appear would tell
-    of single rows.
+    """Refuse a lazy frame of keys with rows of the protected data: the groups that appear would
+    reveal single rows.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from dpframe.frames.relation import Relation
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProtectedRows:
-    """Rows of protected frames, and who pays for what is asked of them.
+    """Rows of protected frames, and the payer of their queries.
 
     Parameters
     ----------

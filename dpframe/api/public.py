@@ -28,7 +28,7 @@ def bind_public_frames(given: object, relation: Relation, source: Source | Sourc
     given
         A public frame, or ``{frame name: public frame}`` for a query over several.
     relation
-        What is asked of.
+        The relation and the source of the query.
     source
         The protected frames: only their schemas are read.
 

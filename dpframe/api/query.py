@@ -99,12 +99,13 @@ class PrivateQuery(AskedQuery):
             sum of squared relative errors, ``"equal"`` gives each output the same.
         limits
             What happens where the query lacks a limit on individuals' rows or groups. ``"auto"``:
-            it finds the limit that errs least, by what the limit drops and by noise together, when
-            it runs, and spends 5% on that. The plan lists the limits that may be found and the
-            error of the query under each; it is charged once. None: such a query is refused.
+            when the query runs it finds the limit with the least total error, from dropped rows
+            and noise together, and spends 5% on that. The plan lists the limits that may be found
+            and the error of the query under each; it is charged once. None: such a query is
+            refused.
         report_dropped
-            Whether a tenth of the spend tells which share of the rows limits drop or bounds clamp,
-            in a column `dropped`: of each group where groups are listed, else of all rows. Totals
+            Whether to spend a tenth on the share of rows that limits drop or bounds clamp, in a
+            column `dropped`: for each group where groups are listed, else for all rows. Totals
             that are clamped for ``per="unit"`` do not count, nor do limits of frames that are
             joined; of an individual up to ten times the rows that a limit keeps are seen. Of a
             limit that is found it is what that one drops.
@@ -171,32 +172,35 @@ class PrivateQuery(AskedQuery):
         interval
             A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
             the exact result for the clamped values lies between them with that confidence, for each
-            number on its own. Under a limit that was found it is the result of all rows, and the
-            ends hold what the limit may drop if nobody has more than five times the limit, or 2,000
-            rows: `Release.remark` says how many these are. What limits drop that you wrote is not
-            covered. This covers the privacy noise, not sampling error: what lies apart by more than
-            its intervals differs in these data, and perhaps not in the population that they are
-            from. It is post-processing and costs nothing. Selections, such as quantiles and
-            winners, have no interval, and a query with one is refused before it is charged.
+            number on its own. Under a found limit the interval is for the result over all rows.
+            It includes the rows that the limit may drop, provided that no individual has more
+            than five times the limit or 2,000 rows; `Release.remark` states their number. What
+            limits drop that you wrote is not covered. This covers the privacy noise, not sampling
+            error. Numbers whose intervals do not overlap differ in these data, but perhaps not in
+            the population that the data are from. It is post-processing and costs nothing.
+            Selections, such as quantiles and winners, have no interval, and a query with one is
+            refused before it is charged.
         sampling
             Whether intervals also cover the sampling of rows, or of individuals where these are
             protected, from a larger population: for counts, shares, sums, means, and differences
-            and ratios of these. It is computed from what is released, and is rather too wide than
-            too narrow; a count and a variance of the same values beside a mean make it narrower.
+            and ratios of these. It is computed from released numbers and is too wide rather than
+            too narrow. A count and a variance of the same values in the same query make it
+            narrower.
         engine
             How Polars runs a Polars frame: one of its engines by name, or a function that is given
-            a LazyFrame and returns its DataFrame, for executors elsewhere. What it is given yields
-            exact numbers, so whoever runs it must be trusted with the data.
+            a LazyFrame and returns its DataFrame, for executors elsewhere. Exact numbers could be
+            computed with its input, so the person who runs it must be trusted with the data.
         reuse
-            ``"same"``: of a session with ``keep_releases=True``, hand out the newest result of the
-            same query that is kept, at no cost: of the same plan (so the same spend), outputs in
-            the same order, interval, and frames of the same names in the same budget. Names must
-            have been given, and stand for the data: a frame of other rows needs another name.
-            Nothing is charged for what was charged before and is lost, or is being computed.
+            ``"same"``: in a session with ``keep_releases=True``, return the newest kept result of
+            the same query, at no cost. The same query has the same plan (so the same spend),
+            outputs in the same order, the same interval, and frames of the same names in the same
+            budget. Names must have been given, and stand for the data: a frame of other rows
+            needs another name. Nothing is charged for what was charged before and is lost, or is
+            being computed.
         limits
-            As for `plan`; `Release.remark` says which limit was found, about how many rows it drops
-            and how many it may, and a `DroppedRows` warning comes where these are more than a
-            tenth.
+            As for `plan`. `Release.remark` states which limit was found, about how many rows it
+            drops and how many it may drop. A `DroppedRows` warning appears if these are more than
+            a tenth.
         report_dropped
             As for `plan`.
 
@@ -212,7 +216,7 @@ class PrivateQuery(AskedQuery):
             When the charge, or what became of it, cannot be recorded; nothing comes out. With
             ``reuse="same"`` also when the result was lost or changed, or is being computed.
         PlanMismatch
-            When the session requires approval and nobody approved this plan.
+            When the session requires approval and this plan has none.
         UnsupportedOperation
             When nothing is kept that could be reused, or a frame has no name.
         """
@@ -238,7 +242,7 @@ class PrivateQuery(AskedQuery):
         limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> Release:
-        """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
+        """As `collect`, with the plan, the cost, and `Release.write`."""
         spend = Spend(epsilon, delta, rho, accuracy, split)
         asked = read_intervals(interval, sampling)
         return self._release(spend, limits, asked, engine, reuse, report_dropped)
@@ -250,7 +254,8 @@ class PrivateQuery(AskedQuery):
         return payer.prepare_several(asked, spend).plan
 
     def _several(self, spend: Spend, limits: Limits, report_dropped: bool) -> Queries | None:
-        """The query with what is asked before it or beside it; None for the query alone."""
+        """The batch that answers this query (limit search, dropped-rows counts), or None if it
+        needs only itself."""
         searched = self._searched(limits, spend, report_dropped=report_dropped)
         if searched is None and report_dropped:
             return with_dropped(self._query)
@@ -282,16 +287,16 @@ class PrivateQuery(AskedQuery):
 
 
 def query_or_unlimited(query: PrivateQuery, limits: Limits) -> Query | Unlimited:
-    """What is asked; of a query that lacks a limit, which one is to be found for, how it is asked
-    under one.
+    """The query; for a query that lacks a limit, the missing limit and the query under such a
+    limit.
     """
     unlimited = query._unlimited
     return query._query if limits is None or unlimited is None else unlimited
 
 
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
-    """What a session needs of a query that lacks no limit: what it asks, of which data, and who
-    pays for it.
+    """The parts of a query without missing limits for a session: the query, its data, and the
+    payer.
 
     Raises
     ------
@@ -309,8 +314,8 @@ def source_of(query: PrivateQuery) -> Source | Sources:
 def searched(
     query: PrivateQuery, limits: Limits, spend: Spend
 ) -> tuple[Query | Queries, Source | Sources, Payer | None]:
-    """What a session needs of a query: what it asks, or the search for the limit that it lacks and
-    the query; of which data, and who pays for it.
+    """The parts of a query for a session: the query, or the search for its missing limit together
+    with the query; the data; and the payer.
     """
     found = query._searched(limits, spend)
     return query._query if found is None else found, query._source, query._payer
@@ -329,7 +334,7 @@ def require_tidy(queries: Sequence[object], interval: Intervals | None) -> None:
 
 
 def tidy(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:
-    """The result of a query as it is handed out."""
+    """The result of a query in its public form."""
     return frame if query._tidied is None else query._tidied.of(frame)
 
 

@@ -85,8 +85,9 @@ def _of_folders(
 ) -> pl.LazyFrame:
     """Parquet files in folders such as ``year=2026``, whose names have values of columns.
 
-    A type that is guessed from names would be another one when one row has a folder of its own, so
-    these columns are text unless their type is stated; a name that is none of it is null.
+    If a type were guessed from folder names, one row with its own folder could change it. So
+    these columns are text unless their type is stated, and a name that does not fit its type is
+    null.
     """
     pattern = os.path.join(escape(path), "**", "*.parquet") if is_folder else path
     place = os.path.expanduser(pattern)
@@ -145,7 +146,7 @@ def _columns_in_names(place: str, path: str) -> list[str] | None:
 
 
 def _checked(options: object) -> dict[str, str] | None:
-    """Options of an object store, of which messages say nothing: they may be credentials."""
+    """Options of an object store; messages never show them, because they may be credentials."""
     if options is None:
         return None
     if isinstance(options, Mapping):
@@ -169,7 +170,8 @@ def _is_remote_folder(path: str) -> bool:
 
 
 def _of_store(scan: Callable[[], pl.LazyFrame], path: str | Path) -> pl.LazyFrame:
-    """What is scanned; why it cannot be is withheld, for it may quote options or an address."""
+    """Scan an object store. The reason for a failure is withheld, because it may quote options or
+    an address."""
     try:
         return scan()
     except DPFrameError:

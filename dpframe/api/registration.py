@@ -2,8 +2,8 @@
 
 On expressions: ``pl.col("x").dp_sum((0, 1))`` and its family. On frames: ``dp_protect``, and
 ``dp_count``, ``dp_sum``, ``dp_histogram``, ``dp_cdf``, ``dp_argmax``. All are registered by Polars'
-own extension interface, under names of their own. Names in ``dp_`` that there are not, such as
-``dp_max``, are refused with what to write instead.
+own extension interface, under names of their own. Unknown names in ``dp_``, such as ``dp_max``,
+are refused with what to write instead.
 """
 
 from __future__ import annotations

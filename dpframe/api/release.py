@@ -1,4 +1,4 @@
-"""What comes out: a result with the plan that it came from."""
+"""Results with the plans that they came from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Release:
     answers
         What its outputs answer at no further cost, by their names; see `between`.
     query
-        Of a plan of several queries which one it answers, from 1.
+        For a plan of several queries, the number of the query that it answers, from 1.
     reused
         Whether the result was kept, and is handed out again: `cost` was charged once, before.
     remark
@@ -73,9 +73,9 @@ class Release:
         """How many rows have a value between two edges of a released distribution function or
         histogram of bins, with its error. It is post-processing and costs nothing.
 
-        Of a distribution function, whose edges are upper ends: rows above `low` and up to `high`.
-        Of a histogram, whose bins begin at an edge: rows from `low` to below `high`, and up to
-        `high` where that is the last edge.
+        For a distribution function, whose edges are upper ends: rows above `low` and up to
+        `high`. Of a histogram, whose bins begin at an edge: rows from `low` to below `high`, and
+        up to `high` where that is the last edge.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Release:
         UnsupportedOperation
             When the release has no edges, a group is not named, or errors of sums are not known.
         UnknownColumn
-            When there is no such output, or there are no groups by such a column.
+            When there is no output or grouping column of that name.
         """
         return self._answering(output).between(self.frame, low, high, where)
 
@@ -154,9 +154,9 @@ class Release:
         Parameters
         ----------
         path
-            A ``.parquet`` file, which holds the plan in its metadata, or a ``.csv`` file, beside
-            which the plan is written with ``.plan.json`` added to the name. ``dpframe inspect``
-            reads either.
+            A ``.parquet`` file, which holds the plan in its metadata, or a ``.csv`` file; its
+            plan goes into a second file with ``.plan.json`` added to the name. ``dpframe
+            inspect`` reads either.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Release:
 
     @property
     def own_plan(self) -> Plan:
-        """The plan as far as it is about this result."""
+        """The part of the plan that is about this result."""
         return self.plan if self.query is None else own_plan(self.plan, self.query)
 
     def __repr__(self) -> str:

@@ -58,7 +58,8 @@ _OURS = str(Path(__file__).parents[1])
 
 
 def warn_of_queries(queries: Iterable[Query]) -> Warnings:
-    """Say of queries that run what else only their plans say; gives what was said of each."""
+    """Warn about queries that run, for facts that otherwise only their plans show; return the
+    warnings of each."""
     found = [_of_query(query) for query in queries]
     _warn(found)
     return _sentences(found)
@@ -103,8 +104,8 @@ def warn_of_results(
     doubts: Doubts,
     place: int | None = None,
 ) -> Warnings:
-    """Say what only plans and remarks say of results, and what tells against them; gives what was
-    said of each.
+    """Warn about results, for facts that otherwise only plans and remarks show, and for doubts;
+    return the warnings of each.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def warn_of_results(
     frames
         The result of each query; first that of the search for a limit, where there is one.
     doubts
-        What its noisy numbers tell against each.
+        The doubts about each result that follow from its noisy numbers.
     place
         Which limit was found.
     """
@@ -142,7 +143,7 @@ def _of_dropped(
 
 
 def _of_no_groups(prepared: PreparedTogether, number: int, frame: pl.DataFrame) -> Iterator[Doubt]:
-    """Say how large a group has to be, where nobody listed any and none appears."""
+    """Warn how large a group must be, if groups were chosen privately and none appears."""
     part = prepared.parts[prepared.places[number].block]
     groups = part.query.groups
     laws = [r.law for r in part.plan.releases if isinstance(r.law, KeyMechanism)]

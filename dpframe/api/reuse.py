@@ -1,8 +1,9 @@
-"""Results that are asked for once more: found, finished, or begun so that all see it.
+"""Repeated queries: results that were kept, are finished, or are begun in such a way that every
+process sees it.
 
-A result that was kept is handed out again as it is, which is post-processing. Nothing that is
-looked at here follows from private data. What was charged and is lost is never charged again
-unless somebody says so; whether a charge is under way is seen by a lock of whoever computes it.
+A kept result is returned unchanged, which is post-processing. Nothing that is looked at here
+follows from private data. A charge whose result is lost is never repeated unless the caller
+requests it. A lock held by the computing process shows that a charge is under way.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What is to be done where the same was asked before.
+    """What to do if the same query ran before.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class Repeat:
     run
         The name of a run that is to be made once only.
     again
-        Whether to pay anew for what was paid and lost.
+        Whether to pay again for a result that was paid for and lost.
     period
         Of a stream, which of its results this is.
     """
@@ -79,19 +80,19 @@ class Repeat:
             )
 
     def key(self, identity: Identity, job: str | None) -> Key | None:
-        """By what it is to be begun once only."""
+        """The key under which it may begin only once."""
         if self.run is not None:
             return run_key(self.run, job)
         return same_key(identity) if self.reuse == "same" else None
 
 
 ONCE_MORE = Repeat()
-"""To release it once more, whatever was released before."""
+"""Release it once more, regardless of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Results, and how they came about.
+    """Results and how they were obtained.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class Done:
     origin
         Equal for results of one charge only.
     doubts
-        What its noisy numbers tell against each result.
+        The doubts about each result that follow from its noisy numbers.
     reused
         Whether they were kept, and nothing was charged.
     remark
@@ -147,13 +148,13 @@ class Done:
 
 
 Run: TypeAlias = "Callable[[Keep | None], Results]"
-"""Charges and computes, and keeps what it is told to."""
+"""Charges, computes, and keeps the result if requested."""
 
 
 def identity_of(
     queries: Sequence[Query], plan: Plan, interval: Intervals | None, repeat: Repeat
 ) -> Identity:
-    """What tells the results of queries from others."""
+    """The identity of the results of queries."""
     names = (frame.name for query in queries for frame in frames_of(query.relation))
     return Identity(
         plan.fingerprint,
@@ -168,8 +169,8 @@ def identity_of(
 
 
 def _types(queries: Sequence[Query], plan: Plan) -> str:
-    """The types of all columns that queries read, of each query apart; and by which keys other
-    frames say whose rows are, where they do.
+    """The types of all columns that queries read, for each query separately; and the keys by
+    which other frames determine the owners of rows.
     """
     asked = [output.definition for output in plan.outputs]
     by = [None if q.groups is None else definition(q.groups.by) for q in queries]
@@ -186,12 +187,12 @@ def _columns(query: Query) -> tuple[str, ...]:
 
 
 def is_named(queries: Sequence[Query]) -> bool:
-    """Whether all their frames have names that tell them apart."""
+    """Whether all their frames have distinct names."""
     return all(frame.named for query in queries for frame in frames_of(query.relation))
 
 
 def words_of(queries: Sequence[Query]) -> str:
-    """What is asked, in words."""
+    """The queries, in words."""
     found = "; ".join(_words(query) for query in queries)
     return found if len(found) <= _LONGEST else f"{found[: _LONGEST - 4]} ..."
 
@@ -210,13 +211,13 @@ class Keeper:
     keeping
         What is kept of the budget's results.
     queries
-        What is asked.
+        The queries.
     plan
         Of it.
     interval
         The intervals of its results.
     repeat
-        What is to be done where the same was asked before.
+        What to do if the same query ran before.
     plan_before
         Makes the plan that the edition before made of the same at the same spend.
     """
@@ -280,12 +281,12 @@ class Keeper:
 
     @cached_property
     def _identity_before(self) -> Identity | None:
-        """What told the same from others in the edition before, whose noise was another."""
+        """The identity of the same query in the previous edition, whose noise was different."""
         if self._key is None:
             return None
         try:
             plan = self._plan_before()
-        except DPFrameError:  # that edition had no such plan
+        except DPFrameError:  # the previous edition did not have this plan
             return None
         release = earlier_fingerprint(plan)
         if release == self._identity.release:
@@ -307,7 +308,7 @@ class Keeper:
     def _write(
         self, number: int, frames: Sequence[pl.DataFrame], doubts: Doubts, place: int | None
     ) -> str | None:
-        """Keep results; those that cannot be are handed out all the same, for they are paid for."""
+        """Keep results. If that fails they are still returned, because they are paid for."""
         self._number = number
         content = Content([*frames], self._plan, datetime.now(UTC), doubts, place)
         try:
@@ -335,7 +336,8 @@ class Keeper:
             )
 
     def _answer(self, found: Attempt) -> Done | Attempt:
-        """The results of an attempt, or the attempt where they are lost and may be paid anew."""
+        """The results of an attempt, or the attempt if they are lost and may be paid for
+        again."""
         if found.content is None and self._keeping.contents.is_present(found.begun.token):
             raise under_way(found)
         if found.content is None:  # who computed it may have been done just now
@@ -384,7 +386,7 @@ def content_of(keeping: Keeping, attempt: Attempt) -> Content:
 
 
 def under_way(found: Attempt) -> UnderWay:
-    """The refusal of what somebody is computing."""
+    """The refusal of a query that another process is computing."""
     run = "" if found.begun.run is None else f" in the run {found.begun.run!r}"
     return UnderWay(
         f"the same is being computed{run} since {found.time:%Y-%m-%d %H:%M:%S} UTC, and was "

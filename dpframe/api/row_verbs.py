@@ -50,7 +50,7 @@ class RowVerbs(ABC):
         UnsupportedOperation
             For what is no condition, or mixes rows, or has no known rule.
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         """
         given = flat(predicates)
         given += [equality(name, value) for name, value in constraints.items()]
@@ -66,9 +66,10 @@ class RowVerbs(ABC):
         Raises
         ------
         UnsupportedOperation
-            For expressions that mix rows or have no known rule; the message says what to write.
+            For expressions that mix rows or have no known rule; the message shows what to write
+            instead.
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnitDropped
             When the identifier would get other values.
         """
@@ -117,7 +118,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnsupportedOperation
             When names would not differ, or a function is given.
         """
@@ -146,7 +147,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         UnitDropped
             When the identifier is among them.
         """
@@ -207,7 +208,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnknownColumn
-            When the frame has no such column.
+            When the frame does not have the column.
         """
         given = [] if subset is None else subset if isinstance(subset, (list, tuple)) else [subset]
         names = (

@@ -32,7 +32,8 @@ def quantile(
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
-    """A quantile, or several as a list, chosen privately: a value, and no score beside it.
+    """A quantile, or several as a list, chosen privately: only the value is released, without its
+    score.
 
     A candidate c has the score -max(q n - #{x <= c}, #{x < c} - q n, 0) among n values: how far its
     ranks are from q n, which one row moves by at most max(q, 1 - q). The exponential mechanism
@@ -59,7 +60,7 @@ def quantile(
         As for `count`.
     mechanism
         ``"auto"``, or one of the two by name, or among candidates ``"report_noisy_max"`` or
-        ``"noisy_table"``; by name each quantile is chosen by itself and pays its share.
+        ``"noisy_table"``; with a name each quantile is chosen separately and pays its share.
 
     Raises
     ------
@@ -121,10 +122,10 @@ def argmax(
 ) -> DPExpr:
     """The candidate with the highest score, chosen privately: only its identity comes out.
 
-    The mechanism is permute-and-flip (McKenna & Sheldon 2020), or in zCDP, and for many winners or
-    groups with a delta, the exponential mechanism (McSherry & Talwar 2007), whichever errs less.
-    Several winners are read from one table of noisy scores where that errs less than to choose one
-    after another, which share the cost.
+    The mechanism is permute-and-flip (McKenna & Sheldon 2020), or the exponential mechanism
+    (McSherry & Talwar 2007), if that has the smaller error: in zCDP, and for many winners or
+    groups with a delta. Several winners are read from one table of noisy scores if that has a
+    smaller error than choosing one after another, which splits the cost.
 
     Parameters
     ----------

@@ -48,24 +48,25 @@ class Session(StreamingSession):
         How an (epsilon, delta) is spent. ``"sum"``: costs add up as they are. ``"zcdp"``: it is
         turned into the largest rho that implies it, and plans are charged what they cost in rho.
         Noise is the same; many small plans then cost about the root of what they do in sums, and a
-        few large ones more. Spends are (epsilon, delta), which each plan still satisfies by itself,
-        or `rho=`; `spent`, `remaining` and costs of plans are amounts of rho. ``"gdp"``: the same
+        few large ones more. Spends are (epsilon, delta), which each plan satisfies on its own, or
+        `rho=`; `spent`, `remaining` and costs of plans are amounts of rho. ``"gdp"``: the same
         with the square of mu of Gaussian differential privacy, which has room for an eighth more
         Gaussian noise, and for less of any other.
     require_approval
-        Whether a plan runs only if somebody approved its fingerprint in the ledger, under the
-        session's `name`: see ``dpframe approve``. With a key in the environment
-        (``DPFRAME_APPROVAL_KEY``) only approvals count that were signed with it.
+        Whether a plan runs only if its fingerprint is approved in the ledger, under the session's
+        `name`: see ``dpframe approve``. With a key in the environment (``DPFRAME_APPROVAL_KEY``)
+        only approvals count that were signed with it.
     keep_releases
-        Whether results are kept beside the ledger (in a folder of a file's owner, or a table in
-        PostgreSQL; in memory without a ledger), so that ``collect(..., reuse="same")`` hands them
-        out again at no cost, and one that is lost can be put back.
+        Whether to keep results next to the ledger: in a folder that only the file's owner can
+        read, in a table in PostgreSQL, or in memory without a ledger. Then ``collect(...,
+        reuse="same")`` returns them again at no cost, and a lost one can be restored.
     per
         None for one budget; ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"`` for a budget of
         this amount in each calendar window of the data's time. Frames are then protected with
-        `Identifier` and the same window, and a plan is charged to each window of which it may read
-        rows: a new month has a whole budget, whenever it is asked about. `spent` is what the window
-        has spent that has spent most, `remaining` what it has left, `remaining_in` that of another.
+        `Identifier` and the same window, and a plan is charged to each window whose rows it may
+        read. A new month has a whole budget, at any time it is queried. `spent` is what the
+        window has spent that has spent most, `remaining` what it has left, `remaining_in` that of
+        another.
     must_exist
         Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
         session. Then a mistyped name or path is an error; otherwise it opens a new budget. In a
@@ -77,8 +78,8 @@ class Session(StreamingSession):
     Raises
     ------
     InvalidBudget
-        When there is no budget, or one that is not positive and finite, or it does not go with the
-        composition; when it is for windows that there are not.
+        When there is no budget, or one that is not positive and finite, or it does not fit the
+        composition; when the window length is not one of those listed.
     LedgerError
         When the ledger cannot be opened, does not verify, or has another budget by that name; when
         the name of a new budget looks like that of another.
@@ -89,16 +90,16 @@ class Session(StreamingSession):
     Guarantee
     ---------
     All results of `collect` and `release` together are differentially private at `budget` for the
-    unit of `protect`, even when each query is chosen after seeing earlier results: a plan runs only
-    if the sum of all costs stays within the budget, which is a valid privacy filter (Rogers, Roth,
-    Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds of all sessions
-    together that use the same name in it, now or earlier, in this process or another. With
-    ``composition="zcdp"`` all plans together are rho-zCDP by the filter for rho, and rho implies
-    the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less. With
+    unit of `protect`, even if each query is chosen after seeing earlier results. A plan runs only
+    if the sum of all costs stays within the budget, which is a valid privacy filter (Rogers,
+    Roth, Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds of all
+    sessions together that use the same name in it, now or earlier, in this process or another.
+    With ``composition="zcdp"`` all plans together are rho-zCDP by the filter for rho, and rho
+    implies the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less. With
     ``composition="gdp"`` they are mu-GDP by the filter for mu (Smith & Thakurta 2022), and mu
     implies the budget (Balle & Wang 2018, Theorem 8), rounded towards less. With `per` all this
-    holds of frames that differ in one person's rows in one window (`Timeline` has the proof), and n
-    times over for the whole of a person with rows in n windows.
+    holds of frames that differ in one person's rows in one window (`Timeline` has the proof), and
+    n times over for the whole of a person with rows in n windows.
 
     Examples
     --------
@@ -187,13 +188,13 @@ class Session(StreamingSession):
         ----------
         frame
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
-            pattern such as ``"visits/*.parquet"``; a folder of Parquet files; a Delta table or its
-            folder; a pyarrow Table,
-            batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
-            run. What was done to it before is the data owner's; everything after is checked. Each
-            line of a CSV or NDJSON file is a row, read as text and parsed by `schema`. The batches
-            of a reader go into a temporary file without a name as they come, for they can be read
-            once. A relation must yield the same rows each time.
+            pattern such as ``"visits/*.parquet"``. Also a folder of Parquet files, a Delta table
+            or its folder, a pyarrow Table, batch reader or dataset. On a DuckDB relation or a
+            Spark DataFrame queries run on that engine. The data owner is responsible for
+            everything that was done to it before; dpframe checks everything after. Each line of a
+            CSV or NDJSON file is a row, read as text and parsed by `schema`. A reader can be read
+            only once, so its batches are written to a temporary file without a name as they come.
+            A relation must yield the same rows each time.
         unit
             Whom to protect: `dpframe.Rows`, `dpframe.Identifier` or the name of its column, or
             `dpframe.Through` another frame that knows whose a row is.
@@ -208,7 +209,7 @@ class Session(StreamingSession):
         categories
             Declared values of columns, {column: [values]}; public.
         schema
-            For a path: the columns to read and their types, {column: dtype}, in this order. Other
+            For a path: a dict of the columns to read and their types, in this order. Other
             columns are not read. With a schema, planning reads nothing, not even whether the file
             exists: people who may not read the data can plan, explain and approve a query. When
             the query runs, and before it is charged, the files must have these columns with these
@@ -219,16 +220,16 @@ class Session(StreamingSession):
             has such columns only if a schema states them; on DuckDB and Spark they are text.
         typical
             What a value of a numeric column is like, {column: value}, from what is public. Plans
-            show it, and say which bounds and limits make noise that is too large for it; privacy
-            does not depend on it, and fingerprints do, because risks follow from it.
+            show it and warn about bounds and limits whose noise is too large for it. Privacy does
+            not depend on it; fingerprints do, because risks follow from it.
         engine
             What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
             ``"spark"``. Other frames are on an engine already.
         storage_options
-            Of a path in an object store, such as ``"s3://bucket/visits/*.parquet"`` or the folder
-            of a Delta table: what `polars.scan_parquet` and `polars.scan_delta` take, for example
-            ``{"aws_access_key_id": ..., "aws_secret_access_key": ...}``. They are in no plan,
-            fingerprint, ledger, log, message or representation.
+            For a path in an object store, such as ``"s3://bucket/visits/*.parquet"`` or the
+            folder of a Delta table: the options of `polars.scan_parquet` and `polars.scan_delta`,
+            for example ``{"aws_access_key_id": ..., "aws_secret_access_key": ...}``. They are in
+            no plan, fingerprint, ledger, log, message or representation.
         memory
             About how much memory queries of individuals may take on Polars: ``"2GB"``, a number of
             bytes, or ``"auto"`` for three quarters of what the machine or its control group has.
@@ -238,8 +239,9 @@ class Session(StreamingSession):
         spill
             Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``, if
             that is a disk with five times the files' bytes free, ten times if there is text. They
-            have no names, so nobody else can open them and none is left even after a kill. Without
-            them each bucket is a scan of its own, and the frame must yield the same rows each time.
+            have no names, so no other process can open them and none remains even after a kill.
+            Without them each bucket is a scan of its own, and the frame must yield the same rows
+            each time.
 
         Raises
         ------
@@ -283,7 +285,7 @@ class Session(StreamingSession):
         delay: str | dt.timedelta | None = None,
         every: str | None = None,
     ) -> dict[Any, PrivateFrame]:
-        """Divide a frame into disjoint parts, of which only the most expensive are paid for.
+        """Divide a frame into disjoint parts; only the most expensive are paid for.
 
         Parameters
         ----------
@@ -314,7 +316,7 @@ class Session(StreamingSession):
         MissingKeys
             When keys would have to be read from private data, or are not values of their columns.
         UnsupportedOperation
-            When there are more than 10,000 parts, or Python cannot tell their keys apart; and for a
+            When there are more than 10,000 parts, or two keys are equal in Python; and for a
             `delay` where keys have no date, or more than one, or `every` without one.
         InvalidBudget
             When the frame belongs to another session.
@@ -323,29 +325,30 @@ class Session(StreamingSession):
 
         Guarantee
         ---------
-        Neighbouring frames differ in g parts at most: `contributions` of them when rows are added
-        or removed, twice as many when they change; with an identifier as many as
+        Neighbouring frames differ in at most g parts: `contributions` of them when rows are added
+        or removed, twice as many when they change. With an identifier it is as many as
         ``limit_groups(g, by=...)`` allows, which then chooses the same groups for all parts. The
-        session is charged the sum of the g largest totals of parts, as it grows and before data is
-        read, whatever the order of queries on parts (parallel composition; the argument is in
+        session is charged the sum of the g largest totals of parts, before data is read, in any
+        order of queries on parts (parallel composition; the argument is in
         `dpframe/ledger/parts.py`).
 
         A part has a session of its own, `part.session`. Its `spent` is what the part was charged,
         its `remaining` what it could still be charged if nothing else was: what remains of the
         whole, and up to the most expensive parts' totals for free. Totals of parts are kept with
-        the budget. A frame of `Rows` that was given a name in `protect` is told by it, and its
-        parts by `by` and all steps before it: whoever divides it in the same way, in this process
-        or another, today or next year, goes on with the same totals, and keys that were not there
+        the budget. A frame of `Rows` with a name in `protect` is identified by that name, and its
+        parts by `by` and all earlier steps. If it is divided in the same way again, in this
+        process or another, today or next year, the same totals continue. Keys that did not exist
         before are new parts. The same holds of an `Identifier` where a limit keeps the first
-        dates, ``limit_groups(g, by="day", order_by="day")``, and parts are charged in the order of
-        these only; earlier ones are refused then. Of other frames, of a second frame of the same
-        name in one session, and of individuals whose groups are limited in another way, each call
-        makes parts of its own, which begin at zero and are charged in full.
+        dates, ``limit_groups(g, by="day", order_by="day")``, and parts are charged in the order
+        of these only; earlier ones are refused then. Otherwise each call makes its own parts,
+        which begin at zero and are charged in full: for other frames, for a second frame of the
+        same name in one session, and for individuals whose groups are limited in another way.
 
-        Rows may be added to the frame while its parts are in use. No row may get another key,
-        because it would be in two parts; and a name stands for one frame, all of whose rows of one
-        individual, at any time, are within its `contributions`. Nor may rows vanish where the
-        first dates are kept, or fail a filter before that limit which they have passed.
+        Rows may be added to the frame while its parts are in use. A row must never change its
+        key, because it would then be in two parts. A name must always mean one frame, in which
+        all rows of one individual, at any time, are within its `contributions`. Nor may rows
+        vanish where the first dates are kept, or fail a filter before that limit which they have
+        passed.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Several queries that are asked at once: one plan, one charge."""
+"""Several queries at once: one plan, one charge."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require_query(query: object) -> None:
     Raises
     ------
     UnsupportedOperation
-        When it is none.
+        When it is not a private query.
     """
     if not isinstance(query, PrivateQuery):
         raise UnsupportedOperation(

@@ -19,7 +19,7 @@ _SPENDS = ("epsilon", "delta", "rho", "accuracy")
 
 
 def _unspent(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a query; what is spent on it is none of them.
+    """Options of a query; a spend is not allowed among them.
 
     Raises
     ------

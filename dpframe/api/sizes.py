@@ -12,9 +12,7 @@ __all__ = ["scans", "sizes_of"]
 
 
 def sizes_of(given: object, data: object) -> list[object]:
-    """The files that rows come from, or how many bytes they take in memory; empty where nobody
-    knows.
-    """
+    """The files that rows come from, or how many bytes they take in memory; empty if unknown."""
     if isinstance(given, pl.DataFrame):
         return [int(given.estimated_size())]
     origins = origins_of(given) | origins_of(data)
@@ -24,8 +22,9 @@ def sizes_of(given: object, data: object) -> list[object]:
 
 
 def scans(given: object, data: object) -> bool:
-    """Whether rows come from files on a disk, as far as that is told in no time: a store would be
-    asked for its files, and a table of Delta for those it has, by Python, which may wait for us.
+    """Whether rows come from files on a disk, if that is known at once. A store would have to be
+    queried for its files, and a Delta table would list its files through Python, which may wait
+    for this thread.
     """
     if isinstance(given, pl.DataFrame) or not isinstance(data, pl.LazyFrame):
         return False

@@ -121,14 +121,14 @@ class Source:
     def _unread(
         self, schema: pl.Schema, reader: Callable[[], Source], remarks: tuple[str, ...], owners: Any
     ) -> Source:
-        """One of which `reader` opens the data when a query runs."""
+        """A source whose data `reader` opens when a query runs."""
         return Source(
             None, self.engine, schema, self._given, remarks, self._options, owners, reader
         )
 
     def within(self, memory: object, spill: object) -> Source:
-        """The same, whose queries take about so much memory: where nothing is stated, of what there
-        is, if the sizes of the files are known.
+        """The same source with a limit on the memory of its queries. The default is the machine's
+        memory, if the sizes of the files are known.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Source:
         return Source(self._data, PolarsEngine(room=room, pushes=pushes), self.schema, *about)
 
     def owned_by(self, owners: Source, key: tuple[str, str], who: str, remark: str) -> Source:
-        """The rows with the identifier beside them of each individual who has their key.
+        """The rows with the identifier of each individual who has their key.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class Source:
         return os.path.abspath(self._given) == os.path.abspath(other._given)
 
     def _has_owners_of(self, other: Source) -> bool:
-        """Whether the same frame says by the same keys whose the rows are, or none does."""
+        """Whether the same frame determines the owners of rows by the same keys, or none does."""
         if self._owners is None or other._owners is None:
             return self._owners is other._owners
         (mine, my_key), (theirs, their_key) = self._owners, other._owners
@@ -255,7 +255,7 @@ class Source:
 
 
 class Sources:
-    """Several protected frames that were brought together."""
+    """Several protected frames that were joined."""
 
     __slots__ = ("_at_hand", "_sources", "engine")
 
@@ -308,9 +308,7 @@ class Sources:
 def opened_together(
     sources: Sequence[Source | Sources], tokens: Sequence[int], engine: object = "auto"
 ) -> list[Execution]:
-    """Where several queries run: at one place those of one engine, which is asked for all at
-    once.
-    """
+    """Where several queries run: queries of one engine and place run together."""
     sources = [source.at_hand() for source in sources]
     opened = [source.opened(token, engine) for source, token in zip(sources, tokens, strict=True)]
     places: dict[int, Execution] = {}
@@ -408,7 +406,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
 
 
 def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
-    """A source of Polars, of whose rows no statistic decides what they are."""
+    """A source of Polars that uses no stored statistics to decide which rows there are."""
     try:
         guard = guarded(frame)
     except DPFrameError:
@@ -416,7 +414,9 @@ def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
     except FAILURES:
         guard = None
     if guard is None:  # outside of the handler, whose error would be the context of these
-        Source(frame, NOT_PUSHING, **about)  # mostly the schema cannot be read, which says why
+        Source(
+            frame, NOT_PUSHING, **about
+        )  # the schema usually cannot be read, and the error explains why
         raise UnsupportedOperation(
             "dpframe cannot see what the lazy frame reads",
             where="session.protect(frame, ...)",
@@ -540,7 +540,7 @@ def _require_no_spark(engine: str | None) -> None:
 
 
 def _text_source(path: str | Path, engine: str | None, schema: object) -> Source:
-    """Text files, read by dpframe itself whatever runs the queries."""
+    """Text files, which dpframe itself reads on every engine."""
     _require_no_spark(engine)
     files = text_files(path, schema)
     remarks = (ALL_TEXT,) if schema is None else ()

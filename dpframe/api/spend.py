@@ -27,7 +27,7 @@ class Spend:
     Raises
     ------
     InvalidBudget
-        For a way to divide costs that there is not.
+        For an unknown way to divide costs.
     """
 
     epsilon: Number | None = None
@@ -69,9 +69,9 @@ class Spend:
         Parameters
         ----------
         query
-            What it is spent on, one query or several, which says what accuracy costs.
+            The query or queries to spend on, which determine what an accuracy costs.
         measure
-            That of the session.
+            The measure of the session.
         remaining
             What the session has left, for messages.
         counted_apart

@@ -29,7 +29,7 @@ from dpframe.sealed import all_sealed
 from dpframe.streaming import definition_of, draw, results_of, types_of
 
 Contents: TypeAlias = "list[tuple[Batch, Drawn | None]]"
-"""What was drawn; None for what is lost, or was changed since it was recorded."""
+"""The draws; None for a draw that is lost or was changed since it was recorded."""
 
 LOG = logging.getLogger("dpframe")
 
@@ -84,9 +84,9 @@ class Stream:
 
     Guarantee
     ---------
-    All that comes out of it, through all periods together, costs what its plan says, whichever
-    periods are released, when and how often: each sum is drawn with noise once, kept before
-    anything is handed out, and handed out again as it was. See `NightlySums` for what it rests on.
+    All results of all periods together cost what the plan states, no matter which periods are
+    released, when and how often. Each sum is drawn with noise once, kept before it is handed out,
+    and afterwards handed out unchanged. See `NightlySums` for what it rests on.
     """
 
     def __init__(self, asked: StreamAsked, payer: Payer, opened: OpenedStream) -> None:
@@ -96,7 +96,7 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """What it is opened by."""
+        """The name that it is opened with."""
         return self._asked.name
 
     @property
@@ -138,18 +138,18 @@ class Stream:
         Raises
         ------
         UnsupportedOperation
-            When the stream has no such period.
+            When the stream does not have the period.
         """
         return self._asked.due(self._asked.schedule.number(period))
 
     def release(self, period: dt.date, *, engine: PolarsMode = "auto") -> pl.DataFrame:
         """What each group had in a period, and its running total up to it.
 
-        What is due and was not drawn yet, also of earlier periods that were left out, is drawn from
-        one read of the data, and kept. What was drawn is handed out as it was; nothing is charged
-        in either case. Release a period when it is over, or some days later: rows that come later
-        count in totals from the next period on that is drawn. A stream with a `delay` draws none
-        that is not due; what was drawn is handed out whatever the time is.
+        All due periods that were not drawn yet, including earlier ones, are drawn from one read
+        of the data, and kept. An earlier draw is handed out unchanged; nothing is charged in
+        either case. Release a period when it is over, or some days later: rows that come later
+        count in totals from the next period on that is drawn. A stream with a `delay` draws no
+        period before it is due; earlier draws are handed out at any time.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Stream:
         Raises
         ------
         UnsupportedOperation
-            When the stream has no such period.
+            When the stream does not have the period.
         TooEarly
             When its `delay` has not passed; `due` of the error says from when on it may be
             released. Nothing was read or drawn then.
@@ -184,8 +184,8 @@ class Stream:
         return self._frame(None, self._asked.schedule.number(period), engine)
 
     def window(self, period: dt.date, length: int, *, engine: PolarsMode = "auto") -> pl.DataFrame:
-        """The same for so many periods together, the last of which has a date: the running total
-        up to it, less the one before the first. It has columns for the outputs themselves alone.
+        """The same for `length` periods up to the one with this date: the running total up to it,
+        minus the one before the first. It has columns for the outputs themselves alone.
 
         Parameters
         ----------
@@ -211,8 +211,8 @@ class Stream:
         known in advance.
 
         It is the error by noise, against the rows that were there whenever something was drawn.
-        What was drawn and is lost is left out, and what the period had is guessed then; by how much
-        that is wrong nobody knows, and totals after it bear less and less of it.
+        Lost draws are left out, and their period is estimated; the error of that is unknown, and
+        later totals depend on it less and less.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Stream:
             Between 0 and 1. Of totals that never fall the bound holds for all periods up to this
             one at once.
         window
-            Of how many periods together, as for `Stream.window`; None for `release`.
+            The number of periods, as for `Stream.window`; None for `release`.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class Stream:
         Raises
         ------
         UnsupportedOperation
-            When the stream has no such period.
+            When the stream does not have the period.
         InvalidBounds
             When the confidence does not lie between 0 and 1.
         """
@@ -255,7 +255,7 @@ class Stream:
         return results.frame(rows, (first, last))
 
     def _lost(self, opened: OpenedStream, found: Contents | None = None) -> list[int]:
-        """The numbers of periods of which nothing is there that was drawn."""
+        """The numbers of periods whose draws are lost."""
         return [
             number
             for batch, content in found or self._contents(opened)
@@ -270,7 +270,7 @@ class Stream:
             terms = self._payer.terms(asked.prepared.plan)
             book.require_drawing(opened, terms)
             content = book.contents.read(opened.number, opened.drawn)
-            if content is None:  # nobody has drawn it, or nobody has kept it
+            if content is None:  # it was not drawn, or not kept
                 self._require_due(number)
                 _require_undoubted(opened)
                 token = asked.prepared.query.relation.token
@@ -313,7 +313,7 @@ class Stream:
         return found
 
     def _contents(self, opened: OpenedStream) -> Contents:
-        """What was drawn; None for what is lost, or was changed since it was recorded."""
+        """The draws; None for a draw that is lost or was changed since it was recorded."""
         firsts = [batch.first for batch in opened.batches]
         contents = self._payer.ledger.streams.contents.read_all(opened.number, firsts)
         found: Contents = []

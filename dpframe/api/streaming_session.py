@@ -74,21 +74,22 @@ class StreamingSession(CollectingSession):
             Whether totals never fall: each is the larger of what it would be and the one before. It
             is post-processing, which biases totals upwards by little.
         epsilon, delta, rho, accuracy, split
-            As for `PrivateQuery.plan`; an accuracy is that of the total which errs most.
+            As for `PrivateQuery.plan`; an accuracy is that of the total with the largest error.
 
         Raises
         ------
         UnsupportedOperation
-            When the query is none that a stream can be made of; a step, aggregate or unit of which
-            no proof is known is refused by name.
+            When a stream cannot be made of the query; a step, aggregate or unit without a known
+            proof is refused by name.
         UnboundedSensitivity
-            When no limit says how much one individual adds through all nights.
+            When no limit fixes how much one individual adds over all nights.
         LedgerError
             When a stream of that name was opened with another query, schedule or spend.
         BudgetExceeded
             When it does not fit what remains.
         PlanMismatch
-            When the session requires approval and nobody approved the plan: `plan_stream` gives it.
+            When the session requires approval and the plan has none: `plan_stream` gives the
+            plan.
 
         Examples
         --------
@@ -110,7 +111,9 @@ class StreamingSession(CollectingSession):
         relation = asked.prepared.query.relation
         if payer.streamed.setdefault(name, relation.token) != relation.token and not relation.named:
             raise _of_any_frame(name)
-        if payer.ledger.streams.find(name) is None:  # what fails would do so after the charge
+        if (
+            payer.ledger.streams.find(name) is None
+        ):  # a failure would otherwise come after the charge
             rehearse(asked.prepared, schedule, asked.source.opened(relation.token, "auto"))
         return Stream(asked, payer, payer.open_stream(asked.prepared, asked.opening))
 
@@ -161,8 +164,8 @@ def _schedule(
 
 
 def _of_any_frame(name: str) -> UnsupportedOperation:
-    """The refusal of a frame that nothing tells from others: the same individuals could be in two,
-    and each of them would move the sums of one stream.
+    """The refusal of a frame without a name. The same individuals could be in two such frames,
+    and each would move the sums of one stream.
     """
     return UnsupportedOperation(
         "a stream reads one frame, and this frame has no name of its own",

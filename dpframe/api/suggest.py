@@ -45,7 +45,7 @@ from dpframe.rows.fold import domain
 
 @dataclass(frozen=True, slots=True)
 class SuggestionQuery:
-    """What histograms of individuals are to tell.
+    """What histograms of individuals are for.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def suggest_for_frame(
 
 def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The noisy counts of a number; the last is of what is in no bin."""
-    alone = released.width > 1 and "upper" in released.columns  # then it is a table by itself
+    alone = released.width > 1 and "upper" in released.columns  # then it is a separate table
     found = released if alone else released[number].item().struct.unnest()
     return found["count"].to_numpy()
 
@@ -168,7 +168,7 @@ def read_suggestion(
 
 
 def _ends(lo: float, hi: float) -> list[float]:
-    """Bounds; a lower one far below the upper is 0, which costs nothing and clamps nobody up."""
+    """Bounds; a lower one far below the upper is 0, which costs nothing and raises no value."""
     return [0.0 if 0 < lo <= hi / 64 else lo, hi]
 
 
@@ -194,8 +194,8 @@ def share_of(coverage: Number) -> Fraction:
 
 
 def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> SuggestionQuery:
-    """How many individuals have so many rows and groups, and between what their values lie if that
-    is wanted, on the frame without its limits.
+    """How many individuals have which numbers of rows and groups, and between which bounds their
+    values lie if that is wanted, on the frame without its limits.
     """
     return suggestion_of(asked.relation, asked.groups, _clamped(asked) if with_bounds else {})
 

@@ -31,8 +31,8 @@ def histogram(
     """Rows per category or bin.
 
     The result has a row for each: the category in a column of the column's name, or for bins the
-    text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are closed on the left
-    and open on the right, the last one closed.
+    text ``[0, 10)``, `lower` and `upper`; then `count`. Bins are closed on the left and open on
+    the right, the last one closed.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def histogram(
     nonnegative, weight
         As for `count`.
     mechanism
-        ``"auto"``; ``"randomized_response"`` is the local model (Warner 1965), for comparison;
-        under change-one adjacency.
+        ``"auto"``, or ``"randomized_response"``, which is the local model (Warner 1965), for
+        comparison, under change-one adjacency.
 
     Raises
     ------
@@ -83,21 +83,20 @@ def cdf(
     """The distribution function of a column: how many rows have a value up to each edge.
 
     The result has a row for each edge: the edge, which is included, in a column of the column's
-    name, then `count` and `share`, the count over the number of all rows with a value in the same
-    release. Null and NaN are no values; infinities are. Rows above the last listed edge are in the
-    total alone. With a number of bins values are clamped to the bounds, so that the last row has
-    all.
+    name; then `count`; and `share`, the count over the number of all rows with a value in the
+    same release. Null and NaN are no values; infinities are. Rows above the last listed edge are
+    in the total alone. With a number of bins values are clamped to the bounds, so that the last
+    row has all.
 
-    What is best to measure is found, and all counts are rebuilt from it: ten to a hundred times
-    less noise than counts up to each edge have by themselves.
+    dpframe chooses the best numbers to measure and computes all counts from them: with ten to a
+    hundred times less noise than separate counts up to each edge.
 
     Parameters
     ----------
     column
         Column name or expression of numbers, dates or times.
     bins
-        Rising edges, or a number of equal bins within the bounds, of which the upper edges are
-        taken.
+        Rising edges, or a number of equal bins within the bounds, whose upper edges are taken.
     bounds
         For a number of bins; may be left out where it can be inferred.
     nonnegative

@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def remarks_of(frame: object) -> tuple[str, ...]:
-    """Warnings of a frame that its owner scanned, told by its plan, which holds no rows. A plan
+    """Warnings about a frame that its owner scanned, from its plan, which holds no rows. A plan
     that cannot be seen gives none: what it does is the owner's.
     """
     try:

@@ -24,12 +24,12 @@ _WHERE = "dp.Through(...)"
 @all_sealed
 @dataclass(frozen=True, slots=True, eq=False)
 class Through:
-    """A unit for frames that do not say whose their rows are, where another private frame does: an
-    item is of the customer who has its order.
+    """A unit for frames without an identifier, whose owners are known from another private frame:
+    an item belongs to the customer who has its order.
 
-    The protected frame has the identifier beside its own columns, and everything works as if the
-    data owner had joined it before. A row whose key several individuals have is a row of each; one
-    whose key nobody has is nobody's, and is dropped.
+    The protected frame gets the identifier as a column, and everything works as if the data owner
+    had joined it before. If several individuals have a row's key, it becomes a row of each. If
+    none has it, the row is dropped.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ class Through:
     Raises
     ------
     UnsupportedOperation
-        When `frame` is none that says whose its rows are, or was changed since it was protected.
+        When `frame` has no identifier, or was changed since it was protected.
 
     Guarantee
     ---------
-    Neighbouring frames differ in all rows of one individual in `frame`, and in whatever rows of the
-    protected frame have keys that nobody has in what is left of `frame`: an individual comes and
-    goes with what is theirs alone. Protected rows then differ in that individual's only.
+    Neighbouring frames differ in all rows of one individual in `frame`, and in any rows of the
+    protected frame whose keys no other individual in `frame` has. An individual comes and goes
+    with the rows that only they own. Protected rows then differ in that individual's only.
 
     Proof
     -----
@@ -57,8 +57,8 @@ class Through:
     pair once. Let c come or go, and d be anybody else. The rows of d in `frame` are the same before
     and after, so d has the same keys. Rows that come or go with c have keys that d has not, so the
     rows with the keys of d are the same as well, and so are the pairs of d. All others are of c,
-    and have the identifier of c. That is what it means that a frame is protected by an identifier,
-    and every rule for such frames speaks of this one from here on.
+    and have the identifier of c. This is the meaning of protection by an identifier, and every
+    rule for such frames applies to this one from here on.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class Through:
         UnsupportedOperation
             When they say that themselves, or keys of these types are not compared.
         UnknownColumn
-            When a frame has no such column.
+            When a frame does not have the column.
         """
         (here, there), relation, owners = self._names, self.frame._relation, self.frame._source
         who = relation.facts.identifier

@@ -35,12 +35,12 @@ class Tidied:
     share: str | None = None
 
     def require_no_interval(self, interval: object) -> None:
-        """Refuse ends of intervals beside shares, of which nothing is known.
+        """Refuse intervals of shares, whose errors are unknown.
 
         Raises
         ------
         UnsupportedOperation
-            When some are asked for.
+            When intervals are requested.
         """
         if self.share is not None and interval is not None:
             raise UnsupportedOperation(
@@ -50,7 +50,7 @@ class Tidied:
             )
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The result as it is handed out."""
+        """The result in its public form."""
         if self.by_size:
             frame = frame.sort(self.counts, descending=True, maintain_order=True)
         if self.share is None:

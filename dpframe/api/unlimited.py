@@ -27,9 +27,9 @@ class Unlimited:
     refusal
         What it was refused with.
     rows
-        Of what it is asked.
+        The rows.
     groups, specs
-        What is asked.
+        The groups and outputs.
     """
 
     refusal: UnboundedSensitivity
@@ -38,7 +38,7 @@ class Unlimited:
     specs: tuple[OutputSpec, ...]
 
     def refused(self) -> UnboundedSensitivity:
-        """The refusal, anew: a traceback is that of one time."""
+        """A new copy of the refusal, because a traceback belongs to one raise."""
         found = self.refusal
         return UnboundedSensitivity(
             found.what, where=found.where, why=found.why, remedy=found.remedy
@@ -59,12 +59,12 @@ class Unlimited:
 def asked_or_unlimited(
     rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]
 ) -> tuple[Query, Unlimited | None]:
-    """A query; where it only lacks limits, what it is with one row of each individual.
+    """A query; if it only lacks limits, the query with one row of each individual.
 
     Raises
     ------
     DPFrameError
-        When the rows cannot answer it at any cost, whatever the limits.
+        When the rows cannot answer it at any cost, under any limits.
     """
     try:
         asked = rows.ask(groups, specs)
@@ -76,7 +76,7 @@ def asked_or_unlimited(
         return asked, None
     try:
         limited = unlimited.under(LimitRows(1))
-    except UnboundedSensitivity as refusal:  # which limits do not mend: bounds that are missing
+    except UnboundedSensitivity as refusal:  # missing bounds, which limits cannot replace
         raise refusal from None
     except DPFrameError:
         raise unlimited.refused() from None
@@ -84,8 +84,8 @@ def asked_or_unlimited(
 
 
 def _tailored(unlimited: Unlimited, limited: Query) -> UnboundedSensitivity:
-    """The refusal, for all outputs that are asked: one that only its first output needs less for
-    would be followed by another.
+    """The error for the strictest output, so that following its advice does not lead to a second
+    error.
     """
     facts, groups = unlimited.rows.relation.facts, unlimited.groups
     found = spread_of(facts, groups)
@@ -93,13 +93,13 @@ def _tailored(unlimited: Unlimited, limited: Query) -> UnboundedSensitivity:
         return unlimited.refusal
     by_row = [a for a in limited.aggregates if not _is_of_individuals(a, facts.identifier)]
     kinds = {aggregate.request.kind for aggregate in by_row}
-    if not by_row:  # of which each counts once in a group
+    if not by_row:  # and each counts once in a group
         found = replace(found, per_group=1)
     return unlimited_refusal(facts, groups, found, kinds)
 
 
 def _is_of_individuals(aggregate: BoundAggregate, identifier: str | None) -> bool:
-    """Whether an individual counts once in a group, whatever its rows there."""
+    """Whether an individual counts once in a group, with any number of rows there."""
     request = aggregate.request
     counted = request.kind == "n_unique" and request.tree == Column(identifier or "")
     return counted or getattr(request.aggregate, "per", None) == "unit"

@@ -64,7 +64,7 @@ class Window:
 
 
 def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str, Any]) -> Window:
-    """The windows that are asked for, as far as they are regular.
+    """The windows of a call, if they are regular.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def window_keys(keys: Any, window: Window, columns: Columns, *, alone: bool) -> 
     Raises
     ------
     MissingKeys
-        When one is none: no row would ever be in its group.
+        When a key is not the start of a window: no row would ever be in its group.
     """
     if isinstance(keys, Iterable) and not isinstance(
         keys, (Mapping, pl.DataFrame, pl.Series, Keys)
@@ -123,7 +123,7 @@ def window_keys(keys: Any, window: Window, columns: Columns, *, alone: bool) -> 
         given = pl.Series(window.name, listed)
         begins = given.to_frame().select(pl.col(window.name).dt.truncate(window.every)).to_series()
         right = begins.equals(given)
-    except FAILURES:  # whoever reads the keys says what they are
+    except FAILURES:  # the reader of the keys checks their type
         return keys
     if not right:
         wrong = begins.ne_missing(given)
@@ -175,7 +175,7 @@ class _Ends:
     ends
         The first and the last value that the column may have; without their time zone.
     length
-        That of a window, in the units of the column.
+        The length of a window, in the units of the column.
     about
         How many windows there are, give or take one.
     zone

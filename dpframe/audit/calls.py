@@ -1,7 +1,7 @@
-"""Releases that are drawn one by one, compared with runs that are drawn together.
+"""Releases that are drawn one by one, compared with runs that are drawn jointly.
 
 An audit draws thousands of runs in a few calls of the noise, where a release is one call. A
-mistake between calls, such as a source that starts anew at each call, or a call that forgets its
+mistake between calls, such as a source that starts again at each call, or a call that forgets its
 noise, shows only in releases that are drawn one by one.
 """
 
@@ -21,9 +21,9 @@ from dpframe.audit.outcomes import outcomes
 
 Floats = NDArray[np.float64]
 MOST_CALLS: Final = 1_000
-"""How many releases are drawn one by one. Beside 10,000 runs of several numbers, which are rarely
-the same twice, an audit of so many sees noise that is missing in one call of 50 with 99%, in one of
-100 with 73%.
+"""How many releases are drawn one by one. In addition to 10,000 runs of several numbers, which
+are rarely the same twice, an audit of this many sees noise that is missing in one call of 50 with
+99%, in one of 100 with 73%.
 """
 _MOST_NUMBERS: Final = 64
 
@@ -31,16 +31,16 @@ _MOST_NUMBERS: Final = 64
 def calls_beside(
     prepared: pipeline.Prepared, pair: Neighbours, runs: Floats, doubt: float
 ) -> tuple[int, tuple[str, ...]]:
-    """How many releases were drawn one by one, and in what they differ from runs drawn together.
+    """How many releases were drawn one by one, and in what they differ from runs drawn jointly.
 
     Parameters
     ----------
     prepared, pair
         The plan, and the neighbours; the releases are of the first of the two frames.
     runs
-        What was drawn together of that frame, of shape (runs, 1 + numbers), see `outcomes`.
+        What was drawn jointly of that frame, of shape (runs, 1 + numbers), see `outcomes`.
     doubt
-        The probability with which a difference may be named where there is none.
+        The probability with which a difference may be named if none exists.
     """
     number = min(MOST_CALLS, len(runs))
     calls, _ = outcomes(prepared, pair, number, at_once=1)
@@ -63,7 +63,7 @@ def differences(calls: Floats, runs: Floats, doubt: float) -> tuple[str, ...]:
     calls, runs
         Numbers of shape (draws, numbers).
     doubt
-        The probability with which a difference may be named where there is none.
+        The probability with which a difference may be named if none exists.
     """
     if not calls.shape[1]:
         return ()
@@ -97,7 +97,7 @@ def _same(one: Floats, other: Floats) -> NDArray[np.bool_]:
 
 
 def _is_likelier(calls: NDArray[np.bool_], runs: NDArray[np.bool_], doubt: float) -> bool:
-    """Whether an event is surely likelier in calls than in runs."""
+    """Whether an event is surely more likely in calls than in runs."""
     least = binomial_low(int(calls.sum()), len(calls), doubt / 2)
     return least > binomial_high(int(runs.sum()), len(runs), doubt / 2)
 

@@ -1,11 +1,11 @@
 """What samples from two distributions prove about epsilon.
 
 For every event, (epsilon, delta)-differential privacy says P(event) <= exp(epsilon) Q(event) +
-delta, where P and Q are the distributions of what is released on neighbouring frames. So counts of
-one event among runs on both give, with exact bounds on both probabilities (Clopper and Pearson
-1934), a lower bound on epsilon that holds with the chosen confidence (Jagielski, Ullman and Oprea
-2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted on the other, so
-that choosing it does not make the bound less sure.
+delta, where P and Q are the distributions of what is released on neighbouring frames. So counts
+of one event among runs on both sides give exact bounds on both probabilities (Clopper and Pearson
+1934). These give a lower bound on epsilon that holds with the chosen confidence (Jagielski,
+Ullman and Oprea 2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted
+on the other, so that choosing it does not make the bound less sure.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _THRESHOLDS = 160
 _MOST_TOGETHER = 400
-"""Of outcomes that are told apart as a whole."""
+"""Of outcomes that are distinguished as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """That a score is at least, or at most, a threshold; `swapped` when it is the likelier one
-    without the individual.
+    """The event that a score is at least, or at most, a threshold; `swapped` when it is the more
+    likely one without the individual.
     """
 
     score: int
@@ -83,7 +83,7 @@ def _candidates(
 def expected_share(
     one: Floats, other: Floats, runs: int, claims: Sequence[tuple[float, float]]
 ) -> float:
-    """About how much of a claim so many runs prove, where it is known how likely outcomes are.
+    """About how much of a claim this many runs prove, where it is known how likely outcomes are.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -
     Parameters
     ----------
     hits, others
-        In how many runs it happened, on the side where it is likelier and on the other.
+        In how many runs it happened, on the side where it is more likely and on the other.
     delta
         Of (epsilon, delta).
     doubt
@@ -138,7 +138,7 @@ def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -
 
 
 def binomial_low(hits: int, n: int, doubt: float) -> float:
-    """The least probability that so many hits or more leave plausible (Clopper and Pearson
+    """The least probability that this many hits or more leave plausible (Clopper and Pearson
     1934).
     """
     if hits == 0:
@@ -155,7 +155,7 @@ def binomial_low(hits: int, n: int, doubt: float) -> float:
 
 
 def binomial_high(hits: int, n: int, doubt: float) -> float:
-    """The largest probability that so many hits or fewer leave plausible."""
+    """The largest probability that this many hits or fewer leave plausible."""
     return 1.0 - binomial_low(n - hits, n, doubt)
 
 
@@ -191,7 +191,7 @@ def likelihood_scores(
     Parameters
     ----------
     features
-        Of the runs to learn from: columns of both sides.
+        The runs to learn from: columns of both sides.
     one, other
         The runs to score, of shape (runs, features).
     """

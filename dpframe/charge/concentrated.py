@@ -1,17 +1,17 @@
 """Sessions with an (epsilon, delta) that add up rho or mu squared: how much of it they have, and
 how spends are read.
 
-All plans of such a session together are rho-zCDP, however each is chosen after results of earlier
-ones: the sum of rho is a privacy filter (Feldman and Zrnic 2021, whose filter holds at every order
-of Renyi divergence; Whitehouse, Ramdas, Rogers and Wu 2023). Once, at the end, rho-zCDP implies
-(epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then cost
-about the root of what they cost in sums of epsilon: pure epsilon is (epsilon**2 / 2)-zCDP (Bun and
-Steinke 2016, Proposition 1.4).
+All plans of such a session together are rho-zCDP, even if each is chosen after results of earlier
+ones: the sum of rho is a privacy filter (Feldman and Zrnic 2021, whose filter holds at every
+order of Renyi divergence; Whitehouse, Ramdas, Rogers and Wu 2023). Once, at the end, rho-zCDP
+implies (epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then
+cost about the root of what they cost in sums of epsilon: pure epsilon is (epsilon**2 / 2)-zCDP
+(Bun and Steinke 2016, Proposition 1.4).
 
 In Gaussian differential privacy squares of mu add up, and their sum is a privacy filter too (Smith
-and Thakurta 2022; Koskela, Tobaben and Honkela 2023). What is implied at the end is exact (Balle
-and Wang 2018, Theorem 8), so a budget has room for more Gaussian noise than through rho; other
-mechanisms cost more, see `dpframe.accounting.trade_offs`.
+and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The epsilon implied at the end is exact
+(Balle and Wang 2018, Theorem 8), so a budget has room for more Gaussian noise than through rho;
+other mechanisms cost more, see `dpframe.accounting.trade_offs`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _DIGITS = 8
 def rho_within(budget: ApproxDP) -> Fraction:
     """The largest rho that implies `budget`, rounded down to 8 digits.
 
-    Floats are rounded towards less; delta by more than the error of its logarithm. So few digits
-    can be read, and are the same on nearly all machines.
+    Floats are rounded towards less; delta by more than the error of its logarithm. This few
+    digits can be read, and are the same on nearly all machines.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, Appro
     Raises
     ------
     InvalidBudget
-        When there is no such composition, or not of such a budget.
+        When the composition does not exist, or does not fit such a budget.
     """
     if composition == "sum":
         return budget, None
@@ -137,8 +137,8 @@ def spend_within(
 def accuracy_within(
     epsilon: Number | None, delta: Number | None, rho: Number | None
 ) -> tuple[type[Budget], Fraction]:
-    """The measure and the delta of a spend that is given by its accuracy: the least epsilon beside
-    a delta, the least rho without.
+    """The measure and the delta of a spend that is given by its accuracy: the least epsilon for a
+    given delta, the least rho without one.
 
     Raises
     ------

@@ -90,7 +90,7 @@ def budget_of(
     Raises
     ------
     InvalidBudget
-        When there is none, or more than one.
+        When no spend is given, or more than one.
     """
     amounts = (epsilon, delta, rho)
     if budget is not None:

@@ -41,7 +41,7 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
     Raises
     ------
     UnsupportedOperation
-        When the mechanism that was asked for does not exist in the session's measure.
+        When the requested mechanism does not exist in the session's measure.
     """
     if task.sensitivity.is_zero:
         return Choice(NoNoise(), share.of(Fraction(0)), "public: no individual can change it")

@@ -2,7 +2,7 @@
 
 The parts of a plan get shares of rho, and rho is the largest at which their privacy loss
 distributions, composed as `dpframe.accounting.PrivacyLossAccountant` composes them, keep epsilon at
-delta. Shares of rho only say how the noise is divided; what holds is the composed distribution.
+delta. Shares of rho only divide the noise; the guarantee follows from the composed distribution.
 It is no more than what zCDP implies for noise, and for choices of one range; where choices have
 several ranges it may be more.
 """
@@ -53,8 +53,8 @@ def largest_within(
 ) -> tuple[Choice, ...] | None:
     """The choices at about the largest rho that keeps the spend.
 
-    Their losses are composed after they are chosen, whatever led to them. The search itself scales
-    losses, which is fast: to what rho they would grow.
+    Their losses are composed after they are chosen, independently of how they were chosen. The
+    search itself scales losses, which is fast: to what rho they would grow.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: 
 
 
 def _scaled(pairs: Mapping[Translated, int], factor: float) -> Composition:
-    """As if rho were so many times as large."""
+    """The losses scaled as if rho were `factor` times as large."""
     return Composition(
         {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()}
     )
@@ -158,8 +158,8 @@ def refined(chooser: Chooser, asked: Sequence[MechanismTask]) -> Chooser:
 
 
 def finer(choice: Choice, asked: MechanismTask) -> Choice | None:
-    """The same noise drawn on a finer grid, where that has losses which its own steps do not have
-    and many of them together cost less; None where there is none.
+    """The same noise drawn on a finer grid, if its own steps cost losses that a finer grid does
+    not have, and many such choices together cost less; else None.
     """
     if not isinstance(asked, AdditiveTask):
         return None

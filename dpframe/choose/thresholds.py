@@ -27,7 +27,7 @@ def choose_with_keys(
     rho_weights: Sequence[Fraction],
     number: int | None,
 ) -> ComposedChoice:
-    """Mechanisms for all parts, of which the first is the choice of groups.
+    """Mechanisms for all parts; the first is the choice of groups.
 
     Either that has a rule and a cost of its own, or the groups with a large enough noisy number (or
     sum of weights) appear, at no cost but delta. What shows more groups is taken: that by which a
@@ -66,7 +66,7 @@ def _by_number(
     number: int,
     share: Fraction,
 ) -> tuple[ComposedChoice, int] | None:
-    """The mechanisms when so much of delta goes to the threshold, and the threshold."""
+    """The mechanisms when this share of delta goes to the threshold, and the threshold."""
     assert isinstance(asked[0], KeyTask)
     keys = asked[0].groups
     slack = spend.slack * share
@@ -74,7 +74,7 @@ def _by_number(
         rest = choose_together(
             asked[1:], weights[1:], spend.of(spend.main, spend.slack - slack), rho_weights[1:]
         )
-    except DPFrameError:  # Gaussian noise that was asked for and has no delta left
+    except DPFrameError:  # Gaussian noise was requested and has no delta left
         return None
     noise = rest.choices[number - 1].law
     if not isinstance(noise, AdditiveMechanism) or noise.is_exact:

@@ -12,8 +12,8 @@ keep epsilon at delta, see `dpframe.choose.numerical`. Noise then grows with the
 of parts and not with the number, so this is for plans of many parts.
 
 *Through zCDP*: the parts share the largest rho that implies the whole (epsilon, delta) (Canonne,
-Kamath and Steinke 2020, Proposition 12). Mostly a little more noise, but known of every mechanism,
-and less where several parts make many choices each.
+Kamath and Steinke 2020, Proposition 12). Usually a little more noise, but known for every
+mechanism, and less where several parts make many choices each.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _Amount = TypeVar("_Amount", Fraction, Budget)
 
 _LEAST_DELTA = Fraction(1, 10**280)
 _AT_BEST = Fraction(5, 4)
-"""No mechanism at some rho costs less than Gaussian noise at a rho so many times smaller; if one
-does, a little noise is not saved."""
+"""No mechanism at some rho costs less than Gaussian noise at a rho smaller by this factor; if one
+does, the only loss is a little more noise."""
 _MOST_EPSILON = Fraction(10**4)
 """Beyond these floats may not hold what the conversion computes; sums do not need it."""
 
@@ -82,7 +82,7 @@ def choose_together(
     weights
         Their costs relative to each other.
     spend
-        What all may cost.
+        The total cost allowed.
     rho_weights
         Their costs relative to each other where these are amounts of rho; `weights` unless given.
 
@@ -136,7 +136,7 @@ def _beside(
 def _chooser(
     asked: Sequence[MechanismTask], weights: Sequence[Fraction], keys: Fraction
 ) -> Chooser:
-    """Mechanisms at shares of rho, with so much delta for each choice of groups; like parts are
+    """Mechanisms at shares of rho, with this delta for each choice of groups; equal parts are
     chosen once.
     """
     total = sum(weights, Fraction(0))
@@ -157,8 +157,8 @@ def _chooser(
 def _like_ones(
     asked: Sequence[MechanismTask], amounts: Sequence[_Amount]
 ) -> tuple[list[tuple[MechanismTask, _Amount]], list[int]]:
-    """Parts that differ in more than their names, the first of each kind, which messages name; and
-    of which kind each part is.
+    """The distinct kinds of parts, each by its first part, which messages name; and the kind of
+    each part.
     """
     numbers: dict[tuple[MechanismTask, _Amount], int] = {}
     kinds: list[tuple[MechanismTask, _Amount]] = []

@@ -1,8 +1,8 @@
 """Which of several ways to draw the parts of a plan has the least expected error.
 
-What "least" means: the sum over outputs of their expected squared error, relative to what that is
-when each part is drawn by itself, each by its weight. An output's error is the sum of its parts'
-variances, each by its effect on the output. That is known from the plan alone.
+"Least" means the smallest weighted sum over outputs of their expected squared errors, each
+relative to its error when every part is drawn separately. An output's error is the sum of its
+parts' variances, each by its effect on the output. That is known from the plan alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST: Final = 150.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedWay:
-    """One way, as what mechanisms are asked for.
+    """One way, as the mechanisms that it needs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ChosenWay:
     together
         The mechanisms of its draws.
     gains
-        For each part how many times less its deviation is than by itself.
+        For each part, the factor by which its deviation is smaller than when drawn alone.
     """
 
     number: int
@@ -82,7 +82,7 @@ def least_error_way(
     Parameters
     ----------
     ways
-        The first draws each part by itself.
+        The first draws each part separately.
     choose
         Mechanisms for one way.
 

@@ -54,7 +54,7 @@ def reviewed(parsed: argparse.Namespace) -> Reviewed:
     BadInput
         When the file is neither a job nor a plan.
     UnsupportedOperation
-        When a parameter is none of the plan, or its values are none.
+        When the plan does not have the parameter, or its values are invalid.
     """
     path: Path = parsed.plan
     given = given_parameters(parsed)

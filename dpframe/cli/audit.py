@@ -22,20 +22,28 @@ def add_commands(commands: Any) -> None:
     added = commands.add_parser(
         "audit",
         help="try to refute a job's plan on worst-case data that is made for it",
-        description="Make two frames that differ in one individual and on which the plan of a job "
-        "moves as far as can be found, run the plan on both many times, and show the largest "
-        "epsilon that the runs prove beside the one that it claims. Nothing is charged or "
-        "created, and no data is read. "
-        "Exit code 1 if the claim is refuted.",
+        description="Make two frames that differ in one individual and whose exact results differ "
+        "as much as a search can find. Run the job's plan many times on both, and show the "
+        "largest epsilon that these runs prove next to the epsilon that the plan claims. Nothing "
+        "is charged or created, and no data is read. Exit code 1 if the claim is refuted.",
     )
-    added.add_argument("job", type=Path, metavar="JOB", help="a file named .py or .toml")
+    added.add_argument("job", type=Path, metavar="JOB", help="a job: a .py or .toml file")
     added.add_argument(
-        "--runs", type=int, default=10_000, metavar="N", help="on each of the frames (10000)"
+        "--runs",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="number of runs on each frame (default: 10000)",
     )
     added.add_argument(
-        "--confidence", default="0.95", metavar="C", help="of the lower bound (0.95)"
+        "--confidence",
+        default="0.95",
+        metavar="C",
+        help="confidence of the lower bound (default: 0.95)",
     )
-    added.add_argument("--plot", type=Path, metavar="FILE", help=f"a chart, as {', '.join(_PLOTS)}")
+    added.add_argument(
+        "--plot", type=Path, metavar="FILE", help=f"write a chart to this file: {', '.join(_PLOTS)}"
+    )
     add_pins(added)
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=_audit)
@@ -71,7 +79,7 @@ def _record(found: Audit) -> dict[str, Any]:
 
 def _require_place(path: Path) -> None:
     if path.suffix not in _PLOTS or path.exists():
-        what = "there is a file already" if path.exists() else "charts have no such ending"
+        what = "there is a file already" if path.exists() else "charts have another ending"
         raise BadInput(
             UnsupportedOperation(what, remedy=f"give a new file named {', '.join(_PLOTS)}"), path
         )

@@ -1,4 +1,4 @@
-"""How a command ends that is asked to: as one that is interrupted, with no half of a file left."""
+"""Ends a command on request as an interrupt does, without leaving half a file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NoReturn
 
 
 class Terminated(KeyboardInterrupt):
-    """Somebody asked the process to end, as schedulers and containers do."""
+    """A request to end the process, as schedulers and containers send it."""
 
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """Within this, SIGTERM ends what is done here in order; where somebody handles it already, or
-    in another thread, nothing changes.
+    """Within this, SIGTERM ends the work in order; if another handler exists, or in another
+    thread, nothing changes.
     """
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield

@@ -49,11 +49,11 @@ class Job:
     Parameters
     ----------
     queries
-        What is asked.
+        The query or queries.
     sources
-        Of which data each is.
+        The data of each query.
     is_list
-        Whether it asks for a list of results, of which each goes into a file of its own.
+        Whether it has a list of queries, with a separate file for each result.
     payer
         Who pays for it.
     spend
@@ -107,7 +107,7 @@ class Job:
         return audit(self.payer.prepare(query, self.spend), runs, confidence)
 
     def require_approval(self) -> None:
-        """Run it only if its plan was approved, whatever the job says of that."""
+        """Run it only if its plan was approved, regardless of the job's own setting."""
         self.payer.needs_approval = True
 
     def require_other(self, path: Path) -> None:
@@ -136,7 +136,7 @@ class Job:
         return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
 
     def keep(self) -> None:
-        """Keep its result beside the ledger, whatever the job says of that.
+        """Keep its result next to the ledger, regardless of the job's own setting.
 
         Raises
         ------
@@ -166,8 +166,8 @@ def is_job(path: Path) -> bool:
 def read_job(
     path: Path, given: Mapping[str, str] = MappingProxyType({}), *, ranged: bool = False
 ) -> Job:
-    """The job in a file, with values of its parameters as they were written; or with ranges of
-    them, of which it has one value each.
+    """The job in a file, with values of its parameters as text; or with ranges of them, and one
+    value of each.
 
     Raises
     ------
@@ -225,14 +225,14 @@ def _payer(queries: Sequence[object], session: object, path: Path) -> Payer:
 
 def _from_python(path: Path) -> dict[str, Any]:
     folder = str(path.parent.resolve())
-    sys.path.insert(0, folder)  # as when it is run by itself
+    sys.path.insert(0, folder)  # as when it is run alone
     try:
         with redirect_stdout(sys.stderr):  # the standard output is the result's
             return runpy.run_path(str(path), run_name="__dpframe_job__")
     except DPFrameError:
         raise
     except SystemExit:
-        raise _bad(path, "it ended by itself, with sys.exit") from None
+        raise _bad(path, "it ended through sys.exit") from None
     except FAILURES as error:
         failed = f"it failed with {type(error).__name__}{_line(error, path)}"
         raise _bad(path, f"{failed}{_not_found(error, path)}") from None

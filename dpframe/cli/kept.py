@@ -33,35 +33,49 @@ _SHORTEST = 8
 
 def add_commands(acts: Any) -> None:
     """Add the commands to those of ``dpframe ledger``."""
-    listed = _added(acts, "releases", "results that are kept, under way or lost", "")
+    listed = _added(acts, "releases", "list results that are kept, under way or lost", "")
     listed.set_defaults(run=_releases)
     restored = _added(
         acts,
         "restore",
-        "write a result that is kept to a file",
-        " It is post-processing and costs nothing. A result that was changed or lost is refused, "
-        "and then nothing is written. Of several queries each goes into a file of its own.",
-    )
-    restored.add_argument("fingerprint", metavar="FINGERPRINT", help="of the plan, or its start")
-    restored.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help=".parquet or .csv"
+        "write a kept result to a file",
+        " This costs nothing, because it is post-processing. A result that was changed or lost is "
+        "refused, and nothing is written. Each of several queries gets its own file.",
     )
     restored.add_argument(
-        "--number", type=int, metavar="N", help="of the charge; the newest if left out"
+        "fingerprint",
+        metavar="FINGERPRINT",
+        help="fingerprint of the plan, or its first characters",
+    )
+    restored.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="file to write: .parquet or .csv"
+    )
+    restored.add_argument(
+        "--number", type=int, metavar="N", help="number of the charge (default: the newest)"
     )
     restored.set_defaults(run=_restore)
     pruned = _added(
         acts,
         "prune",
-        "delete what is kept of old results, on record",
-        " What they cost stays charged. Who asks for one again is told that it was pruned, and is "
-        "not charged for it unless that is asked for.",
+        "delete old results, on record",
+        " Their cost stays charged. A later request for a pruned result is refused with a note, "
+        "and is charged again only with --again.",
     )
-    pruned.add_argument("--before", type=_day, required=True, metavar="DATE", help="UTC")
     pruned.add_argument(
-        "--keep-last", type=int, default=0, metavar="N", help="how many of each budget stay anyhow"
+        "--before",
+        type=_day,
+        required=True,
+        metavar="DATE",
+        help="delete results of charges before this day (UTC)",
     )
-    pruned.add_argument("--by", required=True, metavar="WHO")
+    pruned.add_argument(
+        "--keep-last",
+        type=int,
+        default=0,
+        metavar="N",
+        help="always keep the newest N results of each budget",
+    )
+    pruned.add_argument("--by", required=True, metavar="WHO", help="who deletes them")
     pruned.set_defaults(run=_prune)
 
 
@@ -71,8 +85,10 @@ def _day(text: str) -> date:
 
 def _added(acts: Any, name: str, words: str, more: str) -> Any:
     added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
-    added.add_argument("--ledger", required=True, metavar="WHERE")
-    added.add_argument("--name", metavar="NAME", help="of the budget")
+    added.add_argument(
+        "--ledger", required=True, metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL"
+    )
+    added.add_argument("--name", metavar="NAME", help="budget name (default: all budgets)")
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(act=name, announced={})
     return added

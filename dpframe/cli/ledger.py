@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.charge import budget_of, counted_in, resolve_composition
 from dpframe.cli import kept, whole
-from dpframe.cli.output import Announced, say
+from dpframe.cli.output import Announced, print_help, say
 from dpframe.core.budget import Budget, amount
 from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier, Rows
@@ -30,7 +30,7 @@ from dpframe.ledger.standing import require_here
 _AMOUNTS = ("epsilon", "delta", "rho")
 _WHERE = "path, or sqlite:/// or postgresql:// URL"
 _OVER = 3
-"""The exit code of a budget with less left than was asked for."""
+"""The exit code of a budget with less left than `--at-least`."""
 
 Parsed = argparse.Namespace
 
@@ -38,7 +38,8 @@ Parsed = argparse.Namespace
 def add_commands(commands: Any) -> None:
     """Add ``dpframe ledger``."""
     ledger = commands.add_parser("ledger", help="create, read, verify and raise budgets")
-    acts = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    ledger.set_defaults(run=lambda _: print_help(ledger))
+    acts = ledger.add_subparsers(title="commands", metavar="COMMAND")
     _add_owners(acts)
     _add_readers(acts)
     kept.add_commands(acts)
@@ -57,7 +58,11 @@ def _added(
     added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
     added.add_argument("--ledger", required=True, metavar="WHERE", help=_WHERE)
     default = DEFAULT_NAME if named == "default" else None
-    shown = {"default": f'of the budget; "{DEFAULT_NAME}" if left out'}.get(named, "of the budget")
+    shown = {
+        "default": f"budget name (default: {DEFAULT_NAME})",
+        "for all": "budget name (default: all budgets)",
+        "required": "budget name",
+    }[named]
     added.add_argument(
         "--name", required=named == "required", metavar="NAME", help=shown, default=default
     )
@@ -73,23 +78,24 @@ def _add_owners(acts: Any) -> None:
         "end a budget, or one of its streams, on record",
         _close,
         named="required",
-        more=" Nothing is charged to the budget any more, and no stream of it draws; there is no "
-        "way back. What was charged stays charged, and what was drawn is still handed out.",
+        more=" Afterwards nothing is charged to the budget, and none of its streams draws. This "
+        "cannot be undone. Earlier charges stay charged, and earlier results can still be read.",
     )
     closed.add_argument(
-        "--stream", metavar="STREAM", help="end this stream alone; the budget stays open"
+        "--stream", metavar="STREAM", help="end only this stream; the budget stays open"
     )
     granted = _added(acts, "grant", "raise a budget, on record", _grant, named="required")
     for name in _AMOUNTS:
-        granted.add_argument(f"--{name}", metavar="MORE", help="what is added")
+        granted.add_argument(f"--{name}", metavar="MORE", help=f"{name} to add to the budget")
     granted.add_argument(
         "--keep-approvals",
         action="store_true",
-        help="approve for the new amount what counts now; otherwise plans need approval again",
+        help="keep existing approvals valid for the new amount (default: plans need approval "
+        "again)",
     )
     for parser in (closed, granted):
-        parser.add_argument("--by", required=True, metavar="WHO")
-        parser.add_argument("--reason", required=True, metavar="WHY")
+        parser.add_argument("--by", required=True, metavar="WHO", help="who does this")
+        parser.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
         _json(parser)
 
 
@@ -100,60 +106,68 @@ def _add_create(acts: Any) -> None:
         "create a budget, and fix its amount",
         _create,
         named="default",
-        more=" Sessions with must_exist=True, and jobs with --must-exist, use no other. The ledger "
-        "is made if it is new.",
+        more=" Sessions with must_exist=True and jobs with --must-exist use only budgets that "
+        "exist. The ledger is created if it does not exist.",
     )
     for name in _AMOUNTS:
-        created.add_argument(f"--{name}", metavar="AMOUNT", help="of the budget")
-    created.add_argument("--composition", choices=("sum", "zcdp", "gdp"), default="sum")
+        created.add_argument(f"--{name}", metavar="AMOUNT", help=f"total {name} of the budget")
+    created.add_argument(
+        "--composition",
+        choices=("sum", "zcdp", "gdp"),
+        default="sum",
+        help="how costs add up (default: sum)",
+    )
     created.add_argument(
         "--unit",
         choices=("rows", "identifier"),
-        help="the privacy unit; the first charge fixes it where it is left out",
+        help="privacy unit (default: that of the first charge)",
     )
-    created.add_argument("--adjacency", choices=("add-remove", "change-one"), help="of --unit rows")
+    created.add_argument(
+        "--adjacency", choices=("add-remove", "change-one"), help="adjacency of --unit rows"
+    )
     created.add_argument(
         "--per",
         choices=tuple(NAMES),
-        help="a budget of this amount for each window of the data's time",
+        help="one budget of this amount for each window of the data's time",
     )
     created.add_argument("--by", metavar="WHO", required=True, help="who creates it")
     _json(created)
 
 
 def _add_readers(acts: Any) -> None:
-    shown = _added(acts, "show", "budgets, grants, approvals and charges", _show)
+    shown = _added(acts, "show", "show budgets, grants, approvals and charges", _show)
     _json(shown)
-    _added(acts, "verify", "whether anything was changed since it was written", _read)
-    _added(acts, "export", "every record, as JSON lines", _read)
+    _added(acts, "verify", "check that nothing was changed since it was written", _read)
+    _added(acts, "export", "print every record, as JSON lines", _read)
     _added(
         acts,
         "metrics",
-        "budgets and charges, for monitoring",
+        "print budgets and charges, for monitoring",
         _read,
-        more=" Written as OpenMetrics text, which Prometheus reads, for example from a file in the "
-        "folder of its node exporter.",
+        more=" The format is OpenMetrics text, which Prometheus reads, for example from a file in "
+        "the folder of its node exporter.",
     )
     checked = _added(
         acts,
         "check",
-        "whether enough of a budget is left",
+        "check that enough of a budget is left",
         _check,
         named="default",
-        more=f" Exit code 0 if so, {_OVER} if not; nothing of a budget that was closed is left.",
+        more=f" Exit code 0 if so, {_OVER} if not. A closed budget has nothing left.",
     )
     checked.add_argument(
         "--at-least",
         required=True,
         metavar="AMOUNT",
-        help="of epsilon, or of what the budget is added up in: rho, mu squared",
+        help="minimum epsilon that must remain (or rho, or mu squared, if the budget is counted in "
+        "that)",
     )
-    checked.add_argument("--delta", metavar="AMOUNT", help="the delta that must be left too")
+    checked.add_argument("--delta", metavar="AMOUNT", help="minimum delta that must remain")
     checked.add_argument(
         "--day",
         metavar="DATE",
-        help="of a budget for each window of time: a day in the one that is meant; without it the "
-        "window with the least left is",
+        help="for a budget per time window: any day in the window to check (default: the window "
+        "with the least left)",
     )
     _json(checked)
 
@@ -256,7 +270,7 @@ def _told(parsed: Parsed, account: Account) -> int:
 
 
 def _left_on(account: Account, day: str) -> Budget:
-    """What is left in the window that a day is in."""
+    """The remaining budget of the window that contains a day."""
     timeline = account.scopes.windows
     if timeline is None:
         raise InvalidBudget(

@@ -1,7 +1,7 @@
 """Lines for machines about what a command does: one JSON object each, on the standard error.
 
-They hold names, amounts, fingerprints, places and parameters, all of which are public, and
-messages of errors, which never follow from private data.
+They hold names, amounts, fingerprints, places and parameters, which are all public, and messages
+of errors, which never follow from private data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Log:
             self.say("warning", {"category": category, "text": text})
 
     def say(self, event: str, facts: dict[str, Any]) -> None:
-        """Write one line; a log that cannot be written stops nothing, for it may be paid for."""
+        """Write one line. A failure to write stops nothing, because the work may already be paid
+        for."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, "event": event, **self._about, **facts})
         with suppress(OSError, ValueError):
@@ -48,8 +49,8 @@ class Log:
 
 
 class _Messages(io.TextIOBase):
-    """A standard error whose lines are those of a log: what jobs print, what libraries say, and
-    whatever else would stand between two objects.
+    """A standard error whose lines are lines of a log, for the prints of jobs and messages of
+    libraries that would otherwise stand between two objects.
     """
 
     def __init__(self, log: Log) -> None:

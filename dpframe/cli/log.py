@@ -25,14 +25,14 @@ def add_log(parser: Any) -> None:
         "--log",
         choices=FORMS,
         default="text",
-        help="json: one object a line on the standard error, at start, plan, charge, release, "
-        "warning, written, end or failure",
+        help="text, or json: one object per line on standard error, for the events start, plan, "
+        "charge, release, warning, written, end and failure (default: text)",
     )
 
 
 @contextmanager
 def logged(parsed: argparse.Namespace, job: str) -> Iterator[None]:
-    """Within this, a log is written if the command is asked for one."""
+    """Within this, a log is written if the command has `--log`."""
     if parsed.log != "json":
         yield
         return

@@ -1,9 +1,9 @@
 """The command ``dpframe``.
 
-Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ or a
-claim that `dpframe audit` refutes, 2 not a command, 3 over budget, 4 not approved, 5 bad input, 6
-engine or ledger failure, 7 the same run is under way, 9 no such budget or ledger; as for other
-programs 130 interrupted, 141 nobody reads the output, 143 asked to end.
+Exit codes, for unattended jobs: 0 done; 1 `dpframe diff` finds differences or `dpframe audit`
+refutes a claim. 2 is not a command, 3 over budget, 4 not approved, 5 invalid input, 6 a failure of
+the engine or the ledger, 7 the same run is under way, 9 the budget or ledger does not exist. As
+for other programs 130 is interrupted, 141 a closed output, 143 a request to end (SIGTERM).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframe.cli import audit, ledger, plans, run
 from dpframe.cli.ending import Terminated, ending
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.lines import Log
-from dpframe.cli.output import message
+from dpframe.cli.output import message, print_help
 from dpframe.errors import (
     BudgetExceeded,
     DPFrameError,
@@ -48,7 +48,7 @@ EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
 _EPILOG = """\
 exit codes:
   0  done                     4  the plan is not approved
-  1  diff: plans differ;      5  bad input: a job, plan or file that makes no sense
+  1  diff: plans differ;      5  invalid input (job, plan or file)
      audit: claim refuted
   2  not a command            6  the engine or the ledger failed, or it is too early
   3  over budget; nothing     7  the same run is under way
@@ -76,14 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = f"{said}; what was charged stays charged"
         _failed(getattr(parsed, "logged", None), kind, words, words, code)
         return code
-    except BrokenPipeError:  # who reads the output has enough of it, as `head` does
+    except BrokenPipeError:  # the reader of the output has enough of it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return result
 
 
 def _failed(log: Log | None, name: str, message: str, line: str, code: int) -> None:
-    """Say how a command failed: in its log, or to people."""
+    """Report the failure of a command: in its log, or to people."""
     if log is None:
         print(line, file=sys.stderr)
     else:
@@ -111,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dpframe {version('dpframe')}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser.set_defaults(run=lambda _: print_help(parser))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     shown = commands.add_parser("demo", help="six queries on census data, with their plans")
     shown.add_argument(
         "--data",

@@ -24,15 +24,21 @@ def say(line: str, *, to_errors: bool = False) -> None:
     print(visible(line), file=sys.stderr if to_errors else sys.stdout)
 
 
+def print_help(parser: argparse.ArgumentParser) -> int:
+    """Print the help of a group of commands without one, and return the exit code."""
+    parser.print_help()
+    return 0
+
+
 def message(error: DPFrameError) -> str:
     """What an error says, in the lines that it has and no others."""
     return "\n".join([*map(visible, error.what.split("\n")), *error.lines(visible)])
 
 
 class Announced:
-    """Within this, each budget that is created is said on the standard error, first of all, and
-    kept for the JSON of the command, in `parsed.announced`; so is each that does not exist and is
-    only planned for.
+    """Within this, each new budget is announced first on standard error and recorded in
+    `parsed.announced` for the JSON of the command. A budget that does not exist and is only
+    planned for is announced too.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What whoever runs a job allows it to use."""
+"""The ledger, budget and parameters that a command allows a job to use."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def add_pins(parser: Any, *, charges: bool = False) -> None:
     new.add_argument(
         "--must-exist",
         action="store_true",
-        help="refuse a budget that does not exist, also if the job says create = true"
+        help="refuse a budget that does not exist, even if the job has create = true"
         if charges
-        else "refuse a budget that does not exist; without it the plan is that of a new one",
+        else "refuse a budget that does not exist (default: plan for a new budget)",
     )
     if charges:
         new.add_argument(
             "--create",
             action="store_true",
-            help="open the job's budget, and its ledger, if it does not exist",
+            help="create the job's budget and its ledger if they do not exist",
         )
     add_parameters(parser)
 
@@ -44,7 +44,8 @@ def add_parameters(parser: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter of the job, once for each; else DPFRAME_PARAM_NAME in the environment",
+        help="value of a parameter of the job; repeat it for each parameter (default: the "
+        "environment variable DPFRAME_PARAM_NAME)",
     )
 
 
@@ -71,8 +72,8 @@ def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
 
 
 def pinned(parsed: argparse.Namespace) -> Announced:
-    """Within this a job may use only that, and what it creates is said. A command that does not
-    charge creates nothing, and says for which budget that does not exist it plans.
+    """Within this a job may use only those, and new budgets are announced. A command that does
+    not charge creates nothing, and says for which budget that does not exist it plans.
     """
     new: New = "plan"
     if parsed.must_exist:

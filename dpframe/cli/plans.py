@@ -44,29 +44,32 @@ def _add_explain(commands: Any) -> None:
     added = commands.add_parser(
         "explain",
         help="show a plan, or plan a job without running it",
-        description="Show the plan that a file holds, or that a job would run, and its "
-        "fingerprint; nothing is charged or created, and no data is read. Where the job's budget "
-        "does not exist, the plan is that of a new one.",
+        description="Show the plan in a file, or the plan that a job would run, and its "
+        "fingerprint. Nothing is charged or created, and no data is read. If the job's budget "
+        "does not exist, the plan is the one for a new budget.",
     )
     added.add_argument(
         "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
     )
-    added.add_argument("--format", choices=FORMATS, default="text")
+    added.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     added.add_argument(
         "--size",
         type=int,
         metavar="N",
-        help="a public guess of the individuals in each group: warn of noise too large for so many",
+        help="public guess of the number of individuals in each group: warn if the noise is too "
+        "large for that number",
     )
     added.add_argument(
         "--typical",
         action="append",
         default=[],
         metavar="COLUMN=VALUE",
-        help="a public guess of what values of a column are like: warn of bounds and limits with "
-        "too much noise for it",
+        help="public guess of a typical value of a column: warn if bounds or limits add too much "
+        "noise for it",
     )
-    added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
+    added.add_argument(
+        "--output", type=Path, metavar="PLAN.json", help="write the plan to this file"
+    )
     add_pins(added)
     added.add_argument("--json", action="store_true", help="print the plan as JSON")
     added.set_defaults(run=lambda parsed: _explain(added, parsed))
@@ -146,12 +149,12 @@ def _holds_a_plan(path: Path) -> bool:
 def _add_diff(commands: Any) -> None:
     added = commands.add_parser(
         "diff",
-        help="what two plans differ in, in words",
-        description="What two plans differ in, in words; a job is planned without running it, with "
-        "the parameters that are given. Exit code 0 if nothing, 1 if anything.",
+        help="describe the differences between two plans",
+        description="Describe the differences between two plans. A job is planned with its "
+        "parameters, but not run. Exit code 0 if the plans are the same, 1 if they differ.",
     )
-    added.add_argument("before", type=Path, metavar="A.json")
-    added.add_argument("after", type=Path, metavar="B.json")
+    added.add_argument("before", type=Path, metavar="A.json", help="first plan: JSON, or a job")
+    added.add_argument("after", type=Path, metavar="B.json", help="second plan: JSON, or a job")
     add_pins(added)
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=_diff)
@@ -180,10 +183,10 @@ def _add_approve(commands: Any) -> None:
     added = commands.add_parser(
         "approve",
         help="approve a plan, on record in a ledger",
-        description="Record in a ledger that a plan may run; sessions with require_approval=True "
-        "run no other. A job is planned and not run. With --param NAME=LOW..HIGH, values with "
-        "commas or `any`, all plans are approved that differ in the value of that parameter alone. "
-        "With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
+        description="Record in a ledger that a plan may run. Sessions with require_approval=True "
+        "run only approved plans. A job is planned and not run. With --param NAME=LOW..HIGH, "
+        "values with commas, or `any`, all plans are approved that differ only in that "
+        "parameter's value. With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
     )
     added.add_argument(
         "plan", type=Path, metavar="FILE", nargs="?", help="a plan as JSON, or a job"
@@ -194,24 +197,27 @@ def _add_approve(commands: Any) -> None:
     added.add_argument(
         "--name",
         metavar="BUDGET",
-        help="of the budget that the plan is to be charged to; the one that it states, else "
-        '"default", if left out',
+        help="budget that the plan will be charged to (default: the one that the plan states, else "
+        '"default")',
     )
     added.add_argument(
         "--create",
         action="store_true",
-        help="open the budget that the plan states, and its ledger, if it does not exist",
+        help="create the budget that the plan states and its ledger if they do not exist",
     )
-    added.add_argument("--runs", type=int, metavar="N", help="how often it may run")
+    added.add_argument("--runs", type=int, metavar="N", help="number of runs that are approved")
     added.add_argument(
-        "--until", type=date.fromisoformat, metavar="DATE", help="the last day, such as 2027-01-01"
+        "--until",
+        type=date.fromisoformat,
+        metavar="DATE",
+        help="last day of the approval, such as 2027-01-01",
     )
     added.add_argument(
-        "--revoke", metavar="FINGERPRINT", help="take back all approvals of a plan instead"
+        "--revoke", metavar="FINGERPRINT", help="withdraw all approvals of this plan"
     )
-    added.add_argument("--reason", metavar="WHY", help="of --revoke")
+    added.add_argument("--reason", metavar="WHY", help="reason for --revoke")
     added.add_argument(
-        "--new-key", action="store_true", help="print a new pair of keys to sign and verify with"
+        "--new-key", action="store_true", help="print a new key pair for signing and verifying"
     )
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=lambda parsed: _approve(added, parsed))

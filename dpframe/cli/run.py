@@ -36,12 +36,12 @@ _WHOLE: dict[str, Any] = {
 """Nothing of a table is left out: it is printed once, and paid for."""
 
 _RUN = """\
-Run a job: check the budget (and the approval, where the session asks for it), charge, release.
+Run a job: check the budget (and the approval, if the session requires it), charge, release.
 
 A Python job is a file that defines `query`, a private query or a list of them, and `spend`, a dict
-such as {"epsilon": 0.5}; `session` too where the query belongs to none, and `output` if you like.
-Of a list each result goes into a file of its own: result-1.parquet, result-2.parquet, ... What it
-prints goes to the standard error. A TOML job needs no code:
+such as {"epsilon": 0.5}. It also defines `session` if the query has none, and may define `output`.
+Each query of a list gets its own file: result-1.parquet, result-2.parquet, ... The job's own
+prints go to standard error. A TOML job needs no code:
 
 """
 
@@ -55,12 +55,14 @@ def add_commands(commands: Any) -> None:
         description=_RUN + form.partition("::")[2].strip("\n"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.add_argument("job", type=Path, metavar="JOB", help="a file named .py or .toml")
-    added.add_argument("--output", type=Path, metavar="FILE", help=".parquet or .csv")
+    added.add_argument("job", type=Path, metavar="JOB", help="a job: a .py or .toml file")
+    added.add_argument(
+        "--output", type=Path, metavar="FILE", help="file for the result: .parquet or .csv"
+    )
     added.add_argument(
         "--require-approval",
         action="store_true",
-        help="run only an approved plan, also if the job does not ask for that",
+        help="run only an approved plan, even if the job does not require approval",
     )
     add_pins(added, charges=True)
     _add_once(added)
@@ -69,11 +71,11 @@ def add_commands(commands: Any) -> None:
     added.set_defaults(run=_run)
     shown = commands.add_parser(
         "inspect",
-        help="the plan that a result was released by",
-        description="Show the plan, cost and fingerprint that a result carries, and whether its "
-        "contents are those that were written with it. Exit code 5 if not.",
+        help="show the plan that a result was released with",
+        description="Show the plan, cost and fingerprint in a result file, and check that its "
+        "contents were not changed since it was written. Exit code 5 if they were.",
     )
-    shown.add_argument("file", type=Path, metavar="FILE", help=".parquet or .csv")
+    shown.add_argument("file", type=Path, metavar="FILE", help="a result: .parquet or .csv")
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.set_defaults(run=_inspect)
 
@@ -83,19 +85,19 @@ def _add_once(added: Any) -> None:
     once.add_argument(
         "--run-id",
         metavar="ID",
-        help="make the run of this name once: a second one gets the result of the first, which is "
-        "kept beside the ledger",
+        help="name of a run that is made only once: a second run gets the result of the first, "
+        "which is kept in the ledger's folder",
     )
     once.add_argument(
         "--once",
         action="store_true",
-        help="release the same plan with the same parameters once; a second run gets the result of "
-        "the first",
+        help="release the same plan with the same parameters only once: a second run gets the "
+        "result of the first",
     )
     added.add_argument(
         "--again",
         action="store_true",
-        help="with either: pay anew for what was charged and is lost",
+        help="with --run-id or --once: pay again for a result that was charged and is lost",
     )
 
 
@@ -168,12 +170,12 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
     Raises
     ------
     UnsupportedOperation
-        When the name of the run is none, or there is nothing that `--again` could be of.
+        When the name of the run is invalid, or there is nothing that `--again` could repeat.
     """
     if parsed.run_id is None and not parsed.once:
         if parsed.again:
             raise UnsupportedOperation(
-                "without a name of the run nobody can say what was lost",
+                "without a run name it is unknown which result was lost",
                 where="--again",
                 remedy="add --run-id ID, or --once",
             )

@@ -69,7 +69,7 @@ _TYPES = (
 
 
 def in_sql(text: str, make: Callable[[], T]) -> T:
-    """What is made of an SQL expression; its refusals speak of it as it was written.
+    """Build a value from an SQL expression; refusals quote the expression as written.
 
     Raises
     ------

@@ -56,13 +56,13 @@ Several queries of the source are written as `[[query]]`, each with its outputs 
 Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_norm`, `limit_groups`,
 `group_by`.
 Expressions are SQL that Polars reads; what it makes of them is checked like any other expression.
-Dates are written as DATE '2026-11-22' or as text beside a date; a column with a time zone is
-compared by what clocks there show. DATE_TRUNC, EXTRACT, CAST(at AS DATE) and INTERVAL '7 days' work
-on columns.
-Parameters are of type bool, int, float, decimal (with `scale`), string, date or datetime (with
-`zone`), or a list of one such as "list[string]", for x IN (:cities) and keys = {city = ":cities"}.
-An output takes the arguments of its aggregate by name: bounds, q, bins, candidates, per, weight ...
-Paths, the ledger's too, start from the folder of the job.
+Dates are written as DATE '2026-11-22', or as text if they are compared with a date. A column with
+a time zone is compared by its local clock time. DATE_TRUNC, EXTRACT, CAST(at AS DATE) and
+INTERVAL '7 days' work on columns. Parameters are of type bool, int, float, decimal (with
+`scale`), string, date or datetime (with `zone`), or a list of one such as "list[string]", for x
+IN (:cities) and keys = {city = ":cities"}. An output takes the arguments of its aggregate by
+name: bounds, q, bins, candidates, per, weight ... Paths, the ledger's too, start from the folder
+of the job.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
     Raises
     ------
     BadInput
-        When it is no such job.
+        When it is not a valid job.
     DPFrameError
         What the session or the query refuses.
     """
@@ -191,7 +191,7 @@ def _called(where: str, function: Callable[..., T], *arguments: Any, **options: 
 
 
 def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, Parameter]:
-    """What the job declares, by name; nobody may give another one."""
+    """The parameters that the job declares, by name; others are refused."""
     declared = _table(found, "parameters") if "parameters" in found else {}
     parameters.require_known(declared)
     made = {}
@@ -255,7 +255,7 @@ class _Reader:
                 _only(options, known, f"[query] {step}")
                 frame = _called(step, getattr(frame, step), **options)
         for made in asked.values():
-            if "of" in made:  # so that what is refused of it speaks of it as it is written
+            if "of" in made:  # so that refusals quote it as written
                 tried = partial(frame.with_columns, **{_TRIED: self._sql(made["of"])})
                 in_sql(made["of"], tried)
         if "dp_groups" in given:

@@ -31,27 +31,29 @@ def add_commands(acts: Any) -> None:
         "adopt",
         "accept a ledger whose head file is lost, on record",
         _adopt,
-        " Make sure that it is the one that has every release, and no copy of it: what was charged "
-        "to another one is not in it. Streams take what lies in their folder as it is, and draw "
-        "nothing new until `dpframe ledger redraw`.",
+        " Make sure that it is the ledger with every release and not a copy: charges to another "
+        "copy are not in it. Streams use the files in their folder, and draw nothing new until "
+        "`dpframe ledger redraw`.",
     )
-    adopted.add_argument("--reason", required=True, metavar="WHY")
+    adopted.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
     _add_redraw(acts)
     moved = _added(
         acts,
         "move",
         "move a ledger to another file or database, and close this one",
         _move,
-        " All records go along. If it is interrupted, the same command goes on.",
+        " All records move too. If it is interrupted, repeat the command to continue.",
     )
-    moved.add_argument("--to", required=True, metavar="WHERE", help="an empty place")
+    moved.add_argument(
+        "--to", required=True, metavar="WHERE", help="empty destination: path or database URL"
+    )
     _added(
         acts,
         "rekey",
-        "give a ledger another key",
+        "change the key of a ledger",
         _rekey,
-        f" The key that it has is in {KEY_VARIABLE}, unless it has none, and the new one in "
-        f"{NEW_KEY_VARIABLE}. After that the new one belongs into {KEY_VARIABLE}.",
+        f" Set {KEY_VARIABLE} to the present key, if there is one, and {NEW_KEY_VARIABLE} to the "
+        f"new one. Afterwards set {KEY_VARIABLE} to the new key.",
     )
 
 
@@ -59,31 +61,32 @@ def _add_redraw(acts: Any) -> None:
     redrawn = _added(
         acts,
         "redraw",
-        "pay once more for a stream of a ledger that was accepted, so that it draws again",
+        "pay once more for a stream of an adopted ledger, so that it can release again",
         _redraw,
-        " What a copy does not know of may be drawn twice then, so the stream is charged its whole "
-        "cost again.",
+        " Draws missing from this copy may be repeated, so the stream's full cost is charged "
+        "again.",
     )
     redrawn.add_argument(
         "--name",
         metavar="NAME",
-        help=f'of the budget; "{DEFAULT_NAME}" if left out',
+        help=f"budget name (default: {DEFAULT_NAME})",
         default=DEFAULT_NAME,
     )
-    redrawn.add_argument("--stream", required=True, metavar="STREAM", help="its name")
-    redrawn.add_argument("--reason", required=True, metavar="WHY")
+    redrawn.add_argument("--stream", required=True, metavar="STREAM", help="name of the stream")
+    redrawn.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
     redrawn.add_argument(
         "--charge-again",
         action="store_true",
-        help="charge the whole cost of the stream to the budget once more; without it this says "
-        "how much that is, and nothing happens",
+        help="charge the full cost of the stream once more (default: only show how much that is)",
     )
 
 
 def _added(acts: Any, name: str, words: str, run: Callable[[Parsed], int], more: str) -> Any:
     added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
-    added.add_argument("--ledger", required=True, metavar="WHERE")
-    added.add_argument("--by", required=True, metavar="WHO")
+    added.add_argument(
+        "--ledger", required=True, metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL"
+    )
+    added.add_argument("--by", required=True, metavar="WHO", help="who does this")
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=run, act=name, announced={})
     return added

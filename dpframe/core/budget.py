@@ -270,8 +270,8 @@ class GDP(Budget):
     Parameters
     ----------
     mu_squared
-        The square of mu: telling whether an individual is there is as hard as telling one draw of
-        a unit normal from one whose mean is mu.
+        The square of mu: deciding whether an individual is present is as hard as deciding whether
+        one draw is from a unit normal or from one with mean mu.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""What time it is: the clock of the machine, for what must not happen before a time."""
+"""The current time, from the clock of the machine, for acts that must not happen before a
+time."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from dpframe.core.weights import PARTS, norm_in_parts
 
 @dataclass(frozen=True, slots=True)
 class ContributionBounds:
-    """At most so many rows, in so many groups, and in each group. None where there is no bound.
+    """The largest numbers of rows, of groups, and of rows in each group. None where there is no
+    bound.
 
     Parameters
     ----------
@@ -34,7 +35,8 @@ class ContributionBounds:
 
     @classmethod
     def of_rows(cls, unit: Rows, copies: int = 1) -> ContributionBounds:
-        """Of rows that may be in any groups, each of which may have become so many."""
+        """The bounds of rows that may be in any groups, where each may have become `copies`
+        rows."""
         k = unit.contributions * copies
         return cls(k, k, k, unit.adjacency == "change-one")
 
@@ -85,8 +87,9 @@ class ContributionBounds:
         """The bounds of an individual whose rows weigh so little that their norm is at most
         `norm`, in parts of rows.
 
-        With N = floor(2**12 norm) it has N parts at most in a group, and sqrt(groups) N in all
-        (Cauchy and Schwarz); a limit on rows holds as well, for no row is more than 2**12 parts.
+        With N = floor(2**12 norm) it has at most N parts in a group, and sqrt(groups) N in all
+        (Cauchy and Schwarz). A limit on rows holds as well, because no row is more than 2**12
+        parts.
         """
         most = norm_in_parts(norm)
         rows = None if self.rows is None else self.rows * PARTS

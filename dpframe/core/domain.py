@@ -55,8 +55,8 @@ class Domain:
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction] | None:
-        """Both ends of the interval when they are usable as bounds, else None. Those of Int128
-        beyond 64 bits are what types give.
+        """Both ends of the interval when they are usable as bounds, else None. Bounds of Int128
+        beyond 64 bits come from the type.
         """
         if not self.interval.bounded:
             return None

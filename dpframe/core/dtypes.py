@@ -39,7 +39,7 @@ class DType:
     categories
         The categories of an ``Enum``, in order.
     precision, scale
-        Of a ``Decimal``.
+        Only for a ``Decimal``.
     inner, width
         Element type of ``List`` and ``Array``, and the fixed width of an ``Array``.
     fields

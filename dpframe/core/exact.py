@@ -14,7 +14,8 @@ from typing import TypeAlias
 from dpframe.errors import InvalidBounds
 
 _DIGITS = 4_000
-"""Of a number, and its exponent, at most: ``1e9999999999`` would take a thousand million."""
+"""The largest number of digits of a number, and the largest exponent: ``1e9999999999`` would take
+a thousand million."""
 _ABSURD = "a number with too many digits"
 _LONGEST = 200
 """Characters of a value in a message."""
@@ -80,7 +81,7 @@ def nearest(value: Fraction) -> float:
 
 
 def float_up(value: Fraction) -> float:
-    """The smallest float that is not below `value` (infinity when there is none)."""
+    """The smallest float that is not below `value` (infinity if none is)."""
     try:
         nearest = float(value)
     except OverflowError:
@@ -94,7 +95,7 @@ def float_up(value: Fraction) -> float:
 
 
 def float_down(value: Fraction) -> float:
-    """The largest float that is not above `value` (minus infinity when there is none)."""
+    """The largest float that is not above `value` (minus infinity if none is)."""
     return -float_up(-value)
 
 
@@ -110,15 +111,15 @@ def decimal_up(value: Fraction) -> float:
 
 
 def digits_up(value: Fraction, digits: int = 17) -> Fraction:
-    """The least decimal of so many significant digits that is not below `value`.
+    """The least decimal with `digits` significant digits that is not below `value`.
 
-    Sums of such numbers stay short, whatever the denominators were that they come from.
+    Sums of such numbers stay short, for any denominators of the original numbers.
     """
     return _in_digits(value, Context(prec=digits, rounding=ROUND_CEILING))
 
 
 def digits_down(value: Fraction, digits: int = 17) -> Fraction:
-    """The largest decimal of so many significant digits that is not above `value`."""
+    """The largest decimal with `digits` significant digits that is not above `value`."""
     return _in_digits(value, Context(prec=digits, rounding=ROUND_FLOOR))
 
 
@@ -149,7 +150,7 @@ def sqrt_down(value: Fraction, bits: int = 64) -> Fraction:
 
 
 def dyadic_up(value: Fraction, bits: int = 64) -> Fraction:
-    """The least number of the form i / 2**k with so many significant bits, not below `value`."""
+    """The least number of the form i / 2**k with `bits` significant bits, not below `value`."""
     return -dyadic_down(-value, bits)
 
 

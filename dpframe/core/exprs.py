@@ -1,4 +1,4 @@
-"""What holds expressions, and says which: steps of frames, statistics, cells."""
+"""Objects that hold expressions and hand them out: steps of frames, statistics, cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class HasExprs(ABC):
     __slots__ = ()
 
     engines: ClassVar[frozenset[str]]
-    """On which engines it runs, each class for itself; `tests/engines` cover what is said here."""
+    """The engines on which it runs, declared by each class for itself; `tests/engines` cover
+    this."""
 
     @abstractmethod
     def map_exprs(self, change: Change) -> Self:

@@ -1,8 +1,8 @@
 """The fixed-point grid: values as integers, so that sums are exact and their order never matters.
 
 A row's value x becomes the integer q(x) = clamp(floor((x - centre) / step + 1/2), lo, hi). It
-depends on that row only and lies in [lo, hi] by construction, so the sensitivity of a sum of q is
-that of integers in [lo, hi], however (x - centre) / step was rounded on the way: rounding is
+depends on that row only and lies in [lo, hi] by construction. So the sensitivity of a sum of q is
+that of integers in [lo, hi], for any rounding of (x - centre) / step on the way: rounding is
 row-wise preprocessing. The exact integer sum plus integer noise, times step, is post-processing.
 
 Accuracy: with values on a grid of `step`, |step * sum(q) - sum(clip(x))| <= n * step / 2. The step

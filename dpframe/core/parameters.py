@@ -1,7 +1,7 @@
 """Parameters of jobs: values that each run is given, with their types.
 
-A value is kept as text of which there is one form for each value, such as ``2026-11-22``: that is
-what plans and records hold, and what two runs are compared by.
+A value is kept as a text that is unique for each value, such as ``2026-11-22``: plans and records
+hold it, and it decides whether two runs are the same.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WANTED = {
 
 
 class NotAValue(ValueError):
-    """A text or value that is none of a type; says what is wanted."""
+    """A text or value that is not of a type; the message shows what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class ParameterType:
     kind
         One of `KINDS`.
     zone
-        Of a datetime: the time zone that it is in; None for one without.
+        For a datetime: its time zone; None for one without.
     scale
-        Of a decimal: the digits after the point.
+        For a decimal: the digits after the point.
     many
         Whether it is a list of such values.
     """
@@ -135,12 +135,12 @@ class ParameterType:
         return tuple(_checked(item, self) for item in value)
 
     def read(self, text: str) -> Held:
-        """The value that somebody wrote; of a list as JSON, or with commas between values.
+        """The value of a text; for a list it is JSON, or values with commas between them.
 
         Raises
         ------
         NotAValue
-            When it is none.
+            When the text is not a value of the type.
         """
         if not self.many:
             return _parsed(text, self)
@@ -245,7 +245,7 @@ def zone_of(name: str) -> ZoneInfo:
     Raises
     ------
     NotAValue
-        When nobody knows it.
+        When the zone is unknown.
     """
     try:
         return ZoneInfo(name)

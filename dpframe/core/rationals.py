@@ -36,8 +36,8 @@ _LONGEST: Final = 1 << 12
 class Rationals(Sequence[Fraction]):
     """Numbers ``numerators[i] / denominator``.
 
-    Numbers that are the same are equal and hash alike, whatever they were made from: the
-    denominator is the least, and numerators that lie equally far apart are a range.
+    Equal numbers are equal and hash alike, however they were made: the denominator is the least,
+    and numerators with equal distances are a range.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def are_rising(numbers: Sequence[Fraction]) -> bool:
 
 
 def _as_range(numerators: Sequence[int]) -> range | None:
-    """Rising or falling numbers that lie equally far apart."""
+    """Rising or falling numbers with equal distances."""
     if len(numerators) < 2 or numerators[0] == numerators[1]:
         return None
     if isinstance(numerators, range):

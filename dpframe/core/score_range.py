@@ -1,4 +1,4 @@
-"""How far one individual can move scores apart."""
+"""The largest change in the difference of two scores by one individual."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["ScoreRange"]
 class ScoreRange:
     """How much one individual can change scores *relative to each other*.
 
-    A selection compares scores, so what counts in a group is the range R of the score changes,
-    their maximum less their minimum over candidates (at most twice the score's sensitivity, and
-    just that where all scores move the same way).
+    A selection compares scores, so in a group only the range R of the score changes matters,
+    their maximum minus their minimum over candidates (at most twice the score's sensitivity, and
+    equal to it where all scores move in the same direction).
 
     Parameters
     ----------
@@ -39,7 +39,8 @@ class ScoreRange:
 
     @classmethod
     def of_groups(cls, total: Fraction, largest: Fraction) -> ScoreRange:
-        """Where so much of it may be in one group: squares add up to most in as few as possible."""
+        """The range where this much of it may be in one group: the sum of squares is largest in
+        as few groups as possible."""
         full, left = divmod(total, largest) if largest else (0, Fraction(0))
         return cls(total, full * largest**2 + left**2, largest)
 
@@ -53,7 +54,7 @@ class ScoreRange:
         return concentrated(self.l1, self.linf)
 
     def is_shared(self, touched: int) -> bool:
-        """Whether the ranges in so many groups may be others than those of `groups`, and then
-        neither each at most one of these nor parts of one of them.
+        """Whether the ranges in this many groups may differ from those of `groups`, so that they
+        are neither each at most one of these nor parts of one of them.
         """
         return self.linf < self.l1 < touched * self.linf

@@ -56,7 +56,7 @@ class ExactSensitivity:
         return ExactSensitivity(self.l0, self.l1 * f, self.l2_squared * f * f, self.linf * f)
 
     def repeated(self, times: int) -> ExactSensitivity:
-        """The sensitivity of `times` such vectors together, all of which one row can move."""
+        """The sensitivity of `times` such vectors together, if one row can move them all."""
         n = times
         return ExactSensitivity(self.l0 * n, self.l1 * n, self.l2_squared * n, self.linf)
 
@@ -129,8 +129,8 @@ def additive_sensitivity(
     spread
         How many rows of one individual may differ, and in how many groups.
     entries
-        The number of entries of the vector; None where rows are not split into entries at all
-        (every row belongs to the one entry that there is).
+        The number of entries of the vector; None where rows are not split into entries (every row
+        belongs to the single entry).
     cells
         How many of the entries are in one group.
     of_cell
@@ -142,25 +142,25 @@ def additive_sensitivity(
     magnitude and w the width of a contribution:
 
     add-remove
-        r rows come or go, at most m in each of g groups, each moving one entry by at most b:
-        L0 = min(r, g) where a group has one entry, L1 = b r, Linf = b m, and
-        L2**2 = b**2 (q m**2 + (r - q m)**2) with q = floor(r / m), because a sum of squares is
-        largest where as much as possible is in one place. With k rows in any group this is
-        L1 = L2 = Linf = k b.
+        r rows come or go, at most m in each of g groups, each moving one entry by at most b. If a
+        group has one entry, L0 = min(r, g), L1 = b r, Linf = b m, and L2**2 = b**2 (q m**2 + (r -
+        q m)**2) with q = floor(r / m), because a sum of squares is largest where as much as
+        possible is in one place. With k rows in any group this is L1 = L2 = Linf = k b.
     add-remove, c rows in each of several cells of a group
-        Linf = b c, and the sum of squares is largest where as many cells as possible have c rows;
-        what is left is in one more cell, or where all groups have as many full ones as they may, in
-        as few as possible at m mod c each. For every j, no j cells can have more rows than the j
-        fullest have then, so it majorises all others.
+        Linf = b c, and the sum of squares is largest where as many cells as possible have c rows.
+        The rest is in one more cell; or, if all groups have as many full cells as they may, in as
+        few groups as possible with m mod c each. For every j, no j cells can have more rows than
+        the j fullest have then, so it majorises all others.
     change-one, one entry
         each row changes by at most w: L1 = L2 = Linf = k w.
     change-one, several entries
         a row leaves one entry and enters another (b each), or stays and changes by w:
         L1 = 2 k b, Linf = k w, L2 = k max(sqrt(2) b, w).
 
-    For L2 with several entries write the change as the sum of k changes, one a row; each has norm
-    at most max(sqrt(2) b, w), and the triangle inequality gives k times that, which is attained
-    when all rows make the same move. Since w <= 2b always, L1 = 2kb also covers a row that stays.
+    For L2 with several entries write the change as the sum of k changes, one for each row. Each
+    has norm at most max(sqrt(2) b, w), and the triangle inequality gives k times that, which is
+    attained when all rows make the same move. Since w <= 2b always, L1 = 2kb also covers a row
+    that stays.
     """
     rows, groups, k = spread.tight
     b, w = contribution.magnitude, contribution.width
@@ -196,7 +196,7 @@ def sensitivity_with_total(
     Parameters
     ----------
     found
-        That of the vector without its total, which has several entries.
+        The sensitivity of the vector without its total, which has several entries.
     contribution, spread
         As in `additive_sensitivity`.
 
@@ -225,7 +225,8 @@ def sensitivity_with_total(
 
 
 def _in_cells(spread: ContributionBounds, cells: int, of_cell: int, l0: int) -> ExactSensitivity:
-    """Of rows that add 1 each, at most so many to one cell, where that is fewer than a group has.
+    """The sensitivity of rows that add 1 each, with a limit per cell that is below the limit per
+    group.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def joint_sensitivity(
         Whether a row belongs to one of several groups, or to none.
     conditions
         What a row needs to move each number: 0 where it needs to be there, or the number of an
-        expression that has to have a value. Without any, each number is one by itself.
+        expression that has to have a value. Without any, each number is a separate condition.
     kept
         By how much a row that stays, and meets the condition of a number before and after, moves it
         at most: a count not at all.
@@ -285,13 +286,14 @@ def joint_sensitivity(
         larger of sqrt(2 sum(w**2)) and sqrt(sum(t**2)), Linf = k max(w, t).
     change-one, conditions
         a row that comes, or goes, moves all numbers by at most w, and one that leaves one group for
-        another the vectors of both. Of one that stays the numbers of condition 0 move by at most
-        their part of `kept`. Those of any other condition e move by at most `kept` where it is met
-        before and after, by at most w where it is met once, and not at all where it never is. So
-        with z(f) the sum over condition 0 of f(kept), and the sum over others of the larger of
-        sum(f(kept)) and sum(f(w)), L1 = k max(c sum(w), z(size)) and L2**2 = k**2 max(c sum(w**2),
-        z(square)), with c = 2 for groups and else 1; Linf = k max(w, kept). All are attained where
-        a row can move all of its numbers by as much as that at once.
+        another the vectors of both. For a row that stays, the numbers of condition 0 move by at
+        most their part of `kept`. The numbers of any other condition e move by at most `kept`
+        where it is met before and after, by at most w where it is met once, and not at all where
+        it never is. So let z(f) be the sum over condition 0 of f(kept), plus the sum over others
+        of the larger of sum(f(kept)) and sum(f(w)). Then L1 = k max(c sum(w), z(size)) and L2**2
+        = k**2 max(c sum(w**2), z(square)), with c = 2 for groups and else 1; Linf = k max(w,
+        kept). All are attained where a row can move all of its numbers by as much as that at
+        once.
     """
     rows, groups, most = spread.tight
     numbers = len(widths)

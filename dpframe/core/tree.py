@@ -18,13 +18,13 @@ from dpframe.core.engines import POLARS
 from dpframe.core.parameters import Listed, Parameter
 
 Constant: TypeAlias = "Scalar | DType | tuple[Constant, ...]"
-"""What an operation may have beside its operands."""
+"""The constants of an operation."""
 
 
 def identity(constant: Constant | tuple[object, ...]) -> Hashable:
-    """What tells constants apart that Python holds equal: 1, 1.0 and True, 0.0 and -0.0, 0.1 and
-    0.10. Expressions that differ in such a constant differ, so that no result of one is taken for
-    the other's.
+    """A key that distinguishes constants which Python holds equal: 1, 1.0 and True, 0.0 and -0.0,
+    0.1 and 0.10. Expressions that differ in such a constant differ, so that no result of one is
+    taken for the other's.
     """
     if isinstance(constant, Listed):
         return constant.parameter, tuple(identity(item) for item in constant)
@@ -32,7 +32,7 @@ def identity(constant: Constant | tuple[object, ...]) -> Hashable:
         return tuple(identity(item) for item in constant)  # type: ignore[arg-type]
     if isinstance(constant, (str, DType)):
         return constant
-    if isinstance(constant, datetime):  # with its offset from UTC, whatever the zone is called
+    if isinstance(constant, datetime):  # with its offset from UTC, because zones have several names
         return "datetime", constant.isoformat()
     return type(constant).__name__, repr(constant)
 
@@ -85,8 +85,8 @@ class Operation(ABC):
 
     @property
     def few_values(self) -> range | None:
-        """The whole numbers that its result can only be, where they are few enough for groups that
-        nobody lists, whatever its operands are.
+        """The whole numbers that its result can be for any operands, if they are few enough for
+        unlisted groups.
         """
         return None
 
@@ -101,7 +101,7 @@ class Operation(ABC):
 
     @abstractmethod
     def lower(self, ns: Any, args: Sequence[Any], domains: Sequence[Domain]) -> Any:
-        """The same operation as an expression of an engine, of which nothing is known here."""
+        """The same operation as an expression of an engine, which is unknown here."""
 
     @abstractmethod
     def words(self, args: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ class Call:
     Parameters
     ----------
     operation
-        What it is, with its constants.
+        The operation, with its constants.
     args
         Its operands: expressions whose values differ from row to row.
     """

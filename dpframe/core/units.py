@@ -77,7 +77,8 @@ class Identifier:
     Parameters
     ----------
     column
-        The column that identifies individuals. Rows where it is null are nobody's and are dropped.
+        The column that identifies individuals. Rows where it is null belong to no individual and
+        are dropped.
     window
         None for all rows of a person. ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, ``"1q"`` or
         ``"1y"`` for those in one such window of `time`: what is called an individual is a person in
@@ -89,24 +90,25 @@ class Identifier:
     Raises
     ------
     UnsupportedOperation
-        When it is no text; when there is no such window; when only one of `window` and `time` is
-        given, or the time is the identifier itself.
+        When it is not a text, when the window does not exist, when only one of `window` and
+        `time` is given, or when the time is the identifier itself.
 
     Guarantee
     ---------
     Neighbouring frames differ in the rows of one individual. With a window that is one person in
     one window, in all frames of a session together: a row's window is that of its own time, by the
-    calendar of its own column. A person with rows in n windows is n individuals, so what is
-    promised of one holds n times over for the whole person: n epsilon, mu or n**2 rho (n rho where
-    no plan reads two of these windows), and delta (1 + exp(epsilon) + ... + exp((n - 1) epsilon)).
+    calendar of its own column. A person with rows in n windows is n individuals, so the guarantee
+    of one holds n times over for the whole person: n epsilon, mu or n**2 rho (n rho where no plan
+    reads two of these windows), and delta (1 + exp(epsilon) + ... + exp((n - 1) epsilon)).
 
     Proof
     -----
-    The rows of each person and window are told apart from all others by the row's own values, so
-    they are an individual's rows as those of a whole person are, and every rule for individuals
-    speaks of them: nothing else is known of a person. Frames with and without a person in n windows
-    are n steps apart, each between neighbours, which is group privacy (Dwork and Roth 2014, Theorem
-    2.2 and Lemma 2.2 of Vadhan 2017; Bun and Steinke 2016, Proposition 1.9).
+    The row's own values decide which person and window it belongs to. So these rows are an
+    individual's rows in the same sense as those of a whole person, and every rule for individuals
+    applies to them without further facts about persons. Frames with and without a person in n
+    windows are n steps from each other, each between neighbours, which is group privacy (Dwork
+    and Roth 2014, Theorem 2.2 and Lemma 2.2 of Vadhan 2017; Bun and Steinke 2016, Proposition
+    1.9).
 
     Examples
     --------

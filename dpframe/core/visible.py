@@ -1,4 +1,4 @@
-"""Text that somebody else chose, made safe to show: on one line, and read in one direction."""
+"""Text from another person, made safe to show: on one line, and read in one direction."""
 
 from __future__ import annotations
 

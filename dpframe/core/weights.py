@@ -2,8 +2,8 @@
 
 A limit on the norm of what an individual contributes makes all of its rows count less, each by the
 same factor. That factor is k / 2**12 with a whole k, and what an engine adds up are k times the
-integers of the rows. So an individual that is weighed by k is as k individuals with its rows, each
-of which counts one part: whatever holds of rows that come and go holds of parts of rows.
+integers of the rows. So an individual with weight k is like k individuals with its rows, each
+counting one part: every rule for rows that come and go holds for parts of rows.
 
 With m_g rows in group g, k is the largest whole number with k**2 sum(m_g**2) <= N**2, and 2**12 at
 most, where N = floor(2**12 n) for a norm n. It is found by integers alone, see
@@ -27,7 +27,8 @@ __all__ = [
 
 WEIGHT_BITS: Final = 12
 PARTS: Final = 1 << WEIGHT_BITS
-"""Of one row, or of one individual in a group: weights are multiples of one over this."""
+"""The parts of one row, or of one individual in a group: weights are multiples of one over
+this."""
 LEAST_NORM: Final = Fraction(1, 64)
 LARGEST_NORM: Final = 1 << 16
 """Norms beyond these are not meant, and up to it no integer overflows on the way."""
@@ -39,5 +40,5 @@ def norm_in_parts(norm: Fraction) -> int:
 
 
 def parts_in_each(norm: int, groups: int) -> int:
-    """How many parts an individual adds once to each of so many groups, for a norm in parts."""
+    """How many parts an individual adds to each of `groups` groups, for a norm in parts."""
     return min(PARTS, math.isqrt(norm * norm // groups))

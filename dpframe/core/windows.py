@@ -21,7 +21,7 @@ def as_every(given: object, where: str, error: type[DPFrameError] = UnsupportedO
     Raises
     ------
     DPFrameError
-        Of the type given, when it is none.
+        The type of the error for an invalid window.
     """
     if isinstance(given, str) and given in get_args(Every):
         return cast("Every", given)
@@ -54,7 +54,7 @@ AFTER: dict[Every, int] = {every: number_of(every, dt.date.max) + 1 for every in
 
 
 def first_day(every: Every, number: int) -> dt.date | None:
-    """The day on which a window begins; None where that is none of Python's."""
+    """The day on which a window begins; None if Python has no such date."""
     try:
         match every:
             case "1d":
@@ -107,8 +107,8 @@ class Windows:
     every
         Their length.
     first, last
-        Numbers of the first and the last one (`number_of`); None where there is no end. Where the
-        last is before the first there are none.
+        Numbers of the first and the last one (`number_of`); None where there is no end. If the
+        last is before the first there are no windows.
     without
         Whether rows without a time may be read too.
     """

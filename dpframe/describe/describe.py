@@ -49,7 +49,7 @@ from dpframe.plan.types_read import types_read
 from dpframe.report import Plan
 
 _AS_MUCH = 0.995
-"""Less than so many times the noise is less noise."""
+"""Noise must be below this factor to count as less."""
 
 
 def described(
@@ -67,7 +67,7 @@ def described(
     Parameters
     ----------
     query, parts
-        What is asked, and the parts that it needs.
+        The query and the parts that it needs.
     way, chosen
         How they are drawn, and the mechanisms of the draws and what is charged.
     allowed
@@ -149,7 +149,7 @@ def _releases(
 
 
 def _draws_rows_beside(draw: PlannedDraw, parts: Sequence[PlannedMeasurement]) -> bool:
-    """Whether the number of rows is drawn with sums, though nobody asked for it."""
+    """Whether the number of rows is drawn with sums, although it was not requested."""
     if len(draw.parts) < 2:
         return False
     return draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}
@@ -294,7 +294,7 @@ def _stability(step: Step) -> str:
 
 
 def _digest(groups: Groups) -> str:
-    """A digest of the public keys, whatever the form they were given in."""
+    """A digest of the public keys, equal for all forms of the same keys."""
     small = (pl.Int8, pl.Int16, pl.Int32)
     columns = groups.keys.iter_columns()
     return digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))

@@ -1,5 +1,5 @@
-"""What it costs that somebody asked for a mechanism, or for an equal division of the cost: errors
-beside those of the plan that takes what has the least.
+"""The cost of a forced mechanism or an equal division of the cost: errors compared with those of
+the plan with the least.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _OF_PARTS: Final = {MeanError: (1.0, 1.0), VarianceError: (0.25, 1.0, 0.25)}
 
 
 def is_forced(queries: Sequence[Query], split: str) -> bool:
-    """Whether mechanisms were asked for, or the cost is divided otherwise than for least error."""
+    """Whether mechanisms are named, or the cost is not divided for least error."""
     return split == "equal" or any(_is_named(a) for query in queries for a in query.aggregates)
 
 
 def unforced(query: Query) -> Query:
-    """The same query where no mechanism was asked for.
+    """The same query without named mechanisms.
 
     Raises
     ------
     DPFrameError
-        Where what is asked has no mechanism but that.
+        If the query has no other mechanism.
     """
     scope = query.scope
     outputs = tuple(
@@ -61,12 +61,12 @@ def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
 
 
 def cost_of_forcing(queries: Sequence[Query], plan: Plan, least: Plan) -> tuple[ForcedError, ...]:
-    """By output; empty where nothing can be told.
+    """The costs by output; empty if unknown.
 
     Parameters
     ----------
     queries
-        What was asked.
+        The queries.
     plan, least
         Its plan, and that of the same where nothing is forced, at the same spend.
     """
@@ -116,7 +116,7 @@ def _error(plan: Plan, output: PlanOutput) -> float | None:
 
 
 def _deviation(release: NoisyAggregate) -> float:
-    """Of the noise, relative to what one row adds; 0 where nothing is added."""
+    """The deviation of the noise, relative to what one row adds; 0 where nothing is added."""
     noise = release.noise
     if not isinstance(noise, AdditiveMechanism) or not release.exact.linf:
         return 0.0

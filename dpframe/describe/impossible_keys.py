@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import polars as pl
@@ -23,9 +25,10 @@ __all__ = ["impossible_keys"]
 _TWICE: Final = frozenset(
     ["dt_truncate", "dt_month_start", "dt_month_end", "str_to_lowercase", "str_to_uppercase"]
 )
-"""Operations that leave their own results as they are: a key that they change is none of them."""
+"""Operations that leave their own results unchanged: a key that they change cannot be one of
+their results."""
 _FEW: Final = 32
-"""Of so many possible values those that are not listed are named."""
+"""If there are at most this many possible values, the unlisted ones are named."""
 _SHOWN: Final = 5
 
 
@@ -39,46 +42,47 @@ def impossible_keys(query: Query) -> Iterator[str]:
     for named, listed in zip(groups.by, groups.keys.get_columns(), strict=True):
         columns = query.relation.facts.columns
         known = domain(named.tree, columns)
-        values = listed.unique(maintain_order=True).drop_nulls()
-        wrong = values.filter(~_possible(values, named, known, columns))
-        if len(wrong):
-            yield _sentence(named, wrong, values, known)
+        tests = (_within(listed, known), _unchanged(listed, named.tree, known, columns))
+        possible = _all(tests)
+        # Keys may be millions: they are compared one by one only where a test leaves some out.
+        if possible is not None and not possible.all():
+            wrong = listed.filter(~possible).unique(maintain_order=True)
+            yield _sentence(named, wrong, listed.drop_nulls().unique(), known)
 
 
-def _possible(values: pl.Series, named: Named, known: Domain, columns: Columns) -> pl.Series:
-    """Which of some keys a row may have."""
-    return _within(values, known) & _unchanged(values, named.tree, known, columns)
+def _all(tests: Iterable[pl.Series | None]) -> pl.Series | None:
+    """The values that pass all tests; a null passes."""
+    masks = [test.fill_null(value=True) for test in tests if test is not None]
+    return functools.reduce(operator.and_, masks) if masks else None
 
 
-def _within(values: pl.Series, known: Domain) -> pl.Series:
-    """Which are among the values, or in the interval, that the expression is known to have."""
-    possible = pl.Series([True] * len(values), dtype=pl.Boolean)
+def _within(values: pl.Series, known: Domain) -> pl.Series | None:
+    """Which are among the values, or in the interval, that the expression is known to have. Nulls
+    count as possible; nothing where every value is.
+    """
     if known.categories is not None:
-        listed = {*known.categories}
+        listed = {*known.categories, None}
         return pl.Series([value in listed for value in values.to_list()], dtype=pl.Boolean)
     if known.interval == EVERYTHING or not (known.dtype.is_integer or known.dtype.is_temporal):
-        return possible
-    numbers = values.to_physical()
-    if known.interval.lo is not None:
-        possible &= numbers >= math.ceil(known.interval.lo)
-    if known.interval.hi is not None:
-        possible &= numbers <= math.floor(known.interval.hi)
-    return possible
+        return None
+    numbers, ends = values.to_physical(), known.interval
+    above = None if ends.lo is None else numbers >= math.ceil(ends.lo)
+    below = None if ends.hi is None else numbers <= math.floor(ends.hi)
+    return _all((above, below))
 
 
-def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series:
-    """Which keys the outermost operation leaves as they are, where it does so with its results."""
-    same = pl.Series([True] * len(values), dtype=pl.Boolean)
+def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series | None:
+    """Which keys the outermost operation leaves as they are, if it does so with its own results."""
     if not isinstance(tree, Call) or tree.operation.name not in _TWICE or len(tree.args) != 1:
-        return same
+        return None
     if domain(tree.args[0], columns).dtype != known.dtype:
-        return same
+        return None
     again = Call(tree.operation, (Column("key"),))
     try:
         made = values.alias("key").to_frame().select(lower(again, {"key": known}).alias("key"))
         return (made.to_series() == values).fill_null(value=True)
     except (DPFrameError, *FAILURES):  # a sentence is not worth a refusal
-        return same
+        return None
 
 
 def _sentence(named: Named, wrong: pl.Series, values: pl.Series, known: Domain) -> str:
@@ -89,7 +93,7 @@ def _sentence(named: Named, wrong: pl.Series, values: pl.Series, known: Domain) 
     bounds = known.bounds
     if known.categories is not None:
         said += f": the values of {words(named.tree)} are listed otherwise"
-    elif bounds is not None and not _within(wrong, known).all():
+    elif bounds is not None and (inside := _within(wrong, known)) is not None and not inside.all():
         ends = (show_value(end, known.dtype) for end in bounds)
         said += f": {words(named.tree)} lies in [{', '.join(ends)}]"
     else:

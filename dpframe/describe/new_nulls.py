@@ -1,4 +1,4 @@
-"""Casts and formats that may turn values into nulls, which no result tells."""
+"""Casts and formats that may turn values into nulls, which results do not show."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a plan says about itself: what limits decide, what was declared, how results come about,
-and what is worth knowing.
+"""The notes of a plan: effects of limits, declarations, the source of results, and other facts
+worth knowing.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def learned_words(before: FrameFacts, after: FrameFacts) -> tuple[str, ...]:
 def limit_words(query: Query) -> tuple[tuple[str, ...], ...]:
     """For each step, what it says about the most that one individual contributes to the query.
 
-    Nothing is said of limits before a step that brings frames together: what holds of the whole is
-    then not of one of them.
+    Limits before a step that joins frames are left out, because they do not hold for each frame.
     """
     relation, groups = query.relation, query.groups
     said: list[tuple[str, ...]] = []
@@ -106,7 +105,7 @@ def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
 
 
 def _undeclared(found: Domain, is_identifier: bool) -> Domain:
-    """What is known of a column when nothing is declared; rows without identifier are dropped."""
+    """The domain of an undeclared column; rows without identifier are dropped."""
     known = domain_of_dtype(found.dtype)
     return known.with_null(False) if is_identifier else known
 
@@ -219,7 +218,7 @@ def _of_levels(aggregate: TotalledLevels, used: Sequence[NoisyAggregate]) -> str
 
 
 def _by_set_and_edge(aggregate: RolledDistribution, used: Sequence[NoisyAggregate]) -> str:
-    """The error of the edge that errs most in the groups of each set."""
+    """The largest error of any edge in the groups of each set."""
     rule, names = aggregate.error, aggregate.axes.names
     shown = []
     for kept, errors in errors_of_sets(replace(rule, sets=rule.sets[:_SETS]), used, _LEVEL):
@@ -256,7 +255,7 @@ def error_rule(output: Output) -> OutputError:
 
 
 def other_units(query: Query) -> tuple[str, ...]:
-    """Whom the other private frames protect that a query's frame is brought together with."""
+    """The units of the other private frames that a query's frame is joined with."""
     mine, *others = frames_of(query.relation)
     units = {f.token: f"{f.name}: {f.source.unit.words()}" for f in others}
     units.pop(mine.token, None)
@@ -291,7 +290,7 @@ def _of_cost(cost: Budget) -> Iterator[str]:
 
 
 def _of_frames(query: Query) -> Iterator[str]:
-    """Of what was declared of frames, and of rows that limits drop."""
+    """Notes about declarations for frames, and about rows that limits drop."""
     frames = list(frames_of(query.relation))
     remarks = {(f.name, remark) for f in frames for remark in f.remarks}
     yield from (f"{name}: {remark}" for name, remark in sorted(remarks))
@@ -325,7 +324,7 @@ def _of_frames(query: Query) -> Iterator[str]:
 
 
 def _of_first_parts(frames: Iterable[Relation]) -> Iterator[str]:
-    """What must stay as it is for individuals to be in their first parts alone."""
+    """The facts that must not change, so that individuals are only in their first parts."""
     for frame in frames:
         steps = steady_steps(frame)
         if steps is not None:
@@ -363,7 +362,7 @@ def _of_values(query: Query) -> Iterator[str]:
 
 
 def _of_groups(query: Query, releases: Sequence[NoisyAggregate]) -> Iterator[str]:
-    """Of groups that nobody listed."""
+    """Notes about unlisted groups."""
     if query.groups is not None and query.groups.discovered:
         yield "groups of few individuals are left out, also from whatever is added up later"
     laws = [release.law for release in releases]

@@ -1,4 +1,4 @@
-"""What plans say of ratios of totals that are clamped."""
+"""Notes of plans about ratios of clamped totals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dpframe.core.tree import Call, Tree, column_names
 
 
 def ratio_warnings(query: Query) -> Iterator[str]:
-    """Of outputs where two clamped totals of individuals are divided: clamped by themselves, the
-    two lose other shares, and the ratio is that of neither all nor of some individuals.
+    """Warnings for outputs that divide two clamped totals of individuals. If they are clamped
+    separately, the two lose different shares, and the ratio is that of neither all nor some
+    individuals.
     """
     biased = [output.name for output in query.outputs if _divides_totals(output)]
     if biased:

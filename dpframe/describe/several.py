@@ -11,7 +11,7 @@ from dpframe.plan.several import together
 from dpframe.report import Plan
 
 PAYS = 0.995
-"""Less than so many times the error by itself is more."""
+"""An error must be below this factor of the error alone to count as smaller."""
 
 
 def described_together(plans: Sequence[Plan], places: Sequence[Place]) -> Plan:
@@ -20,7 +20,7 @@ def described_together(plans: Sequence[Plan], places: Sequence[Place]) -> Plan:
     Parameters
     ----------
     plans
-        Of each frame and its groups, with the cost of all.
+        Notes for each frame and its groups, with the cost of all.
     places
         Where the outputs of each query are.
     """

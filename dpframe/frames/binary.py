@@ -62,7 +62,7 @@ class Binary(Step):
 
 
 def frames_of(relation: Relation) -> Iterator[Relation]:
-    """A frame and all that it was brought together with, each as often as that."""
+    """A frame and all that it was joined with, each as often as that."""
     yield relation
     for step, _ in relation.steps:
         if isinstance(step, Binary):
@@ -168,7 +168,7 @@ def require_unweighed(other: FrameFacts, where: str) -> None:
 
 
 def _copies(before: FrameFacts, other: FrameFacts) -> int:
-    """So many times the rows that an individual owns in the one frame, with `Rows`."""
+    """This many times the rows that an individual owns in the one frame, with `Rows`."""
     if not isinstance(before.unit, Rows) or not isinstance(other.unit, Rows):
         return before.copies
     rows = before.unit.contributions * before.copies + other.unit.contributions * other.copies
@@ -206,6 +206,6 @@ def _added(mine: tuple[Limit, ...], theirs: tuple[Limit, ...]) -> tuple[Limit, .
 
 
 def _rows_of_both(before: FrameFacts, other: FrameFacts) -> tuple[Limit, ...]:
-    """The rows in all, whatever limits bound them in either frame."""
+    """The rows in all, under any limits in either frame."""
     one, many = spread_of(before, None).rows, spread_of(other, None).rows
     return () if one is None or many is None else (RowLimit(one + many),)

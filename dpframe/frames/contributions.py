@@ -21,10 +21,10 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
     """How the rows of one individual may lie among the groups, from the limits in force.
 
     Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
-    the values of columns among which B is. Groups: the number of keys; a limit on groups of columns
-    that determine the key, beside what is the same throughout a window where an individual is a
-    person in one; one group where nothing else makes the key. Rows per group: a limit by columns
-    that the key determines.
+    the values of columns among which B is. The groups are bounded by the number of keys. They are
+    also bounded by a limit on groups of columns that determine the key, together with expressions
+    that are constant within a window where an individual is a person in one. Without keys there
+    is one group. Rows per group: a limit by columns that the key determines.
     """
     if not isinstance(facts.unit, Identifier):
         return ContributionBounds.of_rows(facts.unit, facts.copies)
@@ -57,7 +57,7 @@ def once_in_each(
     Parameters
     ----------
     tree
-        The expression, of which so many `values` are listed.
+        The expression, with this many listed `values`.
 
     Raises
     ------
@@ -117,8 +117,8 @@ def _bounds(spread: ContributionBounds) -> tuple[int | None, int | None, int | N
 def touched(facts: FrameFacts, groups: Groups) -> int:
     """In how many groups neighbouring frames differ, at most.
 
-    Those that an individual's rows are in; twice as many where rows change, for each may leave a
-    group for another.
+    The groups that an individual's rows are in; twice as many where rows change, because each may
+    leave a group for another.
 
     Raises
     ------
@@ -155,12 +155,11 @@ def unlimited(
     Parameters
     ----------
     facts, groups
-        Of what it is asked.
+        The groups of the query.
     found
         What bounds there are.
     kinds
-        The kinds of all aggregates that are asked, where they are known: what is said besides is
-        for these.
+        The kinds of all aggregates of the query, if known: further advice is for these.
     """
     who = facts.identifier
     if groups is None:
@@ -209,7 +208,8 @@ def _by(groups: Groups) -> str:
 
 
 def _per_unit(kinds: Collection[str]) -> list[str]:
-    """What clamps totals instead, where all that is asked can be asked so and means the same."""
+    """The arguments that clamp totals instead, if all outputs support that with the same
+    meaning."""
     if not kinds or not {*kinds} <= {*_UNIT_TOTALS, "n_unique"}:
         return []
     written = [call for kind, call in _UNIT_TOTALS.items() if kind in kinds]

@@ -1,7 +1,7 @@
 """How long after its end a period may be released, so that rows that come late are there by then.
 
-Whoever waits is told more that is right, and no more about anybody: what a release costs, and whom
-it protects, rest on nothing here.
+Waiting gives more accurate results and reveals no more about any person: the cost of a release,
+and the people it protects, do not depend on it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Delay:
         return "".join(f"{count}{unit}" for count, unit in parts if count) or "0d"
 
     def due(self, end: dt.date, zone: str | None) -> dt.datetime:
-        """When the time has come, in UTC, for what ends with the beginning of a day.
+        """When the time has come, in UTC, because what ends with the beginning of a day.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ def _span(text: str) -> Span:
 
 
 def _moved(day: dt.date, by: str) -> dt.date:
-    """A date so many months and days later; of a month that is shorter its last day."""
+    """A date this many months and days later; of a month that is shorter its last day."""
     years = day.year
     found: dt.date | None = None
     try:

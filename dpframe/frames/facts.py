@@ -30,9 +30,9 @@ class FrameFacts:
     copies
         How many rows one row of the protected frame may have become, with `Rows`.
     identifier
-        The column that identifies individuals, as it is named now; None with `Rows`.
+        The present name of the column that identifies individuals; None with `Rows`.
     time
-        The column whose calendar windows tell a person's rows apart, as it is named now; None where
+        The present name of the column whose calendar windows divide a person's rows; None where
         all rows of a person are one individual's.
     limits
         What is known of the rows of one individual, with an identifier.
@@ -63,7 +63,7 @@ class FrameFacts:
         table
             The columns.
         kept
-            Old columns that are still there with the same values: {old name: new name}.
+            Old columns that are still there with the same values, as {old name: new name}.
         where
             The step, for messages.
 
@@ -92,7 +92,7 @@ class FrameFacts:
 
     @property
     def every(self) -> Every | None:
-        """The length of the windows that tell a person's rows apart; None without."""
+        """The length of the windows that divide a person's rows; None without."""
         return self.unit.window if isinstance(self.unit, Identifier) else None
 
     def limited(self, limit: Limit) -> FrameFacts:
@@ -112,14 +112,14 @@ def require_plain_names(names: Iterable[str]) -> None:
 
 
 def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
-    """What is known of a frame when it is protected: rows without an identifier are dropped.
+    """The facts about a frame when it is protected: rows without an identifier are dropped.
 
     Raises
     ------
     UnknownColumn
-        When there is no such identifier, or column of times.
+        When the identifier or the column of times does not exist.
     UnsupportedOperation
-        When its values cannot be told apart surely, or the times are none.
+        When its values cannot surely be distinguished, or the times are not dates or times.
     """
     if not isinstance(unit, Identifier):
         return FrameFacts(table, unit)

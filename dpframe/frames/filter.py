@@ -33,8 +33,8 @@ class Filter(Step):
     Proof
     -----
     A predicate is an expression of row operations, so its value in a row depends on that row alone
-    and is never an error. Each row is kept or dropped by itself; rows that both frames share meet
-    the same fate in both.
+    and is never an error. Each row is kept or dropped on its own; rows that both frames share
+    meet the same fate in both.
     """
 
     engines = EVERYWHERE

@@ -74,7 +74,7 @@ class JoinPrivate(Binary):
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
-        """Columns that rows must have in common beside the identifier, here and in the other."""
+        """Columns that rows must have in common besides the identifier, here and in the other."""
         return ()
 
     def _limits(self, before: FrameFacts, names: dict[str, str]) -> tuple[Limit, ...]:
@@ -142,7 +142,7 @@ class JoinPrivateKeys(JoinPrivate):
     ---------
     Rows meet only rows of the same individual, so frames that differ in one individual give joins
     that differ in that individual only. Where an individual has at most m rows with one value of
-    the keys in the other frame, each of its rows becomes m at most; where it has at most n such
+    the keys in the other frame, each of its rows becomes m at most. Where it has at most n such
     rows here, each row of the other frame is in n at most.
 
     Proof
@@ -151,11 +151,11 @@ class JoinPrivateKeys(JoinPrivate):
     on two rows of that individual. A row with the key k meets rows of its individual with the key
     k: m at most by a limit of rows for each value of columns that are all keys, or by one of all
     rows. A left join keeps a row that meets none, so each becomes max(1, m) at most, and limits of
-    this frame hold m times over. Of the other frame: n rows for each value of some columns are n
-    times as many as one row is in. With a left join u of an individual's r rows meet none and have
-    null there; the others meet at most n rows with null each, and u + n (r - u) <= n r. Null is one
-    more value of these columns then; without a left join there are no other values than before,
-    and those of keys are the values of this frame's.
+    this frame hold m times over. The limits of the other frame: n rows for each value of some
+    columns are n times as many as one row is in. With a left join u of an individual's r rows
+    meet none and have null there; the others meet at most n rows with null each, and u + n (r -
+    u) <= n r. Null is one more value of these columns then; without a left join there are no
+    other values than before, and those of keys are the values of this frame's.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _rows_with(facts: FrameFacts, names: set[str]) -> int | None:
 
 
 def _times(limits: tuple[Limit, ...], times: int | None) -> tuple[Limit, ...]:
-    """Limits after each row met at most so many; on rows none where there is no bound."""
+    """Limits after each row met at most this many; on rows none where there is no bound."""
     kept: list[Limit] = []
     for limit in limits:
         if isinstance(limit, GroupLimit):

@@ -52,7 +52,7 @@ class JoinPublic(Step):
     suffix
         Of columns that have a name which is taken.
     digest
-        Of the public frame, for fingerprints.
+        The digest of the public frame, for fingerprints.
     """
 
     engines = EVERYWHERE

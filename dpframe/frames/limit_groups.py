@@ -1,4 +1,4 @@
-"""Rows of each individual in at most so many groups."""
+"""Rows of each individual in at most this many groups."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class LimitGroups(Step):
     Proof
     -----
     For each salt, the distinct pairs of individual and value are ordered by `order_by` if it is
-    named, then by a salted hash and then by the values, and the first `n` of each individual are
-    kept; a row stays if its pair does. No pair of another individual enters this order, and the
-    salt is drawn without looking at data.
+    named, then by a salted hash and then by the values. The first `n` of each individual are
+    kept, and a row stays if its pair does. No pair of another individual enters this order, and
+    the salt is drawn without looking at data.
     """
 
     engines = EVERYWHERE
@@ -106,10 +106,10 @@ class LimitGroups(Step):
         salt: int,
         ns: Namespace,
     ) -> pl.LazyFrame:
-        """Of a frame with one row per individual and value of the columns, the rows that are left.
+        """The rows that are left of a frame with one row per individual and value of the columns.
 
-        `names` says what the columns are called in it, and `whose` which of its columns tell
-        individuals apart, with their types; text is text there, and no category.
+        `names` maps columns to their names in it, and `whose` has the columns that identify
+        individuals, with their types; text is text there, not a category.
         """
         order = self._order(names, whose, before)
         first = None if self.order_by is None else names[self.order_by]

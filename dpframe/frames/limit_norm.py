@@ -34,14 +34,15 @@ class LimitNorm(Step):
     ---------
     Adding or removing an individual moves all groups of a weighed sum together by its own weighed
     rows alone: with b what one row moves it by, L2 = Linf = n b, and L1 = sqrt(g) n b for g listed
-    groups. So it is for several sums that are drawn together, and b the widths of one row.
+    groups. So it is for several sums that are drawn jointly, and b the widths of one row.
 
     Proof
     -----
-    The weight of an individual is computed from its own numbers of rows per group, so nobody else's
-    rows change with it. It is k / 2**12, with k whole and k**2 sum(m_g**2) <= floor(2**12 n)**2,
-    which integers decide. In group g its rows add k m_g b / 2**12 at most to a sum, and the squares
-    of these make (n b)**2 at most; by Cauchy and Schwarz they add up to sqrt(g) n b at most.
+    The weight of an individual is computed from its own numbers of rows per group, so no other
+    individual's rows change with it. It is k / 2**12, with k whole and k**2 sum(m_g**2) <=
+    floor(2**12 n)**2, which integers decide. In group g its rows add k m_g b / 2**12 at most to a
+    sum, and the squares of these make (n b)**2 at most; by Cauchy and Schwarz they add up to
+    sqrt(g) n b at most.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def read_norm(n: object) -> Fraction:
     Raises
     ------
     UnsupportedOperation
-        When it is none that limits can have.
+        When limits cannot have that value.
     """
     try:
         norm = exact(n)

@@ -1,4 +1,4 @@
-"""At most so many rows of each individual."""
+"""At most this many rows of each individual."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class LimitRows(Step):
     Proof
     -----
     For each salt, rows of one individual (and value of `by`) are ordered by `order_by` if it is
-    named, then by a salted hash of their values and then by the values themselves, and the first
-    `n` are kept. Other individuals' rows
-    do not enter this order. Rows that are equal in everything are interchangeable. Lists, arrays
-    and structs enter as texts, and no two of them have one text. The salt is drawn without looking
-    at data, so the guarantee holds for each salt, and therefore on average.
+    named, then by a salted hash of their values and then by the values themselves. The first `n`
+    are kept. Other individuals' rows do not enter this order. Rows that are equal in everything
+    are interchangeable. Lists, arrays and structs enter as texts, and no two of them have one
+    text. The salt is drawn without looking at data, so the guarantee holds for each salt, and
+    therefore on average.
     """
 
     engines = EVERYWHERE
@@ -96,7 +96,7 @@ class LimitRows(Step):
         """The rows that are left of a frame on Polars, where no column decides first and there are
         no windows.
 
-        `names` says what the columns are called there; it may have others beside them.
+        `names` maps columns to their names there; the frame may have others.
         """
         order, within = self._named(names, before)
         return keep_first(rows, self.n, within, order, salt, pl)

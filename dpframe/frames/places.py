@@ -1,4 +1,4 @@
-"""What plans call frames that nobody named."""
+"""Names for unnamed frames in plans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def named_by_place(relations: Sequence[Relation]) -> list[Relation]:
 
     So it matters neither how often something was protected before nor what else the session
     protects: the same query has the same plan. Nothing but words follows from the names; frames
-    are told apart by their tokens.
+    are distinguished by their tokens.
     """
     frames = [frame for relation in relations for frame in frames_of(relation)]
     taken = {frame.name for frame in frames if not frame.by_place}

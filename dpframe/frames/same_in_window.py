@@ -37,7 +37,7 @@ _TRUNCATED: Mapping[str, frozenset[Every]] = {
 
 def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = None) -> bool:
     """Whether an expression of the time has one value, or is null, throughout each window; or at
-    most one of the public keys that are asked for.
+    most one of the public keys that are requested.
 
     Guarantee
     ---------
@@ -45,12 +45,13 @@ def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = 
 
     Proof
     -----
-    Windows are told apart by what the clocks of the time's zone show, and so are these parts: a
-    date, a month or a year that has a whole window in it is that of all its times. Times outside
-    the calendar, for which the parts are null, are windows of their own, and so are rows without a
-    time. A time with a zone that is truncated is an instant, and where clocks show the beginning of
-    a window twice there are two: so that is not among them. A date by itself has several values
-    in the windows before and after the calendar, none of which is a key that is inside it.
+    Windows are distinguished by what the clocks of the time's zone show, and so are these parts:
+    a date, a month or a year that has a whole window in it is that of all its times. Times
+    outside the calendar, for which the parts are null, are windows of their own, and so are rows
+    without a time. A time with a zone that is truncated is an instant, and where clocks show the
+    beginning of a window twice there are two: so that is not among them. A date on its own has
+    several values in the windows before and after the calendar, and none of these is a key inside
+    it.
     """
     if facts.time is None or facts.every is None:
         return False

@@ -1,11 +1,12 @@
 """Keeping a few rows of each individual: by a salted hash of the rows themselves.
 
-What is kept of an individual may depend on that individual's rows only. A position in the frame, an
-order of arrival or a random number drawn for each row would depend on who else is there, and then
-one individual could move everybody's rows. So rows are ranked by a hash of their own values, and by
-the values themselves where hashes are equal: a total order, but for rows that are equal in
-everything. Lists, arrays and structs are ranked by texts that tell them apart. The salt is fresh
-for each release and secret; it makes the choice look random, and privacy does not rest on it.
+The rows kept of an individual may depend only on that individual's rows. A position in the frame,
+an order of arrival or a random number drawn for each row would depend on who else is there, and
+then one individual could move everybody's rows. So rows are ranked by a hash of their own values,
+and by the values themselves where hashes are equal: a total order, but for rows that are equal in
+everything. Lists, arrays and structs are ranked by texts that are unique for each value. The salt
+is fresh for each release and secret; it makes the choice look random, and privacy does not rest
+on it.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def keep_first(
     ns: Namespace,
     first: str | None = None,
 ) -> pl.LazyFrame:
-    """At most so many rows for each value of the columns `within`, by the hash of the columns
-    `order`, which are all that tells rows apart; those with the least values of the column `first`
-    before others, if one is named, and nulls last.
+    """At most this many rows for each value of the columns `within`, by the hash of the columns
+    `order`, which distinguish rows. If `first` is named, rows with its least values come first,
+    and nulls last.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
     too many. Several columns are counted by their hash: where two hashes are equal that counts
@@ -71,8 +72,8 @@ def keep_first_of_many(
     ns: Namespace,
     first: str | None = None,
 ) -> pl.LazyFrame:
-    """The same rows, found sooner where rows are narrow and many have too many: where ranking is a
-    sort, counting before it does not pay, unless so many are kept that few have more.
+    """The same rows, found sooner where rows are narrow and many have too many: where ranking is
+    a sort, counting before it does not pay, unless this many are kept that few have more.
     """
     if ns is pl and most < _PLENTY and first is None:
         return first_sorted(frame, most, within, order, salt, ns)
@@ -105,7 +106,7 @@ def first_ranked(
 
 
 _BLOCK, _ROWS = 1 << 16, 1 << 18
-"""So many numbers are in a cache, and so many rows in memory beside the frame."""
+"""This many numbers are in a cache, and this many rows in memory in addition to the frame."""
 _PLENTY = 10
 """A limit that few are taken to exceed; only speed depends on it."""
 COARSE = 32
@@ -125,10 +126,10 @@ def first_sorted(
 
     Rows are sorted by the first bits of the hash of `within`, which are the row's owner, and after
     them the first bits of its own hash. A row is kept if the row `most` places before it has
-    another owner. That is right where an owner stands for the same values of `within` throughout,
-    and where the last row kept and the first dropped differ in these bits: their order is that of
-    the whole hashes then. Owners that fail either test are looked up afterwards, and their rows are
-    ranked by whole hashes and values. So who shares the bits of whom decides how rows are ranked,
+    another owner. That is right if an owner means the same values of `within` throughout, and if
+    the last row kept and the first dropped differ in these bits: their order is that of the whole
+    hashes then. Owners that fail either test are looked up afterwards, and their rows are ranked
+    by whole hashes and values. So sharing bits with another row only affects how rows are ranked,
     and never which ones are kept.
     """
     key, owner, first, torn = (unused(order, name) for name in ("hash", "owner", "first", "torn"))
@@ -193,9 +194,9 @@ def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray
 def least_of_runs(
     hashed: NDArray[np.uint64], start: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows have the least hashes of those that they follow each other with, and which rows
-    have to be ranked by whole hashes and values: those of a run where the last that would be kept
-    and the first that would not are equal in the first bits.
+    """The rows with the least hashes in their run, and the rows that must be ranked by whole
+    hashes and values: those of a run where the last row to keep and the first to drop are equal
+    in the first bits.
 
     One sort of numbers decides, in which the place of a run comes before the first bits of a hash.
     The numbers of a run follow each other in order, too, and the last that is kept is known by its
@@ -204,7 +205,7 @@ def least_of_runs(
     Parameters
     ----------
     start
-        Where each run starts, of which the first starts at 0.
+        Where each run starts, whose first starts at 0.
     """
     end = np.append(start[1:], hashed.size)
     small = np.uint32 if start.size < 2**32 else np.uint64
@@ -232,14 +233,14 @@ def least_of_runs(
 def row_hash(
     ns: Namespace, values: Mapping[str, pl.Expr], types: Mapping[str, DType], salt: int
 ) -> pl.Expr:
-    """A hash of some values of a row, each engine's own, whatever their types."""
+    """A hash of some values of a row, each engine's own, for any types."""
     hashed: pl.Expr = ns.struct(*values.values()).hash(salt)
     return hashed
 
 
 def once(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The same frame, computed once though it is used twice: Polars finds that by itself where it
-    is simple, and repeats whole chains of limits where it is not.
+    """The same frame, computed once though it is used twice: Polars finds that on its own where
+    it is simple, and repeats whole chains of limits where it is not.
     """
     return frame.cache() if isinstance(frame, pl.LazyFrame) else frame
 
@@ -259,7 +260,7 @@ def comparable(ns: Namespace, name: str, dtype: DType) -> pl.Expr:
 
 
 def require_columns(names: Sequence[str], columns: Columns, where: str) -> None:
-    """Refuse columns that are not there, or whose values cannot be told apart surely."""
+    """Refuse columns that are not there, or whose values cannot be distinguished surely."""
     for name in names:
         if name not in columns:
             raise UnknownColumn(

@@ -1,4 +1,4 @@
-"""Periods of a stream: so many days, weeks, months, quarters or years, one after another."""
+"""Periods of a stream: this many days, weeks, months, quarters or years, one after another."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Schedule:
     Raises
     ------
     UnsupportedOperation
-        When there are no such periods.
+        When the periods do not exist.
     """
 
     by: str
@@ -159,7 +159,7 @@ class Schedule:
         Parameters
         ----------
         number
-            Of the period, from 0.
+            The number of the period, from 0.
         zone
             The time zone of the column, which says when a day ends; without one it is UTC.
 

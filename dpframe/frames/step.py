@@ -23,9 +23,10 @@ class Step(HasExprs):
 
     Proof
     -----
-    Steps compose: if the first keeps one individual's rows apart from everybody else's and the
-    second does too, so do both in turn; and if one row becomes at most c rows in the first and at
-    most d in the second, it becomes at most c d in both. Aggregates see nothing but the last frame.
+    Steps compose: if the first keeps one individual's rows separate from those of others and the
+    second does too, so do both in turn. If one row becomes at most c rows in the first and at
+    most d in the second, it becomes at most c d in both. Aggregates see nothing but the last
+    frame.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """Parts of a frame that are periods, and wait for rows that come late.
 
-What waits is when a part may be paid for and read. Whom that protects and what it costs rest on
-nothing here: a part that waits is the same part, and is charged as it is without.
+A delay fixes when a part may be paid for and read. Protection and cost do not depend on it: a
+part that waits is the same part, and is charged in the same way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def require_due(relations: Iterable[Relation]) -> None:
 
 
 def _waiting(relation: Relation) -> Iterator[tuple[dt.datetime, Part]]:
-    """When each part may be read that waits, among all frames that are brought together."""
+    """When each part may be read that waits, among all frames that are joined."""
     for frame in frames_of(relation):
         for step, before in frame.steps:
             if isinstance(step, Part) and step.waits is not None:

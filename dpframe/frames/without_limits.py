@@ -19,8 +19,8 @@ _LIMITS = (LimitRows, LimitGroups, LimitNorm)
 def without_limits(relation: Relation) -> Relation:
     """The same steps, but no limits on rows and groups, and all elements of lists.
 
-    Facts stay as they are, but that nobody is weighed: types and names are what is read of them,
-    and a frame without limits must never be planned with.
+    Facts do not change, except that individuals have no weights: only types and names may be read
+    from them, and a frame without limits must never be planned with.
     """
     kept = tuple(
         (_freed(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)
@@ -29,7 +29,7 @@ def without_limits(relation: Relation) -> Relation:
 
 
 def has_limits(relation: Relation) -> bool:
-    """Whether a limit may drop rows of it, or of a frame that it was brought together with."""
+    """Whether a limit may drop rows of it, or of a frame that it was joined with."""
     return any(
         isinstance(step, _LIMITS)
         or (isinstance(step, Explode) and step.max_length is not None)

@@ -1,4 +1,5 @@
-"""Which numbers that are drawn together are a count of values, their sum and that of their squares.
+"""Which numbers that are drawn jointly are a count of values, their sum and that of their
+squares.
 
 What a row adds to these three lies on an arch, see `dpframe.samplers.hull`, and noise for the hull
 of it is less than for a box.
@@ -26,7 +27,7 @@ def arches_of(tables: Sequence[Table | None]) -> tuple[Arch, ...]:
     Parameters
     ----------
     tables
-        What is drawn as it is, or None for what is drawn less something.
+        The number itself, or None for a number that is drawn minus another.
 
     Notes
     -----
@@ -57,7 +58,7 @@ def _found(tables: Sequence[Table | None]) -> Iterator[Arch]:
 
 
 def moments_in(numbers: int, arches: Sequence[Arch]) -> list[Fraction]:
-    """The mean square of each of so many numbers that are uniform in a hull, over its width."""
+    """The mean square of each of this many numbers that are uniform in a hull, over its width."""
     found = [Fraction(1, 3)] * numbers
     for count, total, square in arches:
         sharing = sum(count == other for other, *_ in arches)

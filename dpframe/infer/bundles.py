@@ -1,4 +1,4 @@
-"""Which parts of a query may be drawn together: sums over the same rows of the same groups."""
+"""Which parts of a query may be drawn jointly: sums over the same rows of the same groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframe.infer.measurements import PlannedMeasurement
 __all__ = ["bundles_of"]
 
 _MOST: Final = 63
-"""Of parts that are drawn together, beside the number of rows; more are drawn in several pieces."""
+"""The most parts drawn jointly, without the number of rows; more are drawn in several pieces."""
 
 
 def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tuple[int, ...]]:

@@ -30,8 +30,8 @@ Shares: TypeAlias = Sequence[tuple[Table, Fraction]]
 """Sums, each with how much its squared error counts."""
 
 _FINEST: Final = 1 << 31
-"""Scaled numbers move by at most about so much with one row, so that fewer than 2**32 rows do not
-overflow."""
+"""Scaled numbers move by at most about this much with one row, so that fewer than 2**32 rows do
+not overflow."""
 _BITS: Final = 30
 _NONE: Final = Fraction(0)
 _HERE: Final = 0
@@ -67,8 +67,8 @@ class Coordinate:
     kept: int = 0
 
     def needed(self, share: Fraction) -> tuple[Fraction, Fraction]:
-        """What an error of the sum that counts so much, relative to what a row adds to it, needs of
-        the variance of this number and of that of rows, each in squared widths.
+        """What an error of the sum that counts this much, relative to what a row adds to it,
+        needs of the variance of this number and of that of rows, each in squared widths.
         """
         unit = share / (self.most * self.times) ** 2
         return unit * self.width**2, unit * self.centre**2 if self.centre else _NONE
@@ -128,7 +128,7 @@ class Drawn:
 
     def scales(self, shares: Shares, parts: int) -> tuple[int, ...]:
         """Factors that make equal noise on all numbers the one with the least error. Of rows with
-        so many parts they are that much smaller.
+        this many parts they are that much smaller.
         """
         needs, widths = self.needs(shares), [c.width for c in self.coordinates]
         if len(widths) == 1:
@@ -187,8 +187,8 @@ def least(offered: Sequence[Drawn], shares: Shares, noise: Noise) -> Drawn:
 
 
 def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> tuple[Drawn, ...]:
-    """What may be drawn, as so many vectors: the number of rows first, where sums are centred on
-    it, and sums as they are.
+    """What may be drawn, as this many vectors: the number of rows first, where sums are centred
+    on it, and sums as they are.
     """
     # in one order whatever that of the outputs is, as fingerprints are
     tables = sorted(tables, key=Table.words)
@@ -249,8 +249,8 @@ def _plain(tables: Sequence[Table], scope: QueryScope) -> tuple[Coordinate, ...]
 
 
 def _condition(statistic: Statistic, adds: Contribution) -> tuple[Tree | None, Fraction | None]:
-    """The expression without a value of which a row adds nothing, and how far a row with one before
-    and after moves the sum; None for what is not known to have one, and for what it moves then.
+    """The expression whose nulls add nothing to this sum, and how much the sum changes when a row
+    keeps a non-null value but changes it; (None, None) if unknown.
 
     Both follow from `row` of these statistics, which give null where the expression is null or NaN,
     and one, or a place on the grid, elsewhere.
@@ -289,8 +289,8 @@ def fine_scales(wanted: Sequence[float], widths: Sequence[int], parts: int = 1) 
 
 
 def box_impact(needs: Sequence[Fraction], arches: Sequence[Arch] = ()) -> Fraction:
-    """In a box of d numbers each has (d + 1) (d + 2) / 6 of the variance that it has by itself; in
-    a hull (d + 1) (d + 2) / 2 times its mean square over its width.
+    """In a box of d numbers each has (d + 1) (d + 2) / 6 of the variance that it has on its own;
+    in a hull (d + 1) (d + 2) / 2 times its mean square over its width.
     """
     numbers = len(needs)
     moments = zip(needs, moments_in(numbers, arches), strict=True)

@@ -28,7 +28,7 @@ class PlannedMeasurement:
     role
         What it is there: ``"count"``, ``"mean.sum"``, ...
     mechanism
-        What was asked for: ``"auto"`` or a name.
+        The request: ``"auto"`` or a name.
     sensitivity
         In the part's integer units.
     weight

@@ -12,9 +12,9 @@ row alone of y_j r_j, and over each other condition of the larger of sum(y_j r_j
 For fixed weights of these inequalities they are sum(y_j u_j) <= 1, and the least error under that
 is (sum sqrt(a_j u_j))**2 at y_j in proportion to sqrt(a_j / u_j) (Cauchy and Schwarz). By duality
 the largest of these, over all weights, is the least error under all of them: weight w of the first
-inequality, and in what is left, at each condition, a share of the second sum. That is concave, with
-each share by itself once w is known, so both are found by halving intervals. What is found makes
-noise good, not private: norms are computed exactly from the scales, whatever they are.
+inequality, and in what is left, at each condition, a share of the second sum. That is concave,
+with each share on its own once w is known, so both are found by halving intervals. The scales
+make noise good, not private: norms are computed exactly from any scales.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Group:
 
     def burdens(self, left: float, weight: float, once: float) -> list[float]:
         """What the square of each number counts: `left` for each unit of the weight of rows that
-        come or go, and in the rest so much where the condition is met once.
+        come or go, and in the rest this much where the condition is met once.
         """
         rest = 1.0 - weight
         return [left * weight + rest * (once + (1.0 - once) * r) for r in self.ratios]

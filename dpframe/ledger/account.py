@@ -13,7 +13,7 @@ from dpframe.ledger.windows import Every
 
 @dataclass(slots=True)
 class Account:
-    """One budget of a ledger, as far as its records have been read."""
+    """One budget of a ledger, up to the last record read."""
 
     name: str
     budget: Budget
@@ -38,7 +38,7 @@ class Account:
 
     @property
     def per(self) -> Every | None:
-        """The windows of time for each of which it is, if it is not for all time."""
+        """The windows of time that each have this budget, or None for one budget for all time."""
         return None if self.scopes.windows is None else self.scopes.windows.every
 
     @property

@@ -22,9 +22,9 @@ def over_budget(
 ) -> BudgetExceeded:
     """The refusal of a spend, with all amounts at full precision.
 
-    `within` is the (epsilon, delta) that a budget of rho was opened with; spends are then given in
-    epsilon too, and the refusal says how much of it fits. `of` says which part of the budget it is
-    about: ``for this part``.
+    `within` is the (epsilon, delta) that a budget of rho was opened with; spends are then given
+    in epsilon too, and the refusal states how much of it fits. `of` names the part of the budget
+    that it is about: ``for this part``.
     """
     left = budget - spent
     over = cost - left
@@ -73,7 +73,7 @@ def pure_epsilon_of_mu(mu_squared: Fraction) -> Fraction:
     exp(epsilon)); several parts that add up to it cost no more, since that grows faster.
     """
     half = math.sqrt(mu_squared) / 2
-    if half > 30:  # floats have no such probabilities, and epsilon is above 450
+    if half > 30:  # floats cannot hold such probabilities, and epsilon is above 450
         return Fraction(450)
     odds = NormalDist().cdf(half) / NormalDist().cdf(-half)
     return digits_down(Fraction(math.log(odds)) * (1 - Fraction(1, 10**6)), 6)
@@ -88,7 +88,7 @@ def exact_words(budget: Budget) -> str:
 def exact_amount(value: Fraction) -> str:
     """A number that people may write back: all its decimals, or the first 17 where it has more.
 
-    Cut, never rounded up, so that spending what is said to remain is never refused.
+    Cut, never rounded up, so that a spend of the amount shown as remaining is never refused.
     """
     with localcontext(prec=17, rounding=ROUND_DOWN):
         cut = Decimal(value.numerator) / value.denominator

@@ -1,11 +1,10 @@
 """Approvals of plans, as a ledger keeps them: who approved which fingerprint, for which budget, how
 often and until when; and the plan itself.
 
-An approval is a record of the ledger's chain like any other, so it cannot be added, altered or
-dropped without notice by whoever could not do that to a charge. It is bound to what its reviewer
-saw: the plan, the name of the budget, the ledger and the amount. When any of these is another one,
-it does not count. What it approves is kept with it, so that another plan can be compared with it
-later.
+An approval is a record of the ledger's chain like any other, so adding, altering or dropping it
+is as hard, and as visible, as for a charge. It is bound to what its reviewer saw: the plan, the
+name of the budget, the ledger and the amount. When any of these is another one, it does not
+count. What it approves is kept with it, so that another plan can be compared with it later.
 """
 
 from __future__ import annotations
@@ -32,14 +31,15 @@ _ALLOWED = "parameters"
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One plan that somebody approved, or all that differ from it in values of parameters alone.
+    """One approved plan, or all plans that differ from it only in values of parameters.
 
     Parameters
     ----------
     name
-        Of the budget that the plan may be charged to.
+        The budget that the plan may be charged to.
     fingerprint
-        Of the plan; of an approval of a range that of its template, the plan without the values.
+        The fingerprint of the plan; for an approval of a range, that of its template, the plan
+        without the values.
     by
         Who approved it.
     time
@@ -47,7 +47,7 @@ class Approval:
     document
         The plan as JSON.
     signature
-        Of all that is approved; None where nobody signed.
+        The signature of the whole approval; None if unsigned.
     id
         Another one for each approval, so that a copy of one is known; None in old records.
     ledger
@@ -60,7 +60,7 @@ class Approval:
     until
         The last day on which it may be, UTC.
     number
-        Of the record.
+        The number of the record.
     used
         How often the plan was charged by it.
     revoked
@@ -163,7 +163,7 @@ Signed = Literal[
 
 
 def signed(approval: Approval, key: ApprovalKey | None) -> Signed:
-    """What can be said of its signature with the key that there is."""
+    """The state of its signature, checked with the available key."""
     if approval.signature is None:
         return "unsigned"
     if approval.is_old:
@@ -175,15 +175,15 @@ def signed(approval: Approval, key: ApprovalKey | None) -> Signed:
 
 
 def valid(approvals: Iterable[Approval], key: ApprovalKey | None) -> Iterator[Approval]:
-    """Those that somebody who may approve has made: with a key only what it verifies."""
+    """The approvals made by a person who may approve: with a key, only those that it verifies."""
     return (a for a in approvals if key is None or signed(a, key) == "signed")
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """How a charge is covered by an approval of another fingerprint than its plan's: by the
-    template of the plan and the parameters that may have other values, or by the fingerprint that
-    the edition before would have made, without parameters.
+    """How an approval of another fingerprint covers a charge: by the template of the plan and the
+    parameters that may have other values, or by the fingerprint that the previous edition would
+    have made, without parameters.
     """
 
     template: str
@@ -225,7 +225,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """That a charge needs an approval, and which ones count.
+    """The requirement that a charge has an approval, and which approvals count.
 
     Parameters
     ----------
@@ -250,10 +250,10 @@ class Requirement:
         return approval.allows(fingerprint, None) or self.covered(approval) is not None
 
     def why_not(self, approval: Approval, ledgers: Collection[str], bound: Bound) -> str | None:
-        """Why an approval does not count for a budget as it is now; None if it does.
+        """Why an approval does not count for the current budget; None if it does.
 
-        `ledgers` are the identities of its ledger, for a ledger that was moved has another one, and
-        goes on with its approvals.
+        `ledgers` are the identities of its ledger, because a ledger that was moved has a new one
+        and keeps its approvals.
         """
         if (lapsed := self.why_lapsed(approval, ledgers)) is not None:
             return lapsed
@@ -266,9 +266,7 @@ class Requirement:
         return None
 
     def why_lapsed(self, approval: Approval, ledgers: Collection[str]) -> str | None:
-        """Why an approval does not count for anything, whatever amount and runs it is for; None if
-        it does.
-        """
+        """Why an approval does not count for any amount and number of runs; None if it does."""
         if approval.revoked is not None:
             return f"was revoked by {approval.revoked}"
         if self.key is not None and (state := signed(approval, self.key)) != "signed":
@@ -282,7 +280,7 @@ class Requirement:
     def require_standing(
         self, approvals: Sequence[Approval], fingerprint: str, ledgers: Collection[str]
     ) -> None:
-        """Refuse to go on with what was charged, where none of its approvals stands any more.
+        """Refuse to continue after a charge if none of its approvals counts any more.
 
         Raises
         ------
@@ -320,7 +318,7 @@ class Requirement:
         Raises
         ------
         PlanMismatch
-            When there is none.
+            When no approval counts.
         """
         same = self.same(approvals, fingerprint)
         found = next(self.counting(same, ledgers, bound), None)
@@ -333,7 +331,8 @@ class Requirement:
         return found
 
     def reasons(self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound) -> str:
-        """Why none of some approvals counts, the newest first; empty where there are none."""
+        """Why none of some approvals counts, the newest first; empty if there are no
+        approvals."""
         if not approvals:
             return ""
         newest = approvals[-1]

@@ -21,7 +21,7 @@ class StatedBudget:
     Parameters
     ----------
     name
-        Of the budget in the ledger; None for a budget in memory.
+        The identity of the budget in the ledger; None for a budget in memory.
     ledger
         The identity of its ledger; None for a budget in memory.
     whole
@@ -29,7 +29,7 @@ class StatedBudget:
     counted
         The measure in which charges are added up.
     per
-        The windows of time for each of which it is; None where it is for all time.
+        The windows of time that each have this budget; None for one budget for all time.
     """
 
     name: str | None
@@ -56,7 +56,7 @@ class Bound:
 
     @classmethod
     def of(cls, account: Account) -> Bound:
-        """That of a budget as it is now."""
+        """The current state of a budget."""
         return cls(account.within or account.budget, account.budget.measure)
 
     @classmethod

@@ -1,9 +1,9 @@
-"""What lies beside a ledger is taken along when it is moved: kept results, and rows of streams.
+"""Moves the contents next to a ledger with it: kept results, and rows of streams.
 
 It is copied twice, before the old place is closed and after that, what is there already left alone.
-So whoever uses the new place finds what was recorded by then, and a move that was interrupted is
-finished by calling it again. Only what has the digest that a record names is copied, apart from
-results that nobody recorded yet, which have a seal of their own.
+So users of the new place find everything recorded by then, and the same call finishes a move that
+was interrupted. Only contents with the digest in a record are copied, and results without a
+record yet, which have their own seal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def bring(chain: Chain, source: Store, destination: Store) -> int:
     Parameters
     ----------
     chain
-        The ledger at the source, as it is.
+        The ledger at the source.
     source, destination
         Its places; the second is kept for it, or has it.
 

@@ -68,12 +68,12 @@ def create(
     by: str,
     per: Every | None = None,
 ) -> Account:
-    """Create a budget, so that nobody who runs a job decides about its amount.
+    """Create a budget, so that people who run jobs do not decide about its amount.
 
     Parameters
     ----------
     store, name
-        Where, and what it is called.
+        The ledger and the name of the budget.
     budget, within
         As for `StoredLedger`.
     unit
@@ -81,7 +81,7 @@ def create(
     by
         Who creates it.
     per
-        The windows of time for each of which it is.
+        The windows of time that each have this budget.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def close(store: Store, name: str, by: str, reason: str) -> Account:
     Raises
     ------
     LedgerError
-        When there is no such budget, or it cannot be recorded.
+        When the budget does not exist, or this cannot be recorded.
     BudgetExceeded
         When it was closed before.
     """
@@ -172,7 +172,7 @@ def grant(
     InvalidBudget
         When nothing is added, or in another measure.
     LedgerError
-        When there is no such budget, or it cannot be recorded.
+        When the budget does not exist, or this cannot be recorded.
     BudgetExceeded
         When it was closed.
     """

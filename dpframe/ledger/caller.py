@@ -24,7 +24,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who ran a query; what nobody knows is None.
+    """The user and process that ran a query; None for unknown facts.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def running(job: str, run: str | None) -> Iterator[None]:
 
 
 def this_caller() -> Caller:
-    """This process, as it is now."""
+    """The state of this process."""
     job, run = _given
     return Caller(
         _short(_user()),
@@ -105,7 +105,7 @@ def this_caller() -> Caller:
 
 
 def _user() -> str | None:
-    """The account that the process has, whatever its environment says."""
+    """The account of the process, independently of its environment variables."""
     if sys.platform == "win32":
         return os.environ.get("USERNAME")
     return _account(os.geteuid())

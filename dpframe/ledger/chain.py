@@ -72,7 +72,7 @@ class Chain:
         self.identity: str | None = None
         self.moved: Record | None = None
         self.checkpoint = 0
-        """The number of the last record that says what all before it add up to."""
+        """The number of the last record that holds the sums of all before it."""
         self.kept: list[Record] = []
         """Records that are no charges, settlements or checkpoints."""
         self.accounts: dict[str, Account] = {}
@@ -82,20 +82,20 @@ class Chain:
         self.streams = Streams()
         """Which were opened, and what was drawn for them."""
         self.identities: list[str] = []
-        """What tells this ledger from others; nothing while it is empty."""
+        """The identities of this ledger; empty while it is empty."""
         self.content = hashlib.sha256()
-        """Of all rows, where they are hashed."""
+        """The hash of all rows, where they are hashed."""
         self.hashed = 0
         """How many rows that is."""
         self._hashes = hashes
         self._rekeyed = rekeyed
 
     def next(self, draft: Draft) -> Record:
-        """A draft as the next record; the chain itself is left as it is."""
+        """A draft as the next record; the chain itself is not changed."""
         return self.following([draft])[0]
 
     def following(self, drafts: Iterable[Draft]) -> list[Record]:
-        """Drafts as the next records, none of which builds on another; nothing is appended."""
+        """Drafts as the next records, which do not build on each other; nothing is appended."""
         time = datetime.now(UTC).isoformat(timespec="microseconds")
         made: list[Record] = []
         seq, tip = self.length, self.tip
@@ -195,7 +195,7 @@ class Chain:
         return self.accounts[name]
 
     def _check(self, record: Record) -> None:
-        """Refuse what no ledger records, whoever sealed it."""
+        """Refuse a record that no ledger writes, even with a valid seal."""
         where = f"record {record.seq}"
         self.streams.require(record)
         if record.act not in get_args(Act):

@@ -1,4 +1,4 @@
-"""What a record of a charge says beside its amount: who was charged, and where it falls."""
+"""The facts in a record of a charge as well its amount: the charged process, and the scope."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Charge:
     caller
         Who is charged.
     cost
-        Of the plan.
+        The fingerprint of the plan.
     scope
         Where it falls; None for all of the budget's frames, and then it is charged its cost.
     covered

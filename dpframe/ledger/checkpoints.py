@@ -4,12 +4,12 @@ Who opens a long ledger begins at its last checkpoint: the head vouches for the 
 record for the one before it, down to the checkpoint, whose hash covers what it says. A full check
 replays everything, and refuses a checkpoint that says anything else.
 
-Charges are in it as sums. Results that are kept, and over, are not in it at all: they may be any
-number, and each is looked up when it is asked for, and verified by its own hash. Everything else
-(openings, grants, approvals, results under way and whatever there are few of) is named by number
-with a seal over the whole record, so that it can be read again and verified by itself, also once
-the ledger has another key. For that reason results that were over before it was given that key are
-named as well. Checkpoints of earlier versions name all results.
+Charges are in it as sums. Finished results that are kept are not in it: there may be any number,
+and each is looked up on request and verified by its own hash. Everything else (openings, grants,
+approvals, results under way and other rare records) is named by number with a seal over the whole
+record. So it can be read again and verified separately, even after the ledger was given another
+key. For that reason results that were over before it was given that key are named as well.
+Checkpoints of earlier versions name all results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVERY = 1024
 """Records between two checkpoints, at least."""
 
 SUMMED = frozenset({"charged", "released", "failed", "checkpoint", "rekeyed"})
-"""Kinds of records of which a checkpoint has the sums."""
+"""Kinds of records whose sums a checkpoint holds."""
 
 
 class Summed(Protocol):
@@ -60,8 +60,9 @@ def is_due(chain: Summed) -> bool:
 
 
 def _named(chain: Summed, since: int | None) -> list[Record]:
-    """The records that a checkpoint names: of results those that are under way or were begun before
-    the ledger was given its key; all of them where that is None, as earlier versions named them.
+    """The records that a checkpoint names: for results, only those that are under way or were
+    begun before the ledger was given its key. If `since` is None it names all of them, as earlier
+    versions did.
     """
 
     def is_named(record: Record) -> bool:
@@ -83,7 +84,7 @@ def state_of(chain: Summed, seal: Seal, since: int | None) -> str:
     chain
         The records.
     seal
-        Of the records that are named.
+        The state of the named records.
     since
         The number of the record that gave the ledger its key, 0 for none; None for the form that
         earlier versions wrote.
@@ -120,7 +121,7 @@ def kept_numbers(checkpoint: Record) -> list[int]:
     Raises
     ------
     ValueError, TypeError, KeyError
-        When it is none.
+        When the record is not a checkpoint.
     """
     return [int(number) for number, _ in _state(checkpoint)["kept"]]
 

@@ -1,8 +1,8 @@
 """By which column and time zone each frame's rows are in calendar windows.
 
 A budget for each window counts what each window was charged. A row is in the window of its own
-time, so the same rows under another column of times, or in another time zone, are in other windows:
-charges of both would be counted apart, and the rows near midnight be paid for once and read twice.
+time. Under another column of times, or in another time zone, the same rows are in other windows:
+both charges would be counted separately, and the rows near midnight paid for once and read twice.
 So what a charge read by is recorded with it, and no later charge of the budget reads by another.
 """
 
@@ -19,14 +19,14 @@ __all__ = ["Clock", "other_clock", "require_clocks"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Clock:
-    """What tells the windows of a frame's rows.
+    """The rule that assigns a frame's rows to windows.
 
     Parameters
     ----------
     frame
-        Its name; empty for all that nobody named.
+        The name of the frame; empty for all unnamed frames.
     column
-        Of its times, as it was protected.
+        The time zone of its times, when it was protected.
     zone
         Their time zone; empty where they have none.
     """
@@ -60,7 +60,7 @@ class Clock:
 
 
 def other_clock(known: Mapping[str, Clock], asked: Iterable[Clock]) -> tuple[Clock, Clock] | None:
-    """What was read by before, and the first that cannot be read by beside it; None where all can.
+    """An earlier clock and the first new one that cannot be used with it; None if all can.
 
     A frame has one column and zone. Other frames may have columns of their own, but no other zone.
     """

@@ -1,9 +1,10 @@
-"""Where the contents of kept results lie: in memory, or in a folder beside a ledger's file.
+"""The contents of kept results: in memory, or in a folder next to a ledger's file.
 
 Contents are named by the number of their charge, and written before a record names them: first
 under a name of their own, then, when they are on the disk, under their right one. Who writes holds
-a lock of the operating system on what it writes. So what a process that was killed has left behind
-is told from what a live one is writing, without any time limit, and removed by whoever comes next.
+a lock of the operating system on what it writes. So contents that a killed process left behind
+are distinguished from those that a live one is writing, without any time limit, and the next
+process removes them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FOLDER = ".releases"
 """Added to the name of a ledger's file."""
 
 TIMEOUT = 15.0
-"""Seconds to wait for who looks whether somebody is still there; it takes them microseconds."""
+"""Seconds to wait for a process that checks a lock; a check takes microseconds."""
 
 GLANCE = 0.1
 """Seconds after which who holds a file does more than look."""
@@ -70,7 +71,7 @@ class Contents(Protocol):
         ...
 
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
-        """The content of a charge of so many files; None where one of them is missing. Where there
+        """The content of a charge with `count` files; None if one of them is missing. Where there
         may be several, the one that is right, or one that is not where none is.
 
         Raises
@@ -91,7 +92,7 @@ class Contents(Protocol):
         ...
 
     def remove(self, number: int, count: int) -> bool:
-        """Delete the content of a charge of so many files; whether anything was there.
+        """Delete the content of a charge with `count` files; whether anything was there.
 
         Raises
         ------
@@ -105,7 +106,7 @@ class Contents(Protocol):
         ...
 
     def is_present(self, token: str) -> bool:
-        """Whether somebody is."""
+        """Whether the process with this token is alive."""
         ...
 
 
@@ -239,7 +240,7 @@ class FolderContents:
         return self.folder / f".{token}.lock"
 
     def _remove_leftovers(self) -> None:
-        """What nobody holds any more."""
+        """Remove contents that no process holds any more."""
         for name in os.listdir(self.folder):
             if name.startswith(".") and name.endswith((".part", ".lock")):
                 removed_if_left(self.folder / name)
@@ -261,21 +262,22 @@ _HELD: WeakSet[FileIO] = WeakSet()
 
 
 def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
-    """A file that nobody else holds, opened for writing, and locked until it is closed.
+    """A file that no other process holds, opened for writing, and locked until it is closed.
 
     Parameters
     ----------
     path
-        Of the file.
+        The path of the file.
     files
-        What the caller closes, whatever interrupts this: it has the file before that is locked.
+        The files that the caller closes, even after an interrupt: the file is in it before it is
+        locked.
     mode
-        Who may do what with it where it is new, less what the process allows nobody (its umask).
+        The permissions of a new file, minus the process's umask.
 
     Raises
     ------
     OSError
-        When somebody does for long, or it cannot be opened.
+        When another process holds it for long, or it cannot be opened.
     """
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
@@ -290,7 +292,7 @@ def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds a file, and does not only look at it."""
+    """Whether another process holds a file, and does not only check it."""
     files: list[FileIO] = []
 
     def looking() -> bool:
@@ -306,7 +308,7 @@ def is_held(path: Path) -> bool:
 
 
 def removed_if_left(path: Path) -> bool:
-    """Whether nobody holds a file: then it is removed, if it is there."""
+    """Whether no process holds a file; if so, it is removed if it exists."""
     files: list[FileIO] = []
 
     def removing() -> bool:

@@ -1,6 +1,6 @@
 """Amounts as decimals, for programs that compare them: never more is left, nor less spent, than is.
 
-The exact fractions stand beside them wherever they are written.
+The exact fractions are always written with them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Whether a stream may draw more: not once it or its budget was closed, nor while no approval
 counts that it needs.
 
-A stream is charged once and draws for as long as it has periods. So a charge that would be refused
-is not enough to stop it: whatever stops charges stops draws too, before data are read and once more
-in the transaction that records what was drawn. What was drawn before is handed out at any time, for
-that is post-processing; what was charged stays charged.
+A stream is charged once and draws for as long as it has periods. A refused charge alone is not
+enough to stop a stream. So everything that stops charges also stops draws, before data are read
+and once more in the transaction that records the draws. Earlier draws are handed out at any time,
+because that is post-processing; earlier charges stay charged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Terms:
 
 
 class HasStreams(Protocol):
-    """A chain, as far as streams need it."""
+    """The parts of a chain that streams need."""
 
     streams: Streams
     approvals: dict[str, list[Approval]]
@@ -58,8 +58,8 @@ def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms:
     """Refuse to draw for a stream that was stopped.
 
     A stream that was paid for under an approval draws while one of its plan counts, also in
-    sessions that need none. That the amount of the budget has changed since, or that all runs are
-    used, is no matter: the charge was made.
+    sessions that need none. It does not matter if the amount of the budget has changed since, or
+    if all runs are used: the charge was made.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
     Raises
     ------
     LedgerError
-        When there is no such budget or stream, or it cannot be recorded.
+        When the budget or stream does not exist, or this cannot be recorded.
     BudgetExceeded
         When it or its budget was closed before.
     """
@@ -117,7 +117,7 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     Raises
     ------
     LedgerError
-        When there is none.
+        When the stream does not exist.
     """
     found = chain.streams.find(budget, name)
     if found is None:

@@ -21,11 +21,11 @@ class Entry:
     Parameters
     ----------
     number
-        Of the charge in its ledger; they rise, and need not be consecutive.
+        The number of the charge in its ledger; numbers rise, but need not be consecutive.
     time
         When it was charged, UTC.
     fingerprint
-        Of the plan.
+        The fingerprint of the plan.
     cost
         What the whole budget was charged.
     status
@@ -36,8 +36,8 @@ class Entry:
     scope
         Where it falls; None for all of the budget's frames.
     amounts
-        Of one with a scope: what the whole was charged, then each level below it, at last the cost
-        of the plan.
+        For an entry with a scope: the charge of the whole, then of each level below it, and last
+        the cost of the plan.
     """
 
     number: int

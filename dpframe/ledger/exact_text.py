@@ -18,7 +18,7 @@ def from_hex(text: str) -> Fraction:
     Raises
     ------
     ValueError, ZeroDivisionError
-        When it is no such text.
+        When the text is invalid.
     """
     over, _, under = text.partition("/")
     return Fraction(int(over, 16), int(under, 16))
@@ -35,7 +35,7 @@ def read_amounts(found: object, measure: Budget) -> Budget:
     Raises
     ------
     ValueError, TypeError, ArithmeticError
-        When it is no such text, or is written in another form.
+        When the text is invalid, or in another form.
     """
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
         raise TypeError

@@ -1,8 +1,8 @@
 """The head file of a ledger: it remembers which ledger it belongs to, and how far that had come.
 
 The head inside the ledger shows that records were taken away; this one shows that the whole file
-was, or that an older copy took its place. It lies beside a file, and at a place that the
-environment names, which is the only one for a server. It is compared at every use.
+was, or that an older copy took its place. It is next to the ledger's file, and at a place that
+the environment names, which is the only one for a server. It is compared at every use.
 
 It is there before the first record is, with the number 0, and written after each commit. So it may
 lag behind the ledger after a crash, and is never ahead of it.
@@ -36,7 +36,7 @@ TIMEOUT = 15.0
 R = TypeVar("R")
 
 _NO_HASH = "-" * 64
-"""Of a ledger without records."""
+"""The hash of a ledger without records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Seen:
     hash
         Of that record.
     identity
-        Of the ledger; None where an earlier version wrote the file.
+        The identity of the ledger; None where an earlier version wrote the file.
     """
 
     seq: int
@@ -64,13 +64,12 @@ class HeadFile:
     Parameters
     ----------
     path
-        Of the file.
+        The path of the file.
     seal
         How its content is sealed.
     alone
-        Whether whoever writes it has a lock of the ledger meanwhile, so that nobody may have
-        written a newer head. Otherwise processes of this machine may write it in another order
-        than they charged.
+        Whether its writer holds a lock of the ledger meanwhile, so that no newer head can exist.
+        Otherwise processes of this machine may write it in another order than they charged.
     required
         Whether a ledger that has records must have it.
     """
@@ -85,7 +84,7 @@ class HeadFile:
         self._known: tuple[bytes, Seen | None] = (b"", None)
 
     def read(self) -> Seen | None:
-        """The newest head that was written down, None if there is none."""
+        """The newest head that was written, None if none exists yet."""
 
         def reading(file: BinaryIO) -> Seen | None:
             self._lock(file, writing=False)
@@ -97,14 +96,15 @@ class HeadFile:
             return None
 
     def begin(self, identity: str) -> None:
-        """Make the file before the first record is written, so that it is there whatever happens.
+        """Make the file before the first record is written, so that it exists even after an
+        interrupt.
 
         What is there already belongs to a ledger that was begun and has no record.
         """
         self.reset(Seen(0, "", identity))
 
     def reset(self, head: Seen) -> None:
-        """Write a head down, durably, whatever was there."""
+        """Write a head durably, over any earlier content."""
 
         def resetting(file: BinaryIO) -> None:
             self._lock(file, writing=True)
@@ -145,8 +145,8 @@ class HeadFile:
         file.truncate(len(line))
 
     def bridge(self, head: Seen, seal: Seal) -> None:
-        """Write a head down under this key and another one, lest a crash on the way from one to the
-        other leave a file that neither verifies.
+        """Write a head under this key and another one, so that a crash on the way from one to the
+        other does not leave a file that neither verifies.
         """
 
         def bridging(file: BinaryIO) -> None:
@@ -200,8 +200,8 @@ class HeadFile:
 
 
 def _with(opened: Callable[[], BinaryIO], work: Callable[[BinaryIO], R]) -> R:
-    """What some work returns of a file, which is closed whatever interrupts it, and its lock with
-    it.
+    """The result of some work on a file; the file and its lock are closed even after an
+    interrupt.
     """
     files: list[BinaryIO] = []
 

@@ -23,7 +23,7 @@ class InScope:
     left
         What may still be charged to it, if nothing else is meanwhile.
     increase
-        What the whole budget would now be charged for a plan, if one was asked about.
+        The amount that a plan would now charge to the whole budget, if a plan is given.
     """
 
     spent: Budget
@@ -32,7 +32,7 @@ class InScope:
 
 
 def in_scope(scope: Scope, totals: Totals, left: Budget, cost: Budget | None) -> InScope:
-    """How a scope stands while so much is left in the whole budget."""
+    """The state of a scope while `left` remains in the whole budget."""
     amounts = amounts_of(scope, totals, totals.zero if cost is None else cost)
     return InScope(scope.spent(totals), scope.room(totals, left), amounts[0])
 

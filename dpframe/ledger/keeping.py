@@ -22,11 +22,11 @@ class Beginning:
     Parameters
     ----------
     begun
-        What it is.
+        The identity of the result.
     cost
-        Of the plan; of a part of a frame the whole may be charged less.
+        The cost of the plan; for a part of a frame the whole may be charged less.
     key
-        By what it may be begun once only, if it is so.
+        The key under which it may begin only once, if any.
     after
         The charge of the attempt by that key which was lost, if there is one.
     """
@@ -47,7 +47,7 @@ class Beginning:
         Raises
         ------
         Overtaken
-            When somebody else has begun it meanwhile.
+            When another process has begun it meanwhile.
         """
         attempts.require_newest(self.key, self.begun.identity, self.after)
         made = [self.begun.draft(account.name, self.cost, self.after)]
@@ -66,7 +66,7 @@ class Keeping(Protocol):
 
     @property
     def origin(self) -> str:
-        """What tells the ledger from others, wherever it is moved."""
+        """The identity of the ledger, which a move does not change."""
         ...
 
     def every(self) -> list[Attempt]:
@@ -74,11 +74,11 @@ class Keeping(Protocol):
         ...
 
     def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
-        """The last one by a key, as it is now."""
+        """The current state of the last attempt by a key."""
         ...
 
     def attempt(self, number: int) -> Attempt | None:
-        """That of a charge, as it is now."""
+        """The current state of the attempt for a charge."""
         ...
 
     def is_open(self, number: int) -> bool:
@@ -86,7 +86,7 @@ class Keeping(Protocol):
         ...
 
     def finish(self, number: int, content: str) -> None:
-        """Record that a content is there, which whoever computed it could not."""
+        """Record that a content exists whose own process could not record it."""
         ...
 
     def hash_of(self, number: int) -> str:

@@ -1,12 +1,12 @@
-"""Results that a ledger keeps: which were begun, by whom, and of which the content is there.
+"""Results that a ledger keeps: which were begun, by whom, and whose contents exist.
 
-Two kinds of records say so. ``begun`` stands directly before a charge whose result is to be kept,
-and says what tells that result from others, in which run it was asked for, and by which lock one
-sees whether whoever began it still lives. ``kept`` stands directly before the ``released`` of that
-charge, with the digest of the content, which lies beside the ledger. So a charge without ``kept``
-is under way, or its result was lost on the way; and a process that dies after the content was
-written leaves all that is needed to finish without paying again. ``pruned`` says that a content was
-given up, before it is deleted; its charge stays.
+Two kinds of records say so. ``begun`` comes directly before a charge whose result is to be kept.
+It has the identity of the result, the run that requested it, and the lock that shows whether its
+process still lives. ``kept`` comes directly before the ``released`` of that charge, with the
+digest of the content, which is next to the ledger. So a charge without ``kept`` is under way, or
+its result was lost on the way; and a process that dies after the content was written leaves all
+that is needed to finish without paying again. ``pruned`` says that a content was given up, before
+it is deleted; its charge stays.
 
 Nothing here follows from private data: names, plans, parameters and digests of what was released.
 """
@@ -37,17 +37,17 @@ class UnderWay(LedgerError):
 
 
 class Overtaken(LedgerError):
-    """Somebody else began the same meanwhile; whoever meets this looks again."""
+    """Another process began the same result meanwhile; the caller looks it up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells one result of a budget from others. Two questions are the same where all of it is.
+    """The identity of one result of a budget. Two questions are the same where all of it is.
 
     Parameters
     ----------
     fingerprint
-        Of the plan: what is asked, of which steps, keys and spend, by which noise.
+        The fingerprint of the plan: query, steps, keys, spend and noise.
     frames
         Names of the frames, in order of their first use.
     outputs
@@ -55,9 +55,9 @@ class Identity:
     interval
         The confidence of intervals in the result, exactly; None without.
     parameters
-        Of the job, in the order of their names.
+        The parameters of the job, in the order of their names.
     period
-        Of a stream or a window, where the result is one of several by the same plan.
+        The stream or window, where the result is one of several by the same plan.
     types
         The digest of the types of all columns that are read; None where an earlier version kept it.
     release
@@ -98,7 +98,7 @@ class Identity:
         }
 
     def differences(self, other: Identity) -> list[str]:
-        """What is not the same in another one, in words; types that nobody kept are the same."""
+        """The differences from another identity, in words; missing types count as equal."""
         called = {
             "outputs": "outputs or their order",
             "types": "type of a column",
@@ -113,25 +113,24 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A result that somebody began to compute.
+    """A result that a process began to compute.
 
     Parameters
     ----------
     identity
-        What tells it from others.
+        The identity of the result.
     words
-        What was asked, for people.
+        The query, for people.
     token
-        Names the lock that whoever computes it holds.
+        The name of the lock that its process holds.
     run
         The name of the run that is to be made once, if it is one.
     is_named
-        Whether all frames have names that somebody gave them.
+        Whether all frames have names that were given to them.
     place
         On which part or windows of the budget its charge falls, in words.
     job
-        Of a run: the digest of what tells its job from others; None where an earlier version began
-        it.
+        For a run: the digest that identifies its job; None where an earlier version began it.
     """
 
     identity: Identity
@@ -211,17 +210,17 @@ class Attempt:
     Parameters
     ----------
     number
-        Of the charge.
+        The number of the charge.
     time
         When it was begun; once it is kept, when that was recorded.
     begun
         What was begun.
     cost
-        Of the plan.
+        The fingerprint of the plan.
     content
         The digest of what is kept; None where nothing is.
     is_replaced
-        Whether it was paid anew, because its result was lost.
+        Whether it was paid for again, because its result was lost.
     pruned
         When its content was given up, and by whom, in words.
     """
@@ -236,7 +235,7 @@ class Attempt:
 
 
 Key = tuple[str, ...]
-"""A run by its name and its job, or a result by what tells it from others."""
+"""A run by its name and its job, or a result by its identity."""
 
 
 def run_key(run: str, job: str | None = None) -> Key:
@@ -245,8 +244,8 @@ def run_key(run: str, job: str | None = None) -> Key:
 
 
 def same_key(identity: Identity) -> Key:
-    """By what tells a result from others; those of earlier versions have no types, and are found
-    where there is none with them.
+    """The identity of a result as a key; results of earlier versions have no types, and are found
+    if no typed one exists.
     """
     if identity.types is None:
         return "same", identity.digest
@@ -259,13 +258,13 @@ class Archive(Protocol):
     """
 
     def begun(self, name: str, fingerprint: str | None, text: str | None) -> Iterable[Record]:
-        """Those of a budget by which results were begun, the newest first: of a plan, or whose
-        text has a part.
+        """The records of a budget that began results, the newest first, filtered by plan or by a
+        part of the text.
         """
         ...
 
     def begun_by(self, number: int) -> Record | None:
-        """The one by which the result of a charge was begun."""
+        """The record that began the result of a charge."""
         ...
 
     def after(self, number: int) -> Sequence[Record]:
@@ -282,8 +281,8 @@ class Older:
     until
         The number of the checkpoint; 0 where all results are in memory.
     since
-        The number of the record by which the ledger was given its key; results before it are in
-        memory, for their records have hashes of another key.
+        The number of the record that gave the ledger its key. Results before it are in memory,
+        because their records have hashes of another key.
     archive
         Where they are looked up, while a transaction is under way.
     """
@@ -309,7 +308,7 @@ class Older:
         return None
 
     def attempt(self, name: str, number: int) -> Attempt | None:
-        """The one of a charge."""
+        """The attempt of a charge."""
         if not self.has(number):
             return None
         assert self.archive is not None
@@ -332,14 +331,15 @@ def keys_of(begun: Begun) -> Iterator[Key]:
 
 @dataclass(slots=True)
 class Attempts:
-    """Those of one budget, by the numbers of their charges: those in memory, and others by look-up.
+    """The attempts of one budget, by the numbers of their charges: those in memory, and others by
+    look-up.
 
     Parameters
     ----------
     name
-        Of the budget.
+        The name of the budget.
     by_number
-        Those in memory.
+        The attempts in memory.
     older
         The others.
     """
@@ -380,7 +380,7 @@ class Attempts:
             self.keep(record.refers or 0, time, str(record.why))
 
     def attempt(self, number: int) -> Attempt | None:
-        """The one of a charge."""
+        """The attempt of a charge."""
         return self.by_number.get(number) or self.older.attempt(self.name, number)
 
     def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
@@ -405,7 +405,7 @@ class Attempts:
         return found
 
     def require_newest(self, key: Key | None, identity: Identity, number: int | None) -> None:
-        """Refuse to begin once more what somebody has begun meanwhile.
+        """Refuse to begin a result again that another process has begun meanwhile.
 
         Raises
         ------
@@ -428,11 +428,11 @@ class Results:
         self.older = Older()
 
     def of(self, name: str) -> Attempts:
-        """Those of one budget."""
+        """The attempts of one budget."""
         return self._budgets.get(name) or Attempts(name, older=self.older)
 
     def check(self, record: Record, measure: str) -> None:
-        """Refuse a record of a result that no ledger writes, whoever sealed it.
+        """Refuse a record of a result that no ledger writes, even with a valid seal.
 
         Raises
         ------
@@ -484,7 +484,7 @@ class Results:
 
 
 def content_digest(blobs: Iterable[bytes]) -> str:
-    """Of the files of one content."""
+    """The digest of the files of one content."""
     whole = hashlib.sha256()
     for blob in blobs:
         whole.update(hashlib.sha256(blob).digest())

@@ -48,8 +48,9 @@ class Division:
     zero
         Nothing, in the measure of the budget.
     touched
-        In how many parts neighbouring frames can differ: the whole pays for so many of the largest
-        totals. Epsilons and deltas (or amounts of rho) are summed each on their own.
+        The number of parts in which neighbouring frames can differ: the whole pays for that many
+        of the largest totals. Epsilons and deltas (or amounts of rho) are summed each on their
+        own.
     """
 
     def __init__(self, zero: Budget, touched: int) -> None:
@@ -89,7 +90,8 @@ class Division:
         self._slack.grow(key, after.slack)
 
     def most(self, key: str, left: Budget) -> Budget:
-        """All that the part may come to with so much left in the whole, if nothing else is charged.
+        """The largest total that the part can reach with `left` in the whole budget, if nothing
+        else is charged.
 
         With total t here and h the largest total but `touched` - 1 elsewhere, the sum of the
         largest grows by max(t + c, h) - max(t, h) at a cost c: by at most what is left as long as

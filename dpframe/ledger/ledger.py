@@ -27,7 +27,7 @@ class Ledger(Protocol):
 
     @property
     def name(self) -> str | None:
-        """Of the budget in its ledger; None where it is in memory."""
+        """The name of the budget in its ledger; None for a budget in memory."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class Ledger(Protocol):
 
     @property
     def per(self) -> Every | None:
-        """The windows of time for each of which the budget is; None where it is for all time."""
+        """The windows of time that each have this budget; None for one budget for all time."""
         ...
 
     @property
@@ -72,13 +72,13 @@ class Ledger(Protocol):
 
     @property
     def other_approvals(self) -> Mapping[str, Sequence[Approval]]:
-        """Those for other budgets of the same ledger, by their names."""
+        """The approvals for other budgets of the same ledger, by their names."""
         ...
 
     @property
     def identities(self) -> Sequence[str]:
-        """What tells the ledger from others, and did at earlier places, the newest last; nothing
-        where it is in memory.
+        """The identities of the ledger, here and at earlier places, the newest last; empty if it
+        is in memory.
         """
         ...
 
@@ -115,8 +115,8 @@ class Ledger(Protocol):
 
         With a `scope` the whole budget is charged what the cost adds to its largest totals. Where
         it needs an `approval`, one that counts is found and used in the same transaction. A
-        `beginning` says what is to be kept of the result, and a `stream` is one that is paid for;
-        either stands directly before it.
+        `beginning` describes the result to be kept, and a `stream` is one that is paid for; each
+        is recorded directly before the charge.
 
         Returns
         -------
@@ -132,9 +132,9 @@ class Ledger(Protocol):
         PlanMismatch
             When no approval counts that it needs.
         Overtaken
-            When somebody else has begun the same meanwhile, and it is to be begun once.
+            When another process has begun the same result meanwhile, and it may begin only once.
         StreamIsOpen
-            When somebody else has opened the stream meanwhile.
+            When another process has opened the stream meanwhile.
         """
         ...
 

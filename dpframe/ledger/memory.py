@@ -93,7 +93,7 @@ class MemoryLedger:
 
     @property
     def identities(self) -> tuple[()]:
-        """None: nobody can refer to it."""
+        """Empty: it cannot be referred to."""
         return ()
 
     @property
@@ -172,7 +172,7 @@ class MemoryLedger:
         happened("release" if status == "released" else "failed", record=number)
 
     def verify(self) -> None:
-        """Nothing to do: nobody else can write to it."""
+        """Nothing to do: no other process can write to it."""
 
 
 def other_unit(recorded: str, unit: str) -> LedgerError:

@@ -34,11 +34,11 @@ class Family:
     Parameters
     ----------
     name, help
-        What it is called, and what it is.
+        The name and the meaning.
     samples
         Its values in a budget at a time.
     unit
-        Of the values, if they have one; the name ends with it.
+        The unit of the values, if they have one; the name ends with it.
     """
 
     name: str

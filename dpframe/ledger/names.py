@@ -1,8 +1,8 @@
 """Names of budgets: what a new one may be, and which ones people take for each other.
 
-A name that is mistyped opens a fresh budget for people whose budget is spent. So a new name must be
-seen as it is, and must not look like one that is there. Names that a ledger has already are used as
-they are, and shown with what cannot be seen escaped.
+A name that is mistyped opens a fresh budget for people whose budget is spent. So all characters
+of a new name must be visible, and it must not look like an existing name. Names that a ledger has
+already are used as they are, and shown with what cannot be seen escaped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def require_distinct(name: str, known: Iterable[str]) -> None:
 
 
 def require_new(name: str, known: Iterable[str]) -> None:
-    """Refuse a name for a budget that is to be created beside others.
+    """Refuse a name for a new budget that looks like an existing one.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def require_new(name: str, known: Iterable[str]) -> None:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Some names of a ledger's budgets in words; empty where there are none."""
+    """Some names of a ledger's budgets in words; empty if there are no names."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(map(repr, names[:5])) + more
 

@@ -1,8 +1,8 @@
 """What may be opened: which ledger, which budget, and whether a new one.
 
-Whoever runs a job decides about these, and the job opens its session. So they are set around the
-job, for the whole process: a job must not get round them in another thread. A job in Python can,
-if it wants to, since it is code; what they stop is a mistake, and a job in TOML.
+The person who runs a job decides about these, and the job opens its session. So they are set
+around the job, for the whole process: a job must not get round them in another thread. A job in
+Python can, if it wants to, since it is code; what they stop is a mistake, and a job in TOML.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from dpframe.errors import LedgerError, NoBudget
 from dpframe.ledger.names import name_list
 
 New: TypeAlias = Literal["open", "stated", "refuse", "plan"]
-"""What happens where a session names a budget that does not exist: it is opened; it is opened only
-if the session says so; the session is refused; the session may plan, and nothing is opened.
+"""What to do if a session names a budget that does not exist. ``open`` creates it, ``stated``
+creates it only if the session requests it, ``refuse`` refuses the session, and ``plan`` allows
+only plans.
 """
 
 LOG = logging.getLogger("dpframe")
@@ -32,7 +33,7 @@ class NewBudget:
     Parameters
     ----------
     name
-        Of the budget.
+        The name of the budget.
     amount
         In words.
     where
@@ -98,7 +99,8 @@ def only(
 
 @contextmanager
 def postpone() -> Iterator[list[NoBudget]]:
-    """Within this, sessions that would open a budget only plan; the list says which do not exist.
+    """Within this, sessions that would open a budget only plan; the list has the budgets that do
+    not exist.
 
     So a job that turns out to make no sense has opened nothing.
     """
@@ -139,7 +141,7 @@ def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) 
     where
         The ledger's place in full, None for memory.
     name
-        Of the budget.
+        The name of the budget.
     place_of
         The place in full of a path or URL.
 

@@ -16,10 +16,10 @@ from dpframe.ledger.tables import Tables, rows_after
 
 
 def adopt(store: Store, by: str, reason: str) -> Head:
-    """Accept a ledger whose head file is lost as it is, on record, and write the file again.
+    """Accept a ledger whose head file is lost, on record, and write the file again.
 
-    Whoever can do that can also put an old copy in the place of a ledger. So the record says who
-    it was and why, and the head that `verify` printed can be compared with what is there.
+    A person who can do that can also replace a ledger by an old copy. So the record says who it
+    was and why, and the head that `verify` printed can be compared with what is there.
 
     Raises
     ------
@@ -41,9 +41,9 @@ def rekey(store: Store, key: Seal, by: str) -> Head:
     """Seal what follows with another key, and vouch for what was before with it.
 
     The record that says so is the first one under the new key. It has a hash of the content of all
-    records before it, and what they add up to; so the new key alone verifies all of them. Whoever
-    has the old one only cannot add to the ledger any more. Other head files than the one beside it
-    are sealed with the old key, and must be removed.
+    records before it, and what they add up to; so the new key alone verifies all of them. The old
+    key alone is then not enough to add to the ledger. Other head files than the one next to the
+    ledger are sealed with the old key, and must be removed.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def rekey(store: Store, key: Seal, by: str) -> Head:
     Raises
     ------
     LedgerError
-        When the ledger does not verify with the old key, or there is none.
+        When the ledger does not verify with the old key, or does not exist.
     """
     who = short_text(by, "--by")
     store.reseal(lambda chain: _rekeyed(chain, key, who), key)
@@ -78,30 +78,30 @@ def move(source: Store, destination: Store, by: str) -> Head:
 
     The copy has all records, and one more with an identity of its own. The source ends with a
     record that names that identity and the place. It is written before the copy can be used, so at
-    no time both can be spent. Before that the empty place is promised to the ledger: if this is
-    interrupted, calling it again goes on where it finds the promise, and nowhere else. Kept results
-    and rows of streams are copied before the source is closed, and what came meanwhile after that;
-    calling it again brings what is missing.
+    no time both can be spent. Before that the empty destination is reserved for the ledger: an
+    interrupted call is continued only where the reservation is found. Kept results and rows of
+    streams are copied before the source is closed, and what came meanwhile after that; calling it
+    again brings what is missing.
 
     Parameters
     ----------
     source
         Where it is. A head file of it that lies elsewhere follows the ledger.
     destination
-        An empty place, without a head file elsewhere. It has the same key.
+        An empty destination, without a head file elsewhere. It has the same key.
     by
         Who does it.
 
     Returns
     -------
     Head
-        Of the ledger at the destination.
+        The head of the ledger at the destination.
 
     Raises
     ------
     LedgerError
-        When the source does not verify or was moved before, the destination is not empty, or rows
-        of other streams lie beside it.
+        When the source does not verify or was moved before, the destination is not empty, or it
+        has rows of other streams.
     """
     who = short_text(by, "--by")
     if source.is_keyed != destination.is_keyed:

@@ -1,33 +1,33 @@
-"""Budgets of disjoint parts of a frame, of which the most expensive are paid for.
+"""Budgets of disjoint parts of a frame; only the most expensive parts are paid for.
 
-Parallel composition, adaptively. Fix two neighbouring frames. They differ in at most g parts,
-however the analyst goes about it: in g = k parts where an individual's k rows come or go, in 2k
-where k rows change, for each may leave a part for another. Take the plans in the order in which
-they run, on whichever parts, each chosen after all results before it. A plan on a part in which the
-two frames agree has the same distribution on both: it tells them apart by nothing. A plan on one of
-the others does by its cost. So what tells the two frames apart is a sequence of plans on g parts at
-most, whose costs add up to no more, at every time, than the sum of the g largest totals of parts,
-whichever g they are. The increase of that sum is charged to the budget of the whole frame before a
-plan runs. There it stands beside all other charges in one sum, which is a privacy filter (Rogers,
-Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021): its proof takes one pair of neighbours at a
-time, as this does. Epsilons and deltas (or rho) are summed each on their own, so that the sum is
-never below that of any g parts (McSherry 2009, Theorem 4, for plans fixed in advance, pure epsilon
-and g = 1).
+Parallel composition, adaptively. Fix two neighbouring frames. They differ in at most g parts, for
+any choices of the analyst: in g = k parts where an individual's k rows come or go, in 2k where k
+rows change, because each may leave one part for another. Take the plans in the order in which
+they run, on whichever parts, each chosen after all results before it. A plan on a part in which
+the two frames agree has the same distribution on both, so it does not distinguish them. A plan on
+one of the others does by its cost. So the two frames are distinguished only by a sequence of
+plans on at most g parts. At every time the costs of these add up to at most the sum of the g
+largest totals of parts, for any choice of the g parts. The increase of that sum is charged to the
+budget of the whole frame before a plan runs. There it is one charge among all others in one sum,
+which is a privacy filter (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021): its
+proof takes one pair of neighbours at a time, as this does. Epsilons and deltas (or rho) are
+summed each on their own, so that the sum is never below that of any g parts (McSherry 2009,
+Theorem 4, for plans fixed in advance, pure epsilon and g = 1).
 
-What each part was charged stands in the ledger of the whole, by the digest of what divides the
-frame, so that it is the same for all processes and for as long as the ledger lasts. Parts need not
-be listed before: one that is charged for the first time begins at zero. A division that is made in
-another way has another digest, begins at zero and is charged in full: that counts too much, never
-too little.
+The ledger of the whole records what each part was charged, by the digest of the rule that divides
+the frame. So the totals are the same for all processes and for as long as the ledger lasts. Parts
+need not be listed before: one that is charged for the first time begins at zero. A division that
+is made in another way has another digest, begins at zero and is charged in full: that counts too
+much, never too little.
 
-Rows may be added to the frame between plans. Where each plan reads the frame as it is then, fix two
-histories of it, which differ in the rows of one individual, at every moment. If no row is ever
-given another key, the parts that they differ in are still those of one individual's rows, all that
-there ever were: k or 2k. Where an individual's parts are chosen by a limit, rows that are added
-could change the choice; so such divisions have a digest of their own each time that they are made.
-But a limit that keeps the first g dates, or the first g rows by date, leaves an individual in g
-parts at most where parts are charged in the order of their dates (`dpframe.frames.first_parts`);
-the ledger refuses a part before one that was charged.
+Rows may be added to the frame between plans. If each plan reads the frame's content at that time,
+fix two histories of the frame, which differ in the rows of one individual, at every moment. If no
+row is ever given another key, the parts that they differ in are still those of one individual's
+rows, all that there ever were: k or 2k. Where an individual's parts are chosen by a limit, rows
+that are added could change the choice; so such divisions have a digest of their own each time
+that they are made. But a limit that keeps the first g dates, or the first g rows by date, leaves
+an individual in at most g parts only if parts are charged in the order of their dates
+(`dpframe.frames.first_parts`). So the ledger refuses a part that is before one already charged.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ class Share:
 
 
 class PartLedger:
-    """The budget of one part, as far as the budget of the whole frame and the other parts allow.
+    """The budget of one part, within the limits of the whole frame's budget and the other parts.
 
-    The ledger of the whole frame has the charges; what the part itself was charged stands beside
-    each of them.
+    The ledger of the whole frame has the charges, each with the amount that the part itself was
+    charged.
 
     Parameters
     ----------
     parent
-        That of the whole frame, or of the part that this one is a part of.
+        The ledger of the whole frame, or of the part that this one is a part of.
     level
         Which part it is.
     parts
@@ -93,7 +93,7 @@ class PartLedger:
 
     @property
     def whole(self) -> Ledger:
-        """That of the whole frame."""
+        """The ledger of the whole frame."""
         return self._whole
 
     @property

@@ -32,7 +32,7 @@ _KEYWORD = (
 _SETTINGS = re.compile(
     rf"\s*{_KEYWORD}{_VALUE}\s*|\s*(?:{_KEYWORD}\s*=\s*(?:'[^']*'|\S*)(?:\s+|$)){{2,}}"
 )
-"""One setting of a connection without a slash, for that may be a folder; or several."""
+"""Settings of a connection; a single one must have no slash, because it may be a folder."""
 _MISSPELT = re.compile(r"(?i)(sqlite|postgres(ql)?):")
 
 HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"

@@ -1,7 +1,7 @@
 """Which ledger is where: two places with one identity are copies, and both would be spent.
 
-A ledger has its identity from the first record on. Copies of it cannot be told from it by their
-content, so this only finds those that one process uses, or that lie side by side.
+A ledger has its identity from the first record on. Copies of it have the same content, so this
+only finds those that one process uses, or that are in the same folder.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dpframe.ledger.releasing import Exclusive
 _HEAD = ".head"
 
 _LOCK = Exclusive()
-"""Taken by who has the turn of a ledger only: so nobody has it while the process forks, and nobody
-who forks has to wait for it.
+"""Only the thread with the turn of a ledger takes it. So no thread has it while the process
+forks, and a fork does not wait for it.
 """
 
 _USED: dict[str, tuple[Hashable, str, Callable[[], bool]]] = {}
@@ -29,9 +29,9 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
     Parameters
     ----------
     identity
-        Of the ledger.
+        The identity of the ledger.
     place
-        Equal for equal places, whatever they are called.
+        Equal for equal places, under any name.
     where
         The place, for people.
     is_there
@@ -53,12 +53,13 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
 
 
 def require_alone(identity: str, path: Path) -> None:
-    """Refuse a ledger beside which another head file has the same identity.
+    """Refuse a ledger if another head file next to it has the same identity.
 
-    Each head file is read, however many there are: a copy may have any name, and size and times are
-    no sign, for all are as long and each is written again with every charge. What was read before
-    is not remembered, for a file may be copied over another within one tick of its times. So each
-    one costs no more than opening it: whether its ledger is there is asked of the same ones only.
+    Every head file is read. A copy may have any name, and size and times show nothing, because
+    all head files have the same length and are written at every charge. Earlier reads are not
+    remembered, because a file may be copied over another within one tick of its times. So each
+    one costs no more than opening it, and only those with the same identity are checked for their
+    ledger.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Contents of kept results that owners give up: deleted on record, while their charges stay.
 
-What was spent stays spent, whether anybody still has the result or not. So a record says first that
-a content is given up; then it is deleted. Who asks for that result later is told so, and is never
-charged for it again without asking for that. A process that dies between the two leaves a content
-that nobody hands out any more, and that the next call deletes.
+A spend stays spent, whether the result still exists or not. So a record says first that a content
+is given up; then it is deleted. A later request for that result is refused with a note, and is
+charged again only on request. If a process dies between the two, it leaves a content that is
+never handed out, and that the next call deletes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pruned:
     Parameters
     ----------
     name
-        Of the budget.
+        The name of the budget.
     attempts
         The results, in the order of their charges.
     """
@@ -45,7 +45,7 @@ def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) 
     store
         The ledger.
     name
-        Of the budget; None for all of them.
+        The name of the budget; None for all budgets.
     by
         Who does it.
     before
@@ -56,13 +56,13 @@ def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) 
     Returns
     -------
     list[Pruned]
-        By budget, those of which something was given up.
+        By budget, the results that were given up.
 
     Raises
     ------
     LedgerError
-        When the ledger does not verify, has no such budget, or contents may not be deleted; then
-        nothing is given up. Or a content cannot be deleted: the same call goes on then.
+        When the ledger does not verify, does not have the budget, or contents may not be deleted;
+        then nothing is given up. Or a content cannot be deleted: the same call goes on then.
     """
     who = short_text(by, "--by")
     if last < 0:

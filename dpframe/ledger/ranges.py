@@ -28,10 +28,10 @@ class Range:
     Parameters
     ----------
     type
-        Of the parameter, in words.
+        The type of the parameter, in words.
     words
-        ``any``; the first and the last value, as ``2027-01-01..2027-12-31``, of which one may be
-        left out; or a JSON list of values.
+        ``any``, or the first and the last value, as ``2027-01-01..2027-12-31`` (either may be
+        left out), or a JSON list of values.
     """
 
     type: str
@@ -71,8 +71,8 @@ Allowed: TypeAlias = "tuple[tuple[str, Range], ...]"
 
 
 def read_range(text: str, kind: ParameterType) -> Range | None:
-    """What somebody wrote, if it is more than one value: ``any``, ``LOW..HIGH``, or several values
-    as JSON or with commas between them.
+    """The range of a text with more than one value: ``any``, ``LOW..HIGH``, or several values as
+    JSON or with commas between them.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def read_allowed(found: object) -> Allowed:
 
 
 def covers_all(allowed: Allowed, parameters: Iterable[Parameter]) -> bool:
-    """Whether each that is named is given, and may be what it is."""
+    """Whether each named parameter is given, with an allowed value."""
     given: Mapping[str, Parameter] = {parameter.name: parameter for parameter in parameters}
     return all(name in given and found.covers(given[name]) for name, found in allowed)
 
@@ -149,7 +149,7 @@ def _in_one_form(text: str, kind: ParameterType) -> str:
 
 
 def _parts(text: str, kind: ParameterType) -> list[str]:
-    """Several values as somebody wrote them, each as text."""
+    """Several values in one text, each as text."""
     if not text.startswith("["):
         return [part.strip() for part in text.split(",")]
     try:

@@ -1,8 +1,8 @@
 """A line of a ledger: what happened, sealed together with the line before it.
 
-The hash of a record is SHA-256 over the JSON array of its fields, with the hash of the record
-before it among them; with a key it is HMAC-SHA-256, so that only who has the key can write a chain
-that verifies.
+The hash of a record is SHA-256 over the JSON array of its fields, which include the hash of the
+record before it. With a key it is HMAC-SHA-256, so that only someone with the key can write a
+chain that verifies.
 """
 
 from __future__ import annotations
@@ -78,30 +78,30 @@ class Draft:
     Parameters
     ----------
     name
-        Of the budget.
+        The name of the budget.
     act
-        What happened. ``opened``: the budget was created; ``granted``: it was raised;
-        ``approved``: a plan may be charged to it; ``revoked``: it may not any more; ``charged``: a
-        plan was paid for; ``released``, ``failed``: how that ended; ``closed``: nothing may be
-        charged any more; ``begun``, ``kept``, ``pruned``: of results that are kept
-        (`ledger.kept`); ``stream``, ``drawn``, ``typed``, ``redrawn``, ``ended``: of
-        streams (`ledger.streams`). Of the ledger: ``identified``: it was begun, or moved here;
-        ``checkpoint``: what all records add up to; ``rekeyed``: what follows has another key;
-        ``moved``: it goes on elsewhere; ``adopted``: its head file was given up.
+        What happened. Kinds of records about budgets: ``opened``, ``granted`` (raised),
+        ``approved`` (a plan may be charged to it), ``revoked``, ``charged`` (a plan was paid
+        for), ``released`` and ``failed`` (its end), and ``closed`` (nothing may be charged any
+        more). ``begun``, ``kept`` and ``pruned`` are about kept results (`ledger.kept`);
+        ``stream``, ``drawn``, ``typed``, ``redrawn`` and ``ended`` about streams
+        (`ledger.streams`). Kinds of records about the ledger: ``identified`` (begun, or moved
+        here), ``checkpoint`` (the sums of all records), ``rekeyed`` (later records have another
+        key), ``moved`` (it continues elsewhere) and ``adopted`` (its head file was given up).
     refers
-        Of ``released``, ``failed``, ``kept`` and ``pruned``: the number of the charge; of ``begun``
-        that of the one whose result was lost, if it is paid anew; of ``charged`` that of the
-        approval it ran by, where it needed one, and of ``stream`` the same; of ``drawn``,
-        ``typed``, ``redrawn`` and ``ended`` that of the stream.
+        In ``released``, ``failed``, ``kept`` and ``pruned`` it is the number of the charge. In
+        ``begun`` it is the charge whose result was lost, if it is paid for again. In ``charged``
+        and ``stream`` it is the approval, where one was needed. In ``drawn``, ``typed``,
+        ``redrawn`` and ``ended`` it is the record of the stream.
     fingerprint, unit
         Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` and ``revoked``
         have the former, ``opened`` the latter where it is fixed from the start.
     amount
         Of ``opened``, ``granted`` and ``charged``.
     who, why
-        Of ``granted``, ``revoked``, ``closed``, ``redrawn`` and ``ended``, and who of ``opened``
-        and ``pruned``; of ``approved`` who, and the plan with its signature (`ledger.approvals`);
-        of ``charged`` who ran it (`ledger.caller`).
+        In ``granted``, ``revoked``, ``closed``, ``redrawn`` and ``ended``: the person and reason.
+        In ``opened`` and ``pruned``: the person. In ``approved``: the person, and the plan with
+        its signature (`ledger.approvals`). In ``charged``: the caller (`ledger.caller`).
     within
         Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
         that, grants included.
@@ -161,7 +161,7 @@ COLUMNS = tuple(f.name for f in fields(Record))
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How long the chain is, and the hash of its last record; sealed, and stored apart."""
+    """The length of the chain, and the hash of its last record; sealed, and stored separately."""
 
     seq: int
     hash: str
@@ -188,7 +188,7 @@ class Seal:
 
     @classmethod
     def of(cls, key: str, where: str = KEY_VARIABLE) -> Seal:
-        """With a key that nobody guesses, as far as its length shows.
+        """With a key whose length makes guessing impossible.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class Seal:
 
     @property
     def hint(self) -> str:
-        """What else may be the matter when a hash is wrong."""
+        """Another possible cause when a hash is wrong."""
         if self.is_keyed:
             return f" (or was sealed with another key than the one in {KEY_VARIABLE})"
         return f" (or was sealed with a key, and {KEY_VARIABLE} is not set)"
@@ -239,7 +239,7 @@ class Seal:
         return self._digest(["rows", *values])
 
     def kept(self, record: Record) -> str:
-        """The seal of a record that a checkpoint refers to, whatever key it was hashed with."""
+        """The seal of a record that a checkpoint refers to, hashed with any key."""
         return self._digest(["kept", *(getattr(record, column) for column in COLUMNS)])
 
     def _digest(self, values: list[object]) -> str:

@@ -17,7 +17,7 @@ class RecordedResults:
     Parameters
     ----------
     tables
-        Of the ledger, in that transaction.
+        The ledger's tables, in that transaction.
     seal
         With the key that the ledger has.
     older

@@ -1,15 +1,15 @@
 """Streams of a ledger that was accepted without its head file: they are paid for once more before
 they draw anything new.
 
-A copy of a ledger does not know what was drawn since it was made. If streams went on where the copy
-stands, rows would be drawn with other noise that were drawn and handed out before, and two draws of
-a row tell more than one.
+A copy of a ledger does not know what was drawn since it was made. If streams continued from the
+copy, rows that were drawn and handed out before would be drawn again with other noise, and two
+draws of a row reveal more than one.
 
 Guarantee
 ---------
-A stream that is charged k times, the first time when it is opened and once more each time that its
-ledger is accepted and it is to draw again, keeps k times its cost, whatever was drawn and handed
-out between.
+A stream may be charged k times: once when it is opened, and once more each time its ledger is
+accepted and it is to draw again. Then k times its cost covers everything that was drawn and
+handed out between.
 
 Proof
 -----
@@ -63,7 +63,7 @@ def to_redraw(store: Store, budget: str, name: str) -> Redrawing:
     Raises
     ------
     LedgerError
-        When there is no such stream, or it draws as always.
+        When the stream does not exist, or draws as usual.
     """
     chain = store.read(whole=True)
     account = chain.account(budget)

@@ -3,11 +3,11 @@
 Python may raise `KeyboardInterrupt` between any two instructions: also after a lock was acquired
 and before ``with`` or ``try`` knows of it, and in the middle of a ``finally``. So nothing here is
 handed out as held. Who needs a lock hands over what is to be done with it, and one frame acquires,
-does it and releases. What is released says by itself whether it is held, and releasing it once more
-does nothing: then it is enough to release twice, for the second time ends what an interrupt of the
-first one left.
+does it and releases. The resource itself knows whether it is held, and releasing it again does
+nothing. So it is enough to release twice, because the second time completes a release that an
+interrupt cut short.
 
-A traceback that somebody keeps holds nothing either: no lock waits for a finaliser.
+A traceback that is kept holds nothing either: no lock waits for a finaliser.
 """
 
 from __future__ import annotations

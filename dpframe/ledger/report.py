@@ -303,7 +303,7 @@ def chosen(chain: Chain, name: str | None) -> list[Account]:
     Raises
     ------
     LedgerError
-        When there is none of that name, and no approval for it either.
+        When neither a budget nor an approval has that name.
     """
     if name is None:
         return list(chain.accounts.values())
@@ -336,7 +336,7 @@ def _ends(account: Account) -> str:
 
 
 def verify(store: Store, name: str | None) -> Iterator[str]:
-    """That the ledger verifies, and its head, which can be kept elsewhere and compared.
+    """A line that the ledger verifies, and its head, which can be kept elsewhere and compared.
 
     Raises
     ------

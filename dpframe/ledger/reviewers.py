@@ -57,14 +57,14 @@ def approve(
     terms: Terms = NO_LIMITS,
     allowed: Allowed = (),
 ) -> None:
-    """Record an approval for a budget as it is now, signed where there is a key; of a range of
-    parameters where these are `allowed`, and then the fingerprint is that of the template.
+    """Record an approval for the current budget, signed if there is a key. If `allowed` is given
+    it covers a range of parameters, and the fingerprint is that of the template.
 
     Raises
     ------
     LedgerError
-        When it cannot be recorded, there is no such budget, `by` is not on one line, or the key can
-        only verify.
+        When it cannot be recorded, the budget does not exist, `by` is not on one line, or the key
+        can only verify.
     """
     named, who = plain_text(name, "name"), approver(by, key)
 
@@ -86,7 +86,7 @@ def renewals(
     Raises
     ------
     LedgerError
-        When there is no such budget, or they are signed and the key cannot sign.
+        When the budget does not exist, or they are signed and the key cannot sign.
     """
     who, needed = approver(by, key), Requirement(key)
     before = Bound.of(chain.account(name))
@@ -195,7 +195,7 @@ def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | Non
     store, name
         The budget.
     fingerprint
-        Of the plan; its first 8 digits are enough where no other begins so.
+        The fingerprint of the plan; its first 8 digits are enough if they are unique.
     by, reason
         Recorded with it.
 
@@ -207,7 +207,7 @@ def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | Non
     Raises
     ------
     LedgerError
-        When no such plan is approved, or several are.
+        When no approved plan matches, or several do.
     """
     who = short_text(by, "--by")
     why = None if reason is None else short_text(reason, "--reason")

@@ -1,9 +1,9 @@
-"""Where the rows of streams are kept: in memory, in a folder beside a ledger's file, or in tables
-beside those of one on a server.
+"""The rows of streams: in memory, in a folder next to a ledger's file, or in tables next to those
+of one on a server.
 
-A row of noise is drawn once. So whoever is first to keep a content under its name has drawn it, and
-whoever comes later, or at the same time, is given that one and forgets its own: nothing else was
-ever written under any name. Contents are written to disk before they have a name.
+A row of noise is drawn once. So the first process that keeps a content under its name has drawn
+it. A later or simultaneous one gets that content and drops its own: nothing else is ever written
+under any name. Contents are written to disk before they have a name.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class FolderRows:
 
 
 def _write_once(place: Path, content: bytes) -> None:
-    """Write a file that nobody sees, and then give it its name, unless that is taken.
+    """Write a hidden file, and then give it its name, unless that is taken.
 
     Raises
     ------

@@ -3,8 +3,8 @@
 Most charges are for the whole frame. A charge with a scope concerns some of its rows only: a part
 of it, or the windows of time that a query reads. Two neighbouring frames differ in few of them, so
 the whole budget pays the increase of the largest totals (`dpframe.ledger.parts`), and the record of
-the charge has that increase as its amount. The scope stands beside it, so that whoever reads the
-ledger computes each increase again and refuses a record that says another one.
+the charge has that increase as its amount. The record has the scope too, so every reader of the
+ledger computes each increase again and refuses a record with a different one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Totals:
     clocks: dict[str, Clock] = field(default_factory=dict)
 
     def division(self, name: str, touched: int) -> Division:
-        """That of a digest, which begins with nothing.
+        """The division of a digest, which begins with nothing.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class Scope(ABC):
 
     @abstractmethod
     def room(self, totals: Totals, left: Budget) -> Budget:
-        """What may still be charged to it while so much is left in the whole budget."""
+        """The amount that may still be charged to it while `left` remains in the whole budget."""
 
     @abstractmethod
     def fields(self) -> Any:
@@ -324,7 +324,7 @@ def amounts_of(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budge
     Raises
     ------
     ValueError
-        When the budget has no such scope, or none without.
+        When the budget does not have the scope, or needs one.
     """
     if totals.windows is not None and not isinstance(scope, WindowScope):
         raise ValueError
@@ -345,12 +345,12 @@ def amounts_due(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budg
 
 
 def opened_scopes(record: Record, zero: Budget) -> Totals:
-    """Those of a budget that a record opens.
+    """The scopes of a budget that a record opens.
 
     Raises
     ------
     ValueError, TypeError, InvalidBudget
-        When it is for windows that there are not.
+        When it is for unknown windows.
     """
     per = read_per(record.why)
     return Totals(zero, windows=None if per is None else Timeline(per, zero))

@@ -1,7 +1,7 @@
 """Signatures of approvals, with a key from the environment.
 
-With HMAC whoever can verify can also sign. With Ed25519 (RFC 8032) reviewers keep the private key,
-and jobs have the public one, with which they can only verify.
+With HMAC everyone who can verify can also sign. With Ed25519 (RFC 8032) reviewers keep the
+private key, and jobs have the public one, with which they can only verify.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ApprovalKey:
 
     @classmethod
     def from_environment(cls) -> ApprovalKey | None:
-        """The key in the environment, None where there is none.
+        """The key in the environment, None if none exists.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class ApprovalKey:
         Raises
         ------
         LedgerError
-            When it is none.
+            When the text is not a valid key.
         """
         scheme, _, value = text.strip().partition(":")
         if scheme == "hmac" and len(value.strip().encode("utf-8", "surrogateescape")) >= _SHORTEST:

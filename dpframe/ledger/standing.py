@@ -35,8 +35,9 @@ def unwitnessed(records: int, name: str) -> LedgerError:
 
 
 def promised(seal: Seal, identity: str, origin: str) -> Head:
-    """The head of an empty place that is kept for a ledger: that of no record, with the identity
-    that it will have there and the one that it has in the place of a hash.
+    """The head of an empty destination that is reserved for a ledger: a head without records,
+    with the identity that the ledger will have there and, in place of a hash, the one that it has
+    now.
     """
     return seal.head(0, identity + origin)
 

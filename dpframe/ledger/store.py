@@ -42,7 +42,7 @@ class Store(Transactions):
         """Where rows of streams are kept."""
 
     def read(self, *, whole: bool = False) -> Chain:
-        """The chain as it is now, verified; with each charge if `whole`. Do not change it.
+        """The current chain, verified; with each charge if `whole`. Do not change it.
 
         Raises
         ------
@@ -57,7 +57,7 @@ class Store(Transactions):
             )
 
     def look_up(self, work: Callable[[Chain], R]) -> R:
-        """What some work finds in the chain as it is now, results of long ago included."""
+        """The result of some work on the current chain, old results included."""
         with self._explained():
             self._refresh(False)
             return self._alone(
@@ -70,13 +70,13 @@ class Store(Transactions):
         Returns
         -------
         int
-            The last record's number, also when `draft` finds that there is nothing to do.
+            Returns the last record's number, also when `draft` finds nothing to do.
 
         Raises
         ------
         LedgerError
-            When it cannot be written or does not verify. If it is not known whether the record
-            was written, it may count although nothing is released, never the other way round.
+            When it cannot be written or does not verify. If it is unknown whether the record was
+            written, it may count although nothing is released, never the reverse.
         """
         return self._append(draft, adopting=False)
 
@@ -163,7 +163,7 @@ class Store(Transactions):
             return self._alone(lambda: release_after(alone, lambda: close_all(files)), writing=True)
 
     def _before(self, chain: Chain) -> list[Draft]:
-        """What is recorded beside the next record: who the ledger is, or what it adds up to."""
+        """The drafts before the next record: the identity of the ledger, or a checkpoint."""
         if chain.identity is None:
             begun = next((s.identity for s in self._seen if s is not None and not s.seq), None)
             identity = begun or uuid.uuid4().hex
@@ -215,10 +215,10 @@ class Store(Transactions):
                 witness.use(seal)
 
     def promise(self, origin: str) -> str:
-        """Keep an empty place for a ledger that is to be moved here.
+        """Reserve an empty destination for a ledger that is to be moved here.
 
-        Nobody begins another one here from then on, and a move that was interrupted goes on only
-        where it finds this. So what was moved once is not moved again.
+        No other ledger can begin there from then on, and an interrupted move continues only where
+        it finds this. So what was moved once is not moved again.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Store(Transactions):
         self._chain = self._version = self._promise = None
 
     def verify(self) -> Head:
-        """Read and verify everything, whoever has written, while others may go on writing.
+        """Read and verify everything, while other processes may continue to write.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class Store(Transactions):
             return self._alone(verifying, writing=False)
 
     def hash_of(self, seq: int) -> str:
-        """The hash of a record as it is stored."""
+        """The stored hash of a record."""
         with self._explained():
             return self._read_tables(lambda tables: str(tables.hash_of(seq)))
 

@@ -43,7 +43,7 @@ class StoredLedger:
     store
         Where its records are.
     name
-        Of the budget.
+        The name of the budget.
     budget
         Created with this amount, or opened if it has it already. After grants either the first
         amount or that with any number of the grants may be given; what counts is all of them.
@@ -54,7 +54,7 @@ class StoredLedger:
     must_exist
         Whether to refuse to create it.
     per
-        The windows of time for each of which it is.
+        The windows of time that each have this budget.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is kept of the results of one budget beside a ledger."""
+"""The kept results of one budget, next to a ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpframe.ledger.store import Store
 
 
 class StoredKeeping:
-    """What is kept beside a ledger of the results of the budget `name`."""
+    """The kept results of the budget `name`, next to a ledger."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store = store

@@ -26,7 +26,7 @@ __all__ = ["MemoryStreams", "StoredStreams", "StreamBook", "digest_of"]
 
 
 def digest_of(content: bytes) -> str:
-    """What tells a content from others."""
+    """The digest that identifies a content."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -39,7 +39,7 @@ class StreamBook(Protocol):
         ...
 
     def find(self, name: str) -> OpenedStream | None:
-        """A stream by its name, as it is now."""
+        """The current state of a stream, by its name."""
         ...
 
     def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:

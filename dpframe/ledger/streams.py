@@ -1,15 +1,15 @@
 """Streams of a ledger: which were opened, and which of their rows were drawn.
 
-Records say so. ``stream`` stands directly before the charge that pays for all periods, and says
-what tells the stream from others. ``drawn`` says which rows of noise were drawn next, with the
-digest of their content, which is kept beside the ledger. Rows are recorded in order and each once,
-so no row is drawn twice as long as what was recorded is believed: a content that is lost stays
-lost. ``ended`` says that an owner closed the stream, which draws nothing more. ``typed`` says of
-which types the columns are that an earlier version's stream reads, once it is opened again. What
-was drawn after a copy of the ledger was made, the copy does not know. So once somebody accepted it
-without its head file (``adopted``), no stream that it has draws anything until ``redrawn`` says so,
-directly before a charge of its whole cost: all rows may be drawn once more, which is no more than a
-second stream.
+Records say so. ``stream`` comes directly before the charge that pays for all periods, and holds
+the identity of the stream. ``drawn`` records which rows of noise were drawn next, with the digest
+of their content, which is kept next to the ledger. Rows are recorded in order and each once, so
+no row is drawn twice as long as what was recorded is believed: a content that is lost stays lost.
+``ended`` says that an owner closed the stream, which draws nothing more. ``typed`` has the types
+of the columns that an earlier version's stream reads, once it is opened again. What was drawn
+after a copy of the ledger was made, the copy does not know. So once a ledger is accepted without
+its head file (``adopted``), none of its streams draws anything until ``redrawn``, directly before
+a charge of its whole cost. Then all rows may be drawn once more, which is no more than a second
+stream.
 
 Nothing here follows from private data: names, digests of plans, and of what was released.
 """
@@ -45,7 +45,7 @@ class Batch:
     first, last
         The numbers of the periods, from 0.
     digest
-        Of their content.
+        The digest of their content.
     """
 
     first: int
@@ -60,7 +60,7 @@ class StreamKept:
     Parameters
     ----------
     asked
-        The digest of all that was asked: the query, the schedule and the spend.
+        The digest of the whole request: the query, the schedule and the spend.
     details
         The plan that was charged, and what is drawn for it, as JSON.
     """
@@ -76,11 +76,11 @@ class OpenedStream:
     Parameters
     ----------
     number
-        Of its record.
+        The number of its record.
     name
-        What it is opened by.
+        The name that it is opened with.
     definition
-        The digest of all that tells it from others.
+        The digest of everything that identifies it.
     periods
         How many there are.
     kept
@@ -88,13 +88,13 @@ class OpenedStream:
     batches
         What was drawn so far.
     types
-        Of the columns that it reads; None where an earlier version opened it, until it is opened
-        again.
+        The types of the columns that it reads; None where an earlier version opened it, until it
+        is opened again.
     doubted
-        The number of the record by which a ledger was accepted that may be a copy, since when
-        nothing is drawn; None where there is none, or it was paid for.
+        The number of the record that accepted the ledger as a possible copy; since then nothing
+        is drawn. None if that did not happen, or was paid for.
     approval
-        The number of the approval that it was paid for under; None where there was none, or an
+        The number of the approval that it was paid for under; None without one, or where an
         earlier version opened it.
     closed
         The record by which an owner closed it.
@@ -189,9 +189,7 @@ class StreamOpening:
         return Draft(budget, "stream", approval, fingerprint, why=json.dumps(said))
 
     def asks_the_same(self, opened: OpenedStream) -> bool:
-        """Whether a stream was opened with the same query, schedule and spend, whatever a version
-        makes of them.
-        """
+        """Whether a stream was opened with the same query, schedule and spend, in any version."""
         if self.kept is None or opened.kept is None:
             return False
         return (self.kept.asked, self.periods) == (opened.kept.asked, opened.periods)
@@ -225,7 +223,7 @@ class StreamOpening:
 
 
 class StreamIsOpen(LedgerError):
-    """Somebody else opened it meanwhile; whoever meets this looks again."""
+    """Another process opened it meanwhile; the caller looks it up again."""
 
 
 def opened_meanwhile(name: str) -> StreamIsOpen:
@@ -250,11 +248,11 @@ class Streams:
         return self._found.get((budget, name))
 
     def all(self) -> list[OpenedStream]:
-        """Those of all budgets, in the order in which they were opened."""
+        """The streams of all budgets, in the order in which they were opened."""
         return list(self._found.values())
 
     def of(self, budget: str) -> list[OpenedStream]:
-        """Those of one budget, likewise."""
+        """The streams of one budget, in the same order."""
         return [found for (name, _), found in self._found.items() if name == budget]
 
     def doubted(self) -> list[tuple[str, OpenedStream]]:
@@ -263,8 +261,8 @@ class Streams:
         return [(budget, one) for (budget, _), one in found if one.doubted is not None]
 
     def require(self, record: Record) -> None:
-        """Refuse a record of a stream that no ledger writes, whoever sealed it; and what comes
-        directly after one that opens a stream, and is not its charge.
+        """Refuse a record of a stream that no ledger writes, even with a valid seal; and a record
+        that follows one that opens a stream, but is not its charge.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a store's tables do, whatever they are kept in."""
+"""The operations of a store's tables, for any kind of storage."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Tables(Protocol):
         ...
 
     def create(self) -> None:
-        """Make a new and empty place a ledger."""
+        """Make a new and empty destination a ledger."""
         ...
 
     def version(self) -> Hashable:
-        """Another value once somebody else has written; see `Store.counts_appends`."""
+        """A value that changes when another process has written; see `Store.counts_appends`."""
         ...
 
     def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
@@ -41,7 +41,7 @@ class Tables(Protocol):
         ...
 
     def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        """The rows of these numbers that there are, by number."""
+        """The existing rows with these numbers, by number."""
         ...
 
     def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
@@ -57,15 +57,15 @@ class Tables(Protocol):
         ...
 
     def rows_about(self, number: int) -> list[tuple[Any, ...]]:
-        """The rows after a charge that say what became of its result, in order."""
+        """The rows after a charge about its result, in order."""
         ...
 
     def hash_of(self, seq: int) -> object:
-        """The hash of a record as it is stored, None where there is none of that number."""
+        """The stored hash of a record, None if the number does not exist."""
         ...
 
     def head(self) -> Head | None:
-        """The head as it is stored, verified or not."""
+        """The stored head, verified or not."""
         ...
 
     def insert(self, record: Record, head: Head, *, new: bool) -> None:
@@ -81,7 +81,7 @@ class Tables(Protocol):
         ...
 
     def require_sound(self) -> None:
-        """Refuse tables whose storage is damaged, as far as that can be asked."""
+        """Refuse tables whose storage is damaged, if the database can check that."""
         ...
 
 

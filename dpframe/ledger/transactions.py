@@ -1,12 +1,12 @@
-"""Transactions at one place, each of which sees a chain that is verified.
+"""Transactions at one place; each sees a chain that is verified.
 
 The first use in a process verifies every record since the last checkpoint, in steps between which
-others may write. What is decided after that is decided by this verified copy and by new records,
-each of which must continue it. So a record that is edited behind the back of a running process
-gives nobody more budget; verifying everything again is about noticing it. That happens when the
-store says that something else than appending has happened, when the chain has doubled, and, from
-the last checkpoint on, every ten minutes where the store cannot be sure. A charge therefore takes
-the same time however long the chain is.
+others may write. Later decisions use this verified copy and new records, each of which must
+continue it. So an edit of a record while a process runs gives no one more budget; verifying
+everything again only serves to notice it. That happens when the store says that something else
+than appending has happened, when the chain has doubled, and, from the last checkpoint on, every
+ten minutes where the store cannot be sure. A charge therefore takes the same time however long
+the chain is.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from dpframe.ledger.tables import STEP, Tables, rows_after
 from dpframe.ledger.turns import Turn
 
 SHORT = 256
-"""A chain up to this long is verified as a whole whenever somebody else wrote to it."""
+"""A chain up to this long is verified as a whole whenever another process wrote to it."""
 
 PERIOD = 600.0
 """Seconds after which a store that cannot be sure verifies again."""
 
 LISTED = 4 * EVERY
-"""A chain up to this long keeps each charge in memory; a longer one does when that is asked for."""
+"""A chain up to this long keeps each charge in memory; a longer one does on request."""
 
 
 R = TypeVar("R")
@@ -55,8 +55,8 @@ class Transactions(ABC):
     """
 
     counts_appends: ClassVar[bool]
-    """Whether the version of the tables changes with every write of somebody else, so that an equal
-    one proves that there was none; or only with writes that no ledger makes."""
+    """Whether the version of the tables changes with every write of another process, so that an
+    equal one proves that there was no write; or only with writes that no ledger makes."""
 
     def __init__(self, seal: Seal, witnesses: tuple[HeadFile, ...]) -> None:
         self._seal = seal
@@ -95,7 +95,7 @@ class Transactions(ABC):
     @property
     @abstractmethod
     def turn(self) -> Turn:
-        """That of its threads."""
+        """The turn of its threads."""
 
     @abstractmethod
     def _explained(self) -> AbstractContextManager[None]:
@@ -117,8 +117,8 @@ class Transactions(ABC):
 
     @abstractmethod
     def _rollback(self) -> None:
-        """End a transaction, if there is one, whatever state it is in; never raises of itself, and
-        goes on where it was interrupted.
+        """End a transaction in any state, if there is one. It never raises an error of its own,
+        and continues after an interrupt.
         """
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Transactions(ABC):
 
     @abstractmethod
     def _claim(self, identity: str) -> None:
-        """Refuse a second place of one ledger, as far as it can be seen from here."""
+        """Refuse a second place of one ledger, if it is visible from here."""
 
     # -- transactions ---------------------------------------------------------------------------
 
@@ -140,12 +140,12 @@ class Transactions(ABC):
         adopting: bool = False,
     ) -> R:
         """What some work makes of a verified chain, in one transaction."""
-        # Before, lest they be ahead of what is then read.
+        # Before, so that they are not ahead of the data that is read next.
         self._seen = [None if adopting and w.required else w.read() for w in self._witnesses]
 
         def transaction() -> R:
             tables = self._begun(writing)
-            # Whatever interrupts this may leave half of a record in the chain in memory.
+            # An interrupt may leave half of a record in the chain in memory.
             trusted, self._version = self._version, None
             version, chain = self._caught_up(tables, trusted, whole)
             chain.results.older.archive = RecordedResults(tables, self._seal, chain.results.older)
@@ -157,7 +157,7 @@ class Transactions(ABC):
                 made = work(tables, chain)
                 self._commit()
             except DPFrameError as error:
-                if not isinstance(error, LedgerError):  # what was asked is refused
+                if not isinstance(error, LedgerError):  # the request is refused
                     self._version = version
                 raise
             self._version = version
@@ -193,7 +193,7 @@ class Transactions(ABC):
     # -- verification ---------------------------------------------------------------------------
 
     def _refresh(self, whole: bool) -> None:
-        """Verify what is due in steps, so that nobody has to wait for it."""
+        """Verify in steps if that is due, so that no process has to wait for it."""
         self._approached = None
         chain = self._chain
         known = chain is not None and self._version is not None and chain.length
@@ -246,8 +246,9 @@ class Transactions(ABC):
     ) -> Chain:
         """A chain that begins at the last checkpoint, or at the first record.
 
-        What must still be there is verified only by records that lead from it to the head. So no
-        later checkpoint will do: that of a copy, which went on by itself, may vouch for others.
+        A record that must still exist is verified only by records that lead from it to the head.
+        So no later checkpoint will do: the checkpoint of a copy, which continued separately, may
+        vouch for other records.
         """
         head = tables.head() if tables.exist() else None
         length = 0 if head is None else head.seq
@@ -267,9 +268,9 @@ class Transactions(ABC):
         )
 
     def _caught_up(self, tables: Tables, trusted: Hashable, whole: bool) -> tuple[Hashable, Chain]:
-        """The version of the tables, and the chain with what was added since it was `trusted`;
-        verified as a whole where that is due, but not because of its length or age while others
-        have to wait.
+        """The version of the tables, and the chain with the records added since it was `trusted`.
+        It is verified as a whole if that is due, but not because of its length or age while
+        others have to wait.
         """
         chain = self._chain
         if chain is None or trusted is None or not chain.length:
@@ -279,9 +280,9 @@ class Transactions(ABC):
         version, head = tables.version(), tables.head()
         changed, moved = version != trusted, head != chain.head()
         if changed and not (moved and self.counts_appends):
-            # Somebody has written, and not as a ledger does.
+            # Another process has written, and not as a ledger does.
             return self._read_all(tables, chain.whole, full=True)
-        if not moved and self.counts_appends:  # nobody has written
+        if not moved and self.counts_appends:  # no other process has written
             self._checked = chain.length
             return version, chain
         length = chain.length if head is None else head.seq

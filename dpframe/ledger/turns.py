@@ -15,7 +15,7 @@ from dpframe.ledger.releasing import Exclusive, give_up, release_after
 R = TypeVar("R")
 
 REGISTER = Exclusive()
-"""Held while turns are made and while the process forks; nobody who has a turn waits for it."""
+"""Held while turns are made and while the process forks; no thread with a turn waits for it."""
 
 _ALL: WeakSet[Turn] = WeakSet()
 _NUMBERS = count()
@@ -25,10 +25,11 @@ class Turn(Exclusive):
     """The turn of one thread at one ledger.
 
     A connection has one user, and a forked child must not begin in the middle of a transaction of
-    its parent. So each ledger has a turn of its own, and whoever forks waits for all of them: not
-    while they wait themselves for a lock of another process, before anything was read or written.
+    its parent. So each ledger has its own turn, and a fork waits for all of them. It does not
+    wait for threads that themselves wait for a lock of another process, before they read or write
+    anything.
 
-    Whoever needs two takes the lower `number` first, as forking does.
+    A thread that needs two takes the lower `number` first, as forking does.
     """
 
     def __init__(self) -> None:
@@ -41,8 +42,8 @@ class Turn(Exclusive):
         _ALL.add(self)
 
     def pause(self, work: Callable[[], R]) -> R:
-        """Wait for somebody else, by some work in the middle of a turn, while the process may fork.
-        The child is without the thread that waits, and so without its turn.
+        """Wait for another process, by some work in the middle of a turn, while the process may
+        fork. The child is without the thread that waits, and so without its turn.
         """
         if not self.is_own:
             return work()
@@ -54,7 +55,7 @@ class Turn(Exclusive):
         return release_after(paused, self._steady_again)
 
     def sleep(self, seconds: float) -> None:
-        """Wait for so long, while the process may fork."""
+        """Wait this long, while the process may fork."""
         self.pause(lambda: time.sleep(seconds))
 
     def _acquire(self) -> None:
@@ -86,7 +87,7 @@ class Turn(Exclusive):
 
 
 class _Fork:
-    """What is held while the process forks, which it does whatever is raised here."""
+    """The turns held while the process forks, even if an error is raised here."""
 
     def __init__(self) -> None:
         self._turns: list[Turn] = []

@@ -1,6 +1,6 @@
 """What happens to a budget while a command runs, for who watches it: charges, and how they ended.
 
-Only amounts, names, numbers of records and fingerprints are told: nothing of the data.
+Events hold only amounts, names, numbers of records and fingerprints: nothing of the data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _listeners: list[Listener] = []
 
 @contextmanager
 def watched(listener: Listener) -> Iterator[None]:
-    """Within this, the listener is told what happens, by name and with its facts."""
+    """Within this, the listener receives each event, by name and with its facts."""
     _listeners.append(listener)
     try:
         yield
@@ -28,12 +28,12 @@ def watched(listener: Listener) -> Iterator[None]:
 
 
 def happened(event: str, **facts: Any) -> None:
-    """Tell whoever watches."""
+    """Report an event to the listeners."""
     for listener in [*_listeners]:
         listener(event, facts)
 
 
 def told_charge(name: str | None, number: int, fingerprint: str, cost: Budget) -> None:
-    """Tell that a plan was charged to a budget, by a record of this number."""
+    """Report that a plan was charged to a budget, by a record of this number."""
     amounts = {"cost": exact_fields(cost), "cost_decimal": decimals(cost, up=True)}
     happened("charge", budget=name, record=number, fingerprint=fingerprint, **amounts)

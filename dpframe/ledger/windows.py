@@ -1,10 +1,10 @@
 """Calendar windows, and what was charged to each of them.
 
-A budget may be for each window: each day, week, month, quarter or year of the data's own time. Then
-neighbouring frames differ in rows of one window only, and a plan tells them apart by nothing where
-it reads no row of that window. So what counts, of each window, is the sum of the plans that may
-read its rows, and the budget bounds the largest of these sums: parallel composition as in
-`dpframe.ledger.parts`, with windows for parts and one that neighbours differ in. Rows without a
+A budget may be for each window: each day, week, month, quarter or year of the data's own time.
+Then neighbouring frames differ in rows of one window only, and a plan that reads no row of that
+window does not distinguish them. So for each window only the plans that may read its rows count,
+and the budget bounds the largest of these sums: parallel composition as in
+`dpframe.ledger.parts`, with windows as parts and one that neighbours differ in. Rows without a
 time are a window of their own.
 """
 
@@ -29,7 +29,7 @@ def as_every(given: object) -> Every:
     Raises
     ------
     InvalidBudget
-        When it is none.
+        When the window is invalid.
     """
     return windows.as_every(given, "per", InvalidBudget)
 
@@ -39,26 +39,28 @@ class Timeline:
 
     Guarantee
     ---------
-    Where each plan is charged to every window of which it may read a row, and runs only if the
-    largest total of any window stays within the budget, all results together keep the budget for
-    frames that differ in one person's rows in one window, even when each plan and what it reads is
-    chosen after seeing earlier results. For a person in n windows they keep n epsilon (and n delta
-    where no plan reads two of these windows), and n**2 rho, or n rho where no plan reads two.
+    Assume that each plan is charged to every window whose rows it may read, and runs only if the
+    largest total of any window stays within the budget. Then all results together keep the budget
+    for frames that differ in one person's rows in one window, even if each plan and its windows
+    are chosen after seeing earlier results. For a person in n windows they keep n epsilon (and n
+    delta where no plan reads two of these windows), and n**2 rho, or n rho where no plan reads
+    two.
 
     Proof
     -----
     Fix two such frames, and the window w in which they differ. A plan drops the rows of all windows
     that it is not charged to before it does anything else. So a plan that is not charged to w has
-    the same distribution on both frames, given all results before it, and tells them apart by
-    nothing. Each other plan does by its cost at most, and these costs are among those that add up
-    to the total of w. That stays within the budget at every time, which is a privacy filter
-    (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021), whose proof takes one pair of
-    frames at a time. Rows without a time are one more window, of which the same is true. Epsilons
-    and deltas are compared each on their own, so the largest are never below those of w.
+    the same distribution on both frames, given all results before it, and does not distinguish
+    them. Each other plan does by its cost at most, and these costs are among those that add up to
+    the total of w. That stays within the budget at every time, which is a privacy filter (Rogers,
+    Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021), whose proof takes one pair of frames at
+    a time. Rows without a time are one more window, for which the same holds. Epsilons and deltas
+    are compared each on their own, so the largest are never below those of w.
 
-    A plan that reads m of a person's n windows tells frames with and without the person apart by
-    m times its epsilon, and m**2 times its rho, by group privacy. Each window's total counts it
-    once. So all plans come to the sum of the n totals, and for rho to n times that sum at most.
+    A plan that reads m of a person's n windows distinguishes frames with and without the person
+    by m times its epsilon, and m**2 times its rho, by group privacy. Each window's total counts
+    it once. So all plans come to the sum of the n totals, and for rho to n times that sum at
+    most.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""The groups that appear, where nobody listed them: from exact numbers to keys in their order."""
+"""The groups that appear, where groups are not listed: from exact numbers to keys in their
+order."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Numbers: TypeAlias = "NDArray[np.int64]"
 
 
 class Chooser(Protocol):
-    """Chooses among groups that nobody listed."""
+    """Chooses among unlisted groups."""
 
     @property
     def table(self) -> Table:
@@ -39,7 +40,7 @@ class Chooser(Protocol):
 def chosen_keys(
     chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
 ) -> tuple[pl.DataFrame, Numbers | None]:
-    """The keys that appear, sorted; in the data's order they would tell about rows."""
+    """The keys that appear, sorted; in the data's order they would reveal rows."""
     for query, result in zip(lowered, results, strict=True):
         if query.cells is None and chooser.table.statistic in query.statistics:
             value = pl.col(f"v{query.statistics.index(chooser.table.statistic)}")

@@ -41,7 +41,7 @@ class TablesWanted:
     relation, groups, tables
         These.
     chooser
-        What chooses the groups, where nobody listed them.
+        What chooses the groups, where groups are not listed.
     """
 
     relation: Relation
@@ -121,14 +121,14 @@ class Execution:
             lower_query(relation, groups, tables, frames, ns)
 
     def rehearse(self, relation: Relation, groups: Groups | None, tables: Sequence[Table]) -> None:
-        """Run the exact query on empty frames of the same columns, so that whatever the engine
-        would refuse is refused before anything is charged.
+        """Run the exact query on empty frames of the same columns, so that everything that the
+        engine would refuse is refused before anything is charged.
 
         Raises
         ------
         UnsupportedOperation
-            When the engine does not accept the query. No private data is involved, but its text is
-            not shown either: it speaks of functions that the analyst never wrote.
+            When the engine does not accept the query. No private data is involved, but its text
+            is not shown either: it names functions that the analyst never wrote.
         """
         engine = self.engine
         try:
@@ -177,19 +177,18 @@ class Execution:
         Raises
         ------
         EngineError
-            When the engine fails; its text and cause are withheld, for they may quote data.
+            When the engine fails; its text and cause are withheld, because they may quote data.
         """
         (found,) = self.run_all([TablesWanted(relation, groups, tables)])
         return {**found.tables}
 
     def run_all(self, wanted: Sequence[TablesWanted]) -> list[Counted]:
-        """All tables that are wanted of some frames, and which groups appear where nobody listed
-        them. The engine is asked once for all; whether it then reads once what several have in
-        common is up to it.
+        """All tables that are wanted of some frames, and which groups appear where groups are not
+        listed. The engine runs all in one call; it decides whether common parts are read once.
 
         Frames with limits choose among an individual's rows alike, so that what follows from one
         follows from the other. Each salt is as private as any other, and so are all results
-        together given one. Where groups are chosen in rounds, the engine is asked again for each.
+        together given one. Where groups are chosen in rounds, the engine runs again for each.
 
         Raises
         ------
@@ -239,7 +238,7 @@ class Execution:
         return withhold_failure(work)
 
     def _read(self, wanted: Sequence[TablesWanted]) -> Mapping[int, Any]:
-        """The data, of an engine that needs it without the columns that nobody asks for."""
+        """The data, without unneeded columns, for an engine that needs it."""
         if not self.engine.reads_all_columns:
             return self.data
         empty = {t: pl.LazyFrame(schema=schema) for t, schema in self.schemas.items()}

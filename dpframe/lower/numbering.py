@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpframe.rows.grouped import GROUPED_AS_TEXT
 
 _SPARSE = 4
-"""Whole numbers are looked up in an array of at most so many entries per key."""
+"""Whole numbers are looked up in an array of at most this many entries per key."""
 
 
 def numbered(

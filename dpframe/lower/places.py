@@ -2,9 +2,9 @@
 
 Rows that come here, a column of a frame in memory or one piece of a file after another, are
 counted in one of two ways. Numbers that are placed in cells are placed and counted in NumPy where
-there are no groups (`dpframe.aggregates.tallies`). Where a table has hundreds of thousands of
-cells, most rows have one of their own, and to sort one column of integers takes a fraction of the
-time of a group-by; each row comes as the number of its cell among those of all groups then.
+there are no groups (`dpframe.aggregates.tallies`). If a table has hundreds of thousands of cells,
+most rows have their own cell, and sorting one column of integers takes a fraction of the time of
+a group-by. Then each row comes as the number of its cell among those of all groups.
 
 Where rows stay in the engine, it groups them by the same numbers, so the table has one form. Which
 way is taken follows from the plan, and from what kind of source there is: never from rows.
@@ -34,11 +34,11 @@ __all__ = ["CountedRows", "count_places", "counted_rows", "counts_of_places", "p
 Integers: TypeAlias = "NDArray[np.int64]"
 
 _MANY: Final = 1 << 17
-"""From so many cells on, of all groups together, rows of groups are counted in this way."""
+"""From this many cells on, of all groups together, rows of groups are counted in this way."""
 _DENSE: Final = 1 << 22
-"""Up to so many cells each has a number in memory."""
+"""Up to this many cells each has a number in memory."""
 _ROWS: Final = 1 << 24
-"""So many places are put in order at a time."""
+"""This many places are put in order at a time."""
 _PLACE: Final = "place"
 
 

@@ -123,8 +123,8 @@ def lower_query(
     one grouping set alone are computed by its columns, as in a query of their own.
 
     `salt` is that of contribution limits, fresh for each release. With `like` the query has the
-    form that it has for those frames, of which nothing is read. With `by_batches` rows of a source
-    may be asked for piece by piece, where one table is all that is asked of it.
+    form for those frames, which are not read. With `by_batches` the rows of a source may be read
+    piece by piece, if only one table is made from it.
     """
     made = list[Lowered]()
     by_batches = by_batches and len({(table.cells, table.kept) for table in tables}) == 1
@@ -194,8 +194,8 @@ def lower_rows(
     salt: int,
     windows: Windows | None = None,
 ) -> pl.LazyFrame:
-    """The frame after all steps; rows that are nobody's are dropped, and so are those of other
-    windows than a plan says that it reads.
+    """The frame after all steps, without rows that belong to no individual, and without rows of
+    windows that the plan does not read.
     """
     frame = source[relation.token] if isinstance(source, Mapping) else source
     identifier = relation.source.identifier
@@ -282,7 +282,7 @@ def _of_totals(
     Parameters
     ----------
     by
-        What makes groups, and what tells individuals apart.
+        The columns for groups and for individuals.
     """
     keys, whose = by
     made = {**keys, **whose, _TOTAL: cells.totals.row(columns, ns)}
@@ -307,7 +307,8 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
 def _of_pairs(
     relation: Relation, few: RowLimit | None, ns: Namespace, later: bool
 ) -> dict[str, pl.Expr]:
-    """What tells individuals apart, and what decides which rows of pairs in memory are kept."""
+    """The columns that identify individuals, and those that decide which rows of pairs in memory
+    are kept."""
     assert later or few is None, "rows are limited where they are in memory"
     whose = whose_rows(relation, ns, later)
     return whose if few is None else whose | few.columns()

@@ -51,7 +51,7 @@ ADDITIVE: tuple[type[AdditiveMechanism], ...] = (
     DiscreteLaplace,
     DiscreteStaircase,
 )
-"""Noise, of which the least is chosen; the first where two have as little."""
+"""Noise, whose least is chosen; the first where two have as little."""
 REFINED: tuple[type[AdditiveMechanism], ...] = (RoundedLaplace,)
 """Noise that takes the place of other noise in plans of many numbers."""
 VECTORS: tuple[type[VectorMechanism], ...] = (DiscreteHull, DiscreteBox)
@@ -62,7 +62,8 @@ SELECTIONS: tuple[type[SelectionMechanism], ...] = (
     ReportNoisyMax,
     NoisyTable,
 )
-"""Choices, of which the first that is preferred for a task is taken, or a rival that errs less."""
+"""Choices, whose first that is preferred for a task is taken, or a rival that has a smaller
+error."""
 RECURSIVE: tuple[type[RecursiveMechanism], ...] = (RecursiveExponential,)
 """Choices that follow one another."""
 TOGETHER: tuple[type[TogetherMechanism], ...] = (JointExponential,)

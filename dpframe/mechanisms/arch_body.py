@@ -40,7 +40,7 @@ _LEAST: Final = 1e-300
 
 
 def area(a: Floats) -> Floats:
-    """Of a section, over that of the square [-1, 1]**2."""
+    """The area of a section, over that of the square [-1, 1]**2."""
     return np.asarray((5.0 - a * a) / 6.0)
 
 
@@ -96,8 +96,8 @@ def moment_of_square(a: Floats, power: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def second_moments(arches: int) -> tuple[Fraction, Fraction, Fraction]:
-    """The means of a**2, x**2 and y**2, with x and y of one of so many arches on one count, in the
-    whole: counts are as likely as the product of the areas of their sections is large.
+    """The means of a**2, x**2 and y**2, with x and y of one of this many arches on one count, in
+    the whole: counts are as likely as the product of the areas of their sections is large.
     """
     areas = _sums_to(0)
     others = _power(areas, arches - 1)

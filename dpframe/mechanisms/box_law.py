@@ -1,9 +1,9 @@
 """The law of the discrete box by floats: how often boxes have which radius, and what follows.
 
 Radii R have weights exp(-rate R) V(R), V(R) = prod(2 floor(R w_j / m) + 1), see
-`dpframe.samplers.box`. Here they stand in blocks of 2**k of them, of which rate 2**k is a small
-part of one, and neighbouring blocks with equal boxes are one. For what grows or falls over a block,
-V and probabilities given R, the mean of both ends is taken: that is right to about one part in
+`dpframe.samplers.box`. Here they are in blocks of 2**k of them, where rate 2**k is a small part
+of one, and neighbouring blocks with equal boxes are one. Within a block, V and probabilities
+given R grow or fall, and the mean of both ends is taken. That is right to about one part in
 (blocks up to there / d)**2, and exact where both ends are the same. Tails are raised by more than
 that. What lies beyond all blocks is bounded.
 
@@ -54,7 +54,7 @@ class Radii:
     rest
         An upper bound on that of all radii beyond.
     fineness
-        Of the boxes.
+        The radii of the boxes.
     """
 
     first: Floats
@@ -64,11 +64,11 @@ class Radii:
     fineness: int
 
     def half_widths(self, width: int) -> tuple[Floats, Floats]:
-        """Of a coordinate at the first and the last radius of each block."""
+        """The half-widths of a coordinate at the first and the last radius of each block."""
         return _half(self.first, width, self.fineness), _half(self.last, width, self.fineness)
 
     def grouped(self, most: int, miss: float = 0.0) -> Radii:
-        """At most so many blocks; only `miss`, or what is beyond these, lies beyond them.
+        """At most this many blocks; only `miss`, or what is beyond these, lies beyond them.
 
         Blocks have like parts of the sum of the roots of probabilities, which makes the last radius
         exceed those in a block least on average, and of the logarithm of the radius, for those far
@@ -194,7 +194,7 @@ def oddness(
 
 @lru_cache(maxsize=1024)
 def variances(rate: Fraction, widths: tuple[int, ...], fineness: int) -> tuple[float, ...]:
-    """Of each coordinate, about."""
+    """The approximate variance of each coordinate."""
     radii = _radii(rate, tuple(sorted(widths)), fineness, _SHALLOW, _COARSE)
     found = {}
     for width in dict.fromkeys(widths):

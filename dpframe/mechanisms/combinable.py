@@ -1,5 +1,5 @@
-"""Noise of which sums can be released: of the numbers of a vector, or of numbers that are drawn
-each by itself.
+"""Noise that allows releasing sums: of the numbers of a vector, or of numbers that are drawn
+separately.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ class Boxes:
 
 
 class CombinableNoise(Mechanism):
-    """Noise on several numbers, of which an output may be a sum times whole factors."""
+    """Noise on several numbers; an output may be a sum of these times whole factors."""
 
     __slots__ = ()
     has_rough_tails: ClassVar[bool] = False
     """Whether rough tails of sums are quicker."""
 
     def requires(self, factors: tuple[int, ...]) -> None:
-        """That there is a factor for each number.
+        """Require a factor for each number.
 
         Raises
         ------
         ValueError
-            When there is not.
+            When the numbers of factors and numbers differ.
         """
 
     @abstractmethod
     def alike(self, factors: tuple[int, ...]) -> tuple[int, ...]:
-        """Factors with which sums have the same law, the same ones for all that have it, as far as
-        numbers that are alike and signs tell.
+        """A canonical form of factors: sums with the same law have the same one, if signs and
+        exchangeable numbers show it.
         """
 
     def moves_with(self, place: int) -> int:
-        """The number whose sign a number's goes with: its own, where each may change its sign by
-        itself.
+        """The number whose sign a number's goes with: its own, where each may change its sign on
+        its own.
         """
         return place
 
@@ -111,7 +111,7 @@ class CombinableNoise(Mechanism):
         Parameters
         ----------
         factors
-            Of the numbers; their signs do not matter.
+            The tail of a sum of the numbers; their signs do not matter.
         tier
             See `dpframe.mechanisms.confidence.log_tier`.
         rough
@@ -120,16 +120,16 @@ class CombinableNoise(Mechanism):
 
 
 class IndependentNoise(AdditiveMechanism, CombinableNoise):
-    """Noise that each number has by itself, with a tail that sums can be made of."""
+    """Noise that each number has on its own, with a tail that sums can be made of."""
 
     __slots__ = ()
 
     @abstractmethod
     def farthest(self, tier: int) -> int:
-        """A place beyond which hardly more than exp(-tier) lies."""
+        """A place beyond which barely more than exp(-tier) lies."""
 
     def bound_of_sum(self, terms: int, miss: float) -> float:
-        """What a sum of so many draws exceeds with a probability of no more than `miss`, by
+        """What a sum of this many draws exceeds with a probability of no more than `miss`, by
         moments; infinite where they are not known.
         """
         return math.inf

@@ -1,6 +1,6 @@
 """The noise of a number that is rebuilt from several noisy ones.
 
-What is released is a vector of noisy integers; an output may be a sum of some of them, times whole
+The release is a vector of noisy integers. An output may be a sum of some of them, times whole
 factors, over a divisor: a count c from the noisy n and 2 c - n is half of their sum. That is
 rounded to the nearest integer, and what lies halfway goes up or down by a fair coin. All of it is
 post-processing: the cost is that of the vector.
@@ -42,11 +42,11 @@ __all__ = ["CombinedNoise", "fair_coins"]
 Floats = NDArray[np.float64]
 
 _FEW: Final = 8.0
-"""Deviations, in steps, up to which the variance is added up: above it, rounding is as good as
+"""Deviations, in steps, up to which the variance is added up: above it, rounding is equivalent to
 independent."""
 _KNOTS: Final = 1024
-"""Up to so many steps tails are known at each; beyond at as many places, with chords between them:
-tails are convex, so chords lie above."""
+"""Up to this many steps tails are known at each; beyond at as many places, with chords between
+them: tails are convex, so chords lie above."""
 _DEEP: Final = 1e-18
 _DEEPEST: Final = 1e-250
 """Tails are found one by one below the first, and taken to be the second below that."""
@@ -67,21 +67,21 @@ class CombinedNoise(AdditiveMechanism):
     """The noise of one number that is made of several noisy ones: the nearest integer to
     (f_1 z_1 + f_2 z_2 + ...) / divisor, halves up or down by a fair coin.
 
-    Nothing is drawn from it by itself, and it costs what drawing the vector costs.
+    Nothing is drawn from it on its own, and it costs what drawing the vector costs.
 
     Parameters
     ----------
     law
-        Of the noise z: of the vector, or of each of its numbers, drawn independently.
+        The law of the noise z: of the vector, or of each of its numbers, drawn independently.
     factors
-        Of the numbers of the vector.
+        The factors of the numbers of the vector.
     divisor
         Above 0.
 
     Raises
     ------
     ValueError
-        When there are not as many factors as numbers, or the divisor is not above 0.
+        When the numbers of factors and numbers differ, or the divisor is not above 0.
     """
 
     law: CombinableNoise
@@ -119,39 +119,39 @@ class CombinedNoise(AdditiveMechanism):
         return CombinedNoise(self.law, self.law.alike(self.factors), self.divisor)
 
     def shown_scale(self, step: Fraction) -> float:
-        """That of the sum, by the law of its numbers; rounded up."""
+        """The scale of the sum, by the law of its numbers; rounded up."""
         return self.law.scale_of_sum(self.factors, step / self.divisor)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction | None:
-        """That of the vector."""
+        """The cost of the vector."""
         return self.law.epsilon_cost(exposure)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """That of the vector."""
+        """The cost of the vector."""
         return self.law.rho_cost(exposure)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction | None:
-        """That of the vector."""
+        """The cost of the vector."""
         return self.law.mu_squared_cost(exposure)
 
     def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
-        """That of the vector."""
+        """The delta of the vector."""
         return self.law.delta_at(epsilon, exposure)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
-        """Those of the vector."""
+        """The events of the vector."""
         return self.law.events(exposure)
 
     def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
-        """Those of the vector."""
+        """The dominating pairs of the vector."""
         return self.law.pairs(exposure, largest_stepped)
 
     def log_noise(self, candidates: int) -> float:
-        """Of the deviation."""
+        """The logarithm of the deviation."""
         return log_deviation(self.variance())
 
     def details(self) -> str:
-        """Those of the vector."""
+        """The details of the vector."""
         return self.law.details()
 
     def variance(self) -> float:

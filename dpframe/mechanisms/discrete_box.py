@@ -1,13 +1,14 @@
 """Discrete box noise: one draw for several numbers that one row moves within a box.
 
 What one row adds to several numbers at once, the j-th by at most its width w_j, lies in a box.
-Noise for each number by itself, at a part of epsilon each, pays for changes that no row makes: for
-as many times w_j in one number as there are numbers. The K-norm mechanism of the box (Hardt and
-Talwar 2010) draws all noise together, P(z) ~ exp(-epsilon max(|z_j| / w_j)), as the noise for the
-largest of several changes (Steinke and Ullman 2016); of several shapes with the same cost the least
-that holds all changes errs least (Awan and Slavkovic 2021), and in pure privacy it is drawn in
-closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine steps a number's deviation
-is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise has sqrt(2) d w_j / epsilon.
+Noise for each number on its own, at a part of epsilon each, pays for changes that no row makes:
+for as many times w_j in one number as there are numbers. The K-norm mechanism of the box (Hardt
+and Talwar 2010) draws all noise jointly, P(z) ~ exp(-epsilon max(|z_j| / w_j)), as the noise for
+the largest of several changes (Steinke and Ullman 2016). Among several shapes with the same cost
+the least that holds all changes has the least error (Awan and Slavkovic 2021), and in pure
+privacy it is drawn in closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine
+steps a number's deviation is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise
+has sqrt(2) d w_j / epsilon.
 
 On the integers, with box(R) all z with |z_j| <= floor(R w_j / m), and N(z) the least integer R >= 0
 whose box holds z, P(z) ~ exp(-epsilon N(z) / m). Let k rows move the numbers by v, |v_j| <= k w_j.
@@ -59,7 +60,8 @@ Floats = NDArray[np.float64]
 _SMALL: Final = Fraction(1, 1 << 40)
 _LARGE: Final = 1 << 20
 _SURE: Final = 1e-10
-"""Relative to numbers between these floats err by less than a ten-thousandth of that."""
+"""Relative to numbers between these, the error of floats is less than a ten-thousandth of
+that."""
 _FINE: Final = 1 << 10
 """Radii in which the probability falls by a factor of e, at least: deviations are then less than
 0.05% above those of finer radii."""
@@ -73,7 +75,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     N(z) is the least integer R >= 0 with |z_j| <= floor(R w_j / fineness) for all widths w_j.
 
     Added to vectors whose j-th number one row moves by w_j at most, it costs epsilon for each row
-    that an individual has in all vectors together: k rows take a vector from box(R) to
+    that an individual has in all vectors together. Here k rows take a vector from box(R) to
     box(R + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
     mechanism of Hardt and Talwar 2010, for the box).
 
@@ -94,7 +96,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     InvalidBudget
         When a width or the fineness is above 2**54 times epsilon.
     ValueError
-        When a parameter is none that there is.
+        When a parameter is invalid.
     """
 
     epsilon: Fraction
@@ -129,7 +131,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
 
     @classmethod
     def for_pure(cls, widths: tuple[int, ...], rows: int, epsilon: Fraction) -> Self:
-        """The least noise that costs `epsilon` for an individual with at most so many rows."""
+        """The least noise that costs `epsilon` for an individual with at most this many rows."""
         each = positive_budget(epsilon, "epsilon") / rows
         if max(widths, default=1) == 1:  # all radii up to the next whole row have the same box
             return cls(each, widths, 1, rows)
@@ -167,7 +169,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         It grows convexly from 0, so spread over independent vectors the rows cost no more; without
         a limit on the rows in one vector, no less either. Nor is a box much better than the
         mechanism that it is worst for: far out, one row changes probabilities by exp(epsilon) or
-        exp(-epsilon) nearly always where it moves all numbers by their widths.
+        exp(-epsilon) almost always where it moves all numbers by their widths.
         """
         return pure_rho(self.whole_epsilon)
 
@@ -176,11 +178,11 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return float_up(max(self.widths) * step / self.epsilon)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
-        """Of all rows of an individual."""
+        """The cost of all rows of an individual."""
         return self.whole_epsilon
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """Of all rows of an individual."""
+        """The cost of all rows of an individual."""
         return self.rho
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
@@ -196,16 +198,16 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return (PermuteAndFlipEvent(self.whole_epsilon),) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
-        """Of the deviation, the mean over the numbers."""
+        """The logarithm of the deviation, the mean over the numbers."""
         found = self.variances()
         return sum(map(log_deviation, found)) / len(found)
 
     def details(self) -> str:
-        """How many numbers are drawn together."""
+        """How many numbers are drawn jointly."""
         return f"one draw for {len(self.widths)} numbers" if len(self.widths) > 1 else ""
 
     def variances(self) -> tuple[float, ...]:
-        """Of each number, in steps squared; right to about one part in 1000."""
+        """The variance of each number, in steps squared; right to about one part in 1000."""
         return box_law.variances(self.epsilon / self.fineness, self.widths, self.fineness)
 
     def radius_law(self, miss: float) -> tuple[Floats, Floats]:
@@ -224,11 +226,11 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return radii.last, radii.weights
 
     def covers(self, box: Box) -> bool:
-        """Of these widths and rows."""
+        """Whether it covers these widths and rows."""
         return (self.widths, self.rows, ()) == (box.widths, box.rows, box.arches)
 
     def requires(self, factors: tuple[int, ...]) -> None:
-        """That there is a factor for each number."""
+        """Require a factor for each number."""
         if len(factors) != len(self.widths):
             raise ValueError("combined noise has one factor for each number of the vector")
 
@@ -305,7 +307,7 @@ def _epsilon_within(rho: Fraction) -> Fraction:
 
 
 def _is_within(epsilon: Fraction, rho: Fraction) -> bool:
-    """Whether `pure_rho` is at most rho; by floats where these cannot err so far."""
+    """Whether `pure_rho` is at most rho; by floats where their error cannot matter."""
     if _SMALL < epsilon < _LARGE and rho < _LARGE:
         about, wanted = float(epsilon), float(rho)
         about *= math.tanh(about / 2.0)

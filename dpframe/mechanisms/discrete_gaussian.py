@@ -102,8 +102,9 @@ class DiscreteGaussian(IndependentNoise):
 
     @classmethod
     def is_surely_least(cls, task: AdditiveTask, share: Budget) -> bool:
-        """Whether so little rho is spent on each entry that Laplace noise certainly errs more: an
-        entry that moves by x scales costs x - 1 + exp(-x), which is above x**2 / 4 up to 1.6.
+        """Whether so little rho is spent on each entry that Laplace noise certainly has a larger
+        error: an entry that moves by x scales costs x - 1 + exp(-x), which is above x**2 / 4 up
+        to 1.6.
         """
         moved = task.sensitivity
         return isinstance(share, ZCDP) and share.main * moved.linf <= moved.l1
@@ -207,7 +208,7 @@ class DiscreteGaussian(IndependentNoise):
         return
 
     def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
-        """Of its exact curve, a little rounded up."""
+        """Delta by its exact curve, a little rounded up."""
         norms = exposure.sensitivity
         l0 = math.floor(norms.l0)
         return Fraction(self.delta(epsilon, l0, norms.l2_squared, norms.linf))
@@ -233,7 +234,8 @@ class DiscreteGaussian(IndependentNoise):
         return (DiscreteGaussianEvent(sigma, l2),) * exposure.repeats
 
     def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
-        """Of its steps, or smoothed: one by L2, or one for each of a few entries that move by 1."""
+        """The pairs of its steps, or smoothed: one by L2, or one for each of a few entries that
+        move by 1."""
         from dpframe.accounting.loss_laws import discrete_gaussian_pair
 
         ones = unit_moves(exposure.sensitivity)
@@ -243,7 +245,7 @@ class DiscreteGaussian(IndependentNoise):
         return [pair] * (ones if each else 1)
 
     def log_noise(self, candidates: int) -> float:
-        """Of the deviation."""
+        """The logarithm of the deviation."""
         return log_deviation(self.variance())
 
     def variance(self) -> float:
@@ -299,11 +301,11 @@ class DiscreteGaussian(IndependentNoise):
         return np.where(k >= 1.0, beyond, 1.0 - beyond)
 
     def farthest(self, tier: int) -> int:
-        """A place beyond which exp(-tier) lies, and hardly more."""
+        """A place beyond which exp(-tier) lies, and barely more."""
         return math.ceil(math.sqrt(2.0 * tier * self.sigma_squared)) + 1
 
     def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
-        """That of noise of this kind with the same deviation."""
+        """The scale of noise of this kind with the same deviation."""
         squares = Fraction(sum(f * f for f in factors))
         return float(sqrt_up(self.sigma_squared * squares) * part)
 
@@ -342,8 +344,8 @@ _MOST_ONES: Final = 256
 
 
 def unit_moves(sensitivity: ExactSensitivity) -> int:
-    """How many entries move by 1 each, where none moves farther and there are not very many: each
-    is then known better than their vector. 0 otherwise.
+    """The number of entries that move by 1 each, if none moves farther and there are not very
+    many: each is then known better than their vector. 0 otherwise.
     """
     ones = min(sensitivity.l0, math.floor(sensitivity.l2_squared))
     return ones if sensitivity.linf <= 1 and ones <= _MOST_ONES else 0

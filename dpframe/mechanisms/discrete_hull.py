@@ -1,13 +1,14 @@
 """Discrete hull noise: one draw for counts, sums and sums of squares of the same values.
 
-A row that adds x to a sum adds x**2 to the sum of squares, and 1 to the count of values: a point of
-an arch, not of the whole box that each number by itself stays within. The K-norm mechanism (Hardt
-and Talwar 2010) of the convex hull of the arch and its mirror image is the one with the least set
-that holds what all rows add or take away (Awan and Slavkovic 2021). Beside that of the box means
-have 0.70 to 0.82 of the squared error, variances 0.72 to 1.12, and both together 0.71 to 0.91, as
-the values lie: only variances of values near the middle of their bounds err more, by 6 % of the
-deviation at most. Polynomials of Bernstein, as sum((1 - t)**2), sum(2 t (1 - t)) and sum(t**2) with
-Laplace noise, make a simplex around the arch: that is less in means, but up to 2.9 in variances.
+A row that adds x to a sum adds x**2 to the sum of squares, and 1 to the count of values: a point
+of an arch, not of the whole box that each number on its own stays within. The K-norm mechanism
+(Hardt and Talwar 2010) of the convex hull of the arch and its mirror image is the one with the
+least set that holds all additions and removals of rows (Awan and Slavkovic 2021). Compared with
+the box, means have 0.70 to 0.82 of the squared error, variances 0.72 to 1.12, and both together
+0.71 to 0.91, depending on the values. Only variances of values near the middle of their bounds
+have larger errors, by at most 6 % of the deviation. Polynomials of Bernstein, as sum((1 - t)**2),
+sum(2 t (1 - t)) and sum(t**2) with Laplace noise, make a simplex around the arch: that is less in
+means, but up to 2.9 in variances.
 
 With hull(R) and N(z) as in `dpframe.samplers.hull`, P(z) ~ exp(-epsilon N(z) / m). The hull K is
 convex and symmetric, and hull(R) all whole vectors of K R / m. Let k rows move the numbers by v, a
@@ -53,16 +54,16 @@ class DiscreteHull(DiscreteBox):
     epsilon, widths, fineness, rows
         As for `DiscreteBox`.
     arches
-        Up to 8, each the places of a count of values, of their sum and of the sum of their squares:
-        with a, x and y what a row adds to them over their widths, (a, x, y) lies in the hull of
-        (1, t, 2 t**2 - 1), t from -1 to 1, and its mirror image.
+        Up to 8, each the places of a count of values, of their sum and of the sum of their
+        squares. With a, x and y the additions of a row to them over their widths, (a, x, y) is in
+        the hull of (1, t, 2 t**2 - 1), t from -1 to 1, and its mirror image.
 
     Raises
     ------
     InvalidBudget
         When a width or the fineness is above 2**54 times epsilon.
     ValueError
-        When a parameter is none that there is.
+        When a parameter is invalid.
     """
 
     arches: tuple[Arch, ...]
@@ -97,16 +98,16 @@ class DiscreteHull(DiscreteBox):
         return Hull(self.epsilon / self.fineness, self.widths, self.fineness, self.arches)
 
     def variances(self) -> tuple[float, ...]:
-        """Of each number, in steps squared; right to about one part in 1000."""
+        """The variance of each number, in steps squared; right to about one part in 1000."""
         return self.hull.variances()
 
     def covers(self, box: Box) -> bool:
-        """Of these widths and rows, and arches."""
+        """Whether it covers these widths and rows, and arches."""
         return (self.widths, self.rows, self.arches) == (box.widths, box.rows, box.arches)
 
     def requires(self, factors: tuple[int, ...]) -> None:
-        """That there is a factor for each number, and that a sum or a sum of squares of an arch is
-        by itself, and a count with one other number at most.
+        """Require a factor for each number, a sum or a sum of squares of an arch alone, and a
+        count with at most one other number.
         """
         DiscreteBox.requires(self, factors)
         used = [place for place, factor in enumerate(factors) if factor]

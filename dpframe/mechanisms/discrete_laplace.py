@@ -39,10 +39,10 @@ __all__ = ["DiscreteLaplace"]
 class DiscreteLaplace(IndependentNoise):
     """Noise with P(x) proportional to exp(-|x| / scale) on the integers.
 
-    Added to every entry of an integer vector whose L1 sensitivity is `l1`, it is
-    (l1 / scale)-differentially private: moving the vector by d changes the probability of every
-    output by a factor of at most exp(|d|_1 / scale) (Dwork, McSherry, Nissim and Smith 2006,
-    Theorem 3.1; Ghosh, Roughgarden and Sundararajan 2009 for the integers).
+    Added to every entry of an integer vector whose L1 sensitivity is `l1`, it is (l1 /
+    scale)-differentially private. Moving the vector by d changes the probability of every output
+    by a factor of at most exp(|d|_1 / scale) (Dwork, McSherry, Nissim and Smith 2006, Theorem
+    3.1; Ghosh, Roughgarden and Sundararajan 2009 for the integers).
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class DiscreteLaplace(IndependentNoise):
         return (DiscreteLaplaceEvent(self.scale * self.fine, steps),) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
-        """Of the deviation."""
+        """The logarithm of the deviation."""
         return log_deviation(self.variance())
 
     def variance(self) -> float:
@@ -194,7 +194,7 @@ class DiscreteLaplace(IndependentNoise):
         return high
 
     def log_apart(self, missed: float) -> float:
-        """That of the continuous law: P(x - y > a) = (a / scale + 2) exp(-a / scale) / 4."""
+        """From the continuous law: P(x - y > a) = (a / scale + 2) exp(-a / scale) / 4."""
         scales = reach = max(1e-3, -math.log(min(missed, 0.4)))
         for _ in range(8):  # a contraction beyond 0
             scales = max(1e-3, reach + math.log((scales + 2.0) / 4.0))
@@ -206,11 +206,11 @@ class DiscreteLaplace(IndependentNoise):
         return two_sided_tail(np.floor(x) + 1.0, rate, 0.0, rate)
 
     def farthest(self, tier: int) -> int:
-        """A place beyond which exp(-tier) lies, and hardly more."""
+        """A place beyond which exp(-tier) lies, and barely more."""
         return math.ceil(self.scale * tier) + 1
 
     def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
-        """That of noise of this kind with the same deviation."""
+        """The scale of noise of this kind with the same deviation."""
         return float_up(self.scale * sqrt_up(Fraction(sum(f * f for f in factors))) * part)
 
     def bound_of_sum(self, terms: int, miss: float) -> float:

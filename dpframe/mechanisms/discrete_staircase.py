@@ -35,8 +35,8 @@ _MOST_MOVES: Final = 1 << 10
 _WORTH: Final = 0.95
 """Staircase noise is chosen where its variance is below this share of discrete Laplace noise's."""
 _BITS: Final = 20
-"""Of the share of a level that the first one has: plans should be the same on machines whose floats
-differ in their last bits.
+"""The bits of the share of a level that the first one has: plans should be the same on machines
+whose floats differ in their last bits.
 """
 
 
@@ -49,8 +49,8 @@ class DiscreteStaircase(IndependentNoise):
 
     Guarantee
     ---------
-    Added to integers of which one individual moves at most l0, each by at most linf, it is
-    (l0 ceil(linf / width) rate)-differentially private.
+    If one individual moves at most l0 of the integers, each by at most linf, the noise is (l0
+    ceil(linf / width) rate)-differentially private.
 
     Proof
     -----
@@ -63,9 +63,9 @@ class DiscreteStaircase(IndependentNoise):
     Parameters
     ----------
     rate
-        Of one level, from 1/8 to 64.
+        The rate of one level, from 1/8 to 64.
     width
-        Of each level but the first, in grid steps, from 1 to 2**56.
+        The width of each level but the first, in grid steps, from 1 to 2**56.
     inner
         How many magnitudes level 0 has, from 1 to `width`.
 
@@ -127,8 +127,8 @@ class DiscreteStaircase(IndependentNoise):
         return moved.l0 * each * each / 2
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
-        """That of the truth told by randomised response with the same epsilon, which each number
-        that moves costs at most (Kairouz, Oh and Viswanath 2015).
+        """The cost of randomised response with the same epsilon, which bounds the cost of each
+        number that moves (Kairouz, Oh and Viswanath 2015).
         """
         from dpframe.accounting.trade_offs import response_mu_squared  # few sessions need it
 
@@ -137,7 +137,7 @@ class DiscreteStaircase(IndependentNoise):
         return moved.l0 * response_mu_squared(each, 2)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
-        """A randomised response for each number that moves: whatever is private with an epsilon
+        """A randomised response for each number that moves: every mechanism with a pure epsilon
         follows from one with that epsilon (Kairouz, Oh and Viswanath 2015).
         """
         from dpframe.accounting.events import RandomizedResponseEvent
@@ -164,7 +164,7 @@ class DiscreteStaircase(IndependentNoise):
         )
 
     def log_noise(self, candidates: int) -> float:
-        """Of the deviation."""
+        """The logarithm of the deviation."""
         return log_deviation(self.variance())
 
     def variance(self) -> float:
@@ -218,11 +218,11 @@ class DiscreteStaircase(IndependentNoise):
         return np.asarray(np.where(whole >= 0.0, beyond, 1.0 - beyond))
 
     def farthest(self, tier: int) -> int:
-        """A place beyond which exp(-tier) lies, and hardly more."""
+        """A place beyond which exp(-tier) lies, and barely more."""
         return self.inner + self.width * (math.ceil(tier / self.rate) + 1)
 
     def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
-        """That of noise of this kind with the same deviation."""
+        """The scale of noise of this kind with the same deviation."""
         return float_up(self.scale * sqrt_up(Fraction(sum(f * f for f in factors))) * part)
 
     def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -46,9 +46,9 @@ class Exponential(ScaledSelection):
     Sensitivity enters as the *range* of score changes: the largest minus the smallest change of any
     candidate's score between neighbours. It is twice the sensitivity in general and once when all
     scores move the same way (monotonic scores). The probability of a choice changes by at most
-    exp(range / scale): its own score contributes exp(-change / scale), the normaliser at most
-    exp(largest change / scale) (McSherry and Talwar 2007; Dwork and Roth 2014, Theorem 3.10; with
-    the range in place of twice the sensitivity: Durfee and Rogers 2019, "bounded range").
+    exp(range / scale). Its own score contributes exp(-change / scale), and the normaliser at most
+    exp(largest change / scale) (McSherry and Talwar 2007; Dwork and Roth 2014, Theorem 3.10). The
+    range in place of twice the sensitivity is from Durfee and Rogers 2019, "bounded range".
     """
 
     name: ClassVar[str] = "exponential"
@@ -102,7 +102,7 @@ class Exponential(ScaledSelection):
         return exposure.repeats * self.rho(required_ranges(exposure).range_l2_squared)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
-        """Of each range by itself, in each round."""
+        """The cost of each range on its own, in each round."""
         from dpframe.accounting.trade_offs import bounded_range_mu_squared  # few sessions need it
 
         each = (bounded_range_mu_squared(self.epsilon(r)) for r in required_ranges(exposure).ranges)
@@ -117,7 +117,7 @@ class Exponential(ScaledSelection):
         return tuple(kind(self.epsilon(r)) for r in ranges) * exposure.repeats
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the chosen score is within so much of the best one; rounded up.
+        """With this confidence the chosen score is within this much of the best one; rounded up.
 
         scale * ln(candidates / (1 - confidence)) (McSherry and Talwar 2007; Dwork and Roth 2014,
         Theorem 3.11). With weights, `candidates` is the sum of all weights over the
@@ -192,8 +192,8 @@ class Exponential(ScaledSelection):
     def keeps_points(
         self, gaps: NDArray[np.int64], source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether points are kept whose scores are so much below what they were proposed by: each
-        with a probability of exp(-gap / scale), exactly.
+        """Whether points are kept whose scores are this much below what they were proposed by:
+        each with a probability of exp(-gap / scale), exactly.
         """
         return flips(gaps.astype(np.uint64), self.scale, OS if source is None else source)
 

@@ -17,7 +17,7 @@ class Exposure:
     Parameters
     ----------
     sensitivity
-        Of what noise is added to, in steps.
+        The sensitivity of the exact numbers, in steps.
     repeats
         How often the individual meets the mechanism: rounds of a selection, rows that report on
         their own, groups that may appear; else once.

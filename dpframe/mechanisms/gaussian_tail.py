@@ -1,8 +1,8 @@
 """Tails of discrete Gaussian noise: the least whole number that is exceeded rarely enough.
 
-Floats find it nearly always: it is accepted only where their error cannot matter. Else 60 digits
-decide, P(|X| > a) = 2 S(a) / N with S(a) = sum(exp(-k**2 / (2 sigma**2)), k > a) and N the sum over
-all integers:
+Floats find it almost always: it is accepted only where their error cannot matter. Else 60 digits
+decide, P(|X| > a) = 2 S(a) / N with S(a) = sum(exp(-k**2 / (2 sigma**2)), k > a) and N the sum
+over all integers:
 
 *From sigma = 16 on* by the formula of Euler and Maclaurin at midpoints. With u = (a + 1/2) / sigma,
 Mills' ratio M and the Hermite polynomials He,
@@ -16,7 +16,7 @@ sigma**2) at most (Poisson summation).
 
 *Below* by adding up the terms.
 
-A tie cannot be told from an error of the last digits; then a is taken to be too small.
+A tie cannot be distinguished from an error of the last digits; then a is taken to be too small.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SERIES: Final = 512.0
 _SMOOTH: Final = 16
 """From this sigma on digits do not."""
 _SURE: Final = Decimal("1e-40")
-"""By how much more, relatively, a probability must differ from another to be told from it."""
+"""The relative difference by which two probabilities must differ to be distinguished."""
 _DEEP: Final = Context(prec=90, Emin=-(10**9), Emax=10**9)
 """Thirty digits are for cancellation."""
 _PI: Final = Decimal(

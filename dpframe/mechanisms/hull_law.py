@@ -38,7 +38,7 @@ __all__ = ["Hull"]
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _WHOLE: Final = 12
-"""Counts of up to so much are taken one by one; beyond at nodes of their continuous law."""
+"""Counts of up to this much are taken one by one; beyond at nodes of their continuous law."""
 _COUNTS: Final = np.arange(-_WHOLE, _WHOLE + 1, dtype=np.float64)
 _PLACES, _PARTS = (np.asarray(p) for p in np.polynomial.legendre.leggauss(_COUNTS.size))
 _NODES: Final = 256
@@ -46,7 +46,7 @@ _ROUGH: Final = 128
 _UP: Final = 1.0 + 2.0**-11
 """Above what tails are off by."""
 _BEYOND: Final = 1e-12
-"""What may lie beyond the largest radius of which moments are taken."""
+"""The mass that may be beyond the largest radius in the moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Hull:
     rate
         Of exp(-rate R).
     widths, fineness
-        Of the boxes that hulls lie in.
+        The radii of the boxes that contain the hulls.
     arches
         The places of counts, sums and sums of squares.
     """
@@ -89,7 +89,7 @@ class Hull:
         return _counts(radii * (self.widths[count] / self.fineness), self.sharing(count))[:2]
 
     def variances(self) -> tuple[float, ...]:
-        """Of each number, in steps squared."""
+        """The variance of each number, in steps squared."""
         return _covariances(self)[0]
 
     def covariance(self, one: int, other: int) -> float:

@@ -38,11 +38,12 @@ class JointExponential(Exponential, TogetherMechanism):
     range comes from, `dpframe.aggregates.quantiles_at_once`.
 
     Rows of one point are put in random order by 32 fair coins each, so that some can be on either
-    side of a candidate; candidates are all places that rows may take. For neighbours let equal rows
-    have equal coins, and let a row that changes keep its own: whatever the coins are, the frames
-    with their coins are neighbours, so one pair of laws dominates both, and with it their mixtures,
-    because each delta is convex in a pair of laws. A score that knew ties, as that of one quantile
-    does, would not be a sum over parts: rows of a point would have to be divided between two.
+    side of a candidate; candidates are all places that rows may take. For neighbours let equal
+    rows have equal coins, and let a row that changes keep its own. For any coins, the frames with
+    their coins are neighbours. So one pair of laws dominates both, and with it their mixtures,
+    because each delta is convex in a pair of laws. A score that knew ties, as that of one
+    quantile does, would not be a sum over parts: rows of a point would have to be divided between
+    two.
 
     Parameters
     ----------
@@ -76,8 +77,8 @@ class JointExponential(Exponential, TogetherMechanism):
         return task.why
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the score of the tuple is within so much of the best one; rounded
-        up.
+        """With this confidence the score of the tuple is within this much of the best one;
+        rounded up.
 
         Each place of a point is a candidate of the union bound over all tuples in order. Where some
         candidate has each rank, the best score is at least -m / 2 for m quantiles: each rank is
@@ -110,20 +111,20 @@ class JointExponential(Exponential, TogetherMechanism):
         )
 
     def log_noise(self, candidates: int) -> float:
-        """That of one choice: only the scale depends on the cost."""
+        """The logarithm for one choice: only the scale depends on the cost."""
         return Exponential(self.scale).log_noise(candidates)
 
     def places(
         self, rows: Integers, level: int, source: BitSource | None = None
     ) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random.
         """
         return row_places(rows, OS if source is None else source, self.ties[level])
 
     def choose(
         self, line: Line, shares: Sequence[int], row: int, source: BitSource | None = None
     ) -> list[int]:
-        """Candidates in order, of which each should have `share / row` of all rows before it."""
+        """Candidates in order; each should have `share / row` of all rows before it."""
         bits = OS if source is None else source
         return ordered_exponential(line, shares, row, self.scale, bits)

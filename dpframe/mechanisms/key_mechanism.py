@@ -1,4 +1,4 @@
-"""Rules by which groups appear that nobody listed."""
+"""Rules that decide which unlisted groups appear."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class KeyMechanism(Mechanism):
         return (self,)
 
     def is_for(self, norm: int | None, groups: int) -> bool:
-        """Whether it is for individuals whose weights have such a norm, or none, over so many
+        """Whether it is for individuals whose weights have such a norm, or none, over this many
         groups.
         """
         return norm is None
@@ -79,11 +79,11 @@ class KeyMechanism(Mechanism):
         return
 
     def failure(self, exposure: Exposure) -> Fraction:
-        """Its delta in so many groups."""
+        """Its delta in this many groups."""
         return self.delta(exposure.repeats)
 
     def log_noise(self, candidates: int) -> float:
-        """Of the size from which a group is as likely to appear as not."""
+        """The logarithm of the size at which a group appears with probability one half."""
         return math.log(self.size_at(Fraction(1, 2)))
 
     def least_repeats(self, rows: int, groups: int) -> int:
@@ -102,4 +102,4 @@ class KeyMechanism(Mechanism):
 
     @abstractmethod
     def delta(self, groups: int) -> Fraction:
-        """The delta of so many groups: at most the sum (union bound)."""
+        """The delta of this many groups: at most the sum (union bound)."""

@@ -1,6 +1,6 @@
 """What every mechanism knows of itself: its cost in each measure, what it counts as, its error.
 
-Whoever needs one of these asks the mechanism; nothing else tells mechanisms apart.
+All other code asks the mechanism for these; nothing else distinguishes mechanisms.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Mechanism(ABC):
     scale_label: ClassVar[str] = "scale"
     """What people call its scale."""
     is_exact: ClassVar[bool] = False
-    """Whether it leaves everything as it is."""
+    """Whether it changes nothing."""
 
     @abstractmethod
     def shown_scale(self, step: Fraction) -> float:
@@ -132,11 +132,11 @@ class Mechanism(ABC):
         """The logarithm of about how far off its results are; only choices rest on it."""
 
     def details(self) -> str:
-        """What plans say of it beside its scale; empty where that is all."""
+        """The words of plans about it besides its scale; empty if there are none."""
         return ""
 
     def least_repeats(self, rows: int, groups: int) -> int:
-        """How often one individual with so many rows in so many groups meets it at least."""
+        """How often one individual with this many rows in this many groups meets it at least."""
         return 1
 
 
@@ -156,7 +156,8 @@ class AdditiveMechanism(Mechanism):
 
     @classmethod
     def is_surely_least(cls, task: AdditiveTask, share: Budget) -> bool:
-        """Whether all other mechanisms certainly err more, so that none need be tried."""
+        """Whether all other mechanisms certainly have larger errors, so that none need be
+        tried."""
         return False
 
     refinement: ClassVar[str] = ""
@@ -249,7 +250,7 @@ class SelectionMechanism(Mechanism):
 
     @property
     def nearness(self) -> str:
-        """What its accuracy says, of so much and so many candidates."""
+        """What its accuracy says, of this much and this many candidates."""
         return "the chosen score is within {} of the best of {} candidates"
 
     @classmethod
@@ -259,22 +260,24 @@ class SelectionMechanism(Mechanism):
 
     @classmethod
     def is_preferred(cls, task: SelectionTask, share: Budget) -> bool:
-        """Whether it chooses where no mechanism was asked for."""
+        """Whether it chooses where no mechanism is requested."""
         return False
 
     @classmethod
     def is_rival(cls, task: SelectionTask) -> bool:
-        """Whether it chooses in place of the one that is preferred, where it errs less."""
+        """Whether it chooses in place of the one that is preferred, where it has a smaller
+        error."""
         return False
 
     @abstractmethod
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the chosen score is within so much of the best one; rounded up."""
+        """With this confidence the chosen score is within this much of the best one; rounded
+        up."""
 
     def accuracy_of(
         self, confidence: float | Fraction, candidates: int, winners: int, choices: int
     ) -> float:
-        """With this confidence chosen scores are within so much of the best of those left.
+        """With this confidence chosen scores are within this much of the best of those left.
 
         Parameters
         ----------
@@ -318,7 +321,7 @@ class SelectionMechanism(Mechanism):
     def keeps_points(
         self, gaps: NDArray[np.int64], source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether points are kept whose scores are so much below what they were proposed by, of
+        """Whether points are kept whose scores are this much below what they were proposed by, of
         mechanisms that choose among weighted candidates. `source` is for tests.
         """
         raise NotImplementedError(self.name)
@@ -340,7 +343,7 @@ class ReportMechanism(Mechanism):
 
     @abstractmethod
     def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:
-        """With this confidence a count is off by no more than this, of so many rows."""
+        """With this confidence a count is off by no more than this, of this many rows."""
 
     @abstractmethod
     def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float:

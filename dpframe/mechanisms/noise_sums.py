@@ -1,11 +1,12 @@
 """Tails of weighted sums of noise: P(f_1 z_1 + f_2 z_2 + ... > t), never too small.
 
-*A box*: one coordinate or two, of which one factor is a multiple of the other, in closed form for
+*A box*: one coordinate or two, where one factor is a multiple of the other, in closed form for
 each radius, see `dpframe.mechanisms.box_law`. Others, and *independent noise*, on a grid of steps
-g: each term is put at the nearest multiple of g, by g / 2 off at most, so k terms together by k g /
-2, and the sum exceeds t less often than the sum on the grid exceeds t - k g / 2. Where the sum has
-few values the grid is theirs and nothing is off. Convolutions add up positive numbers, so that
-small probabilities are as good as large ones. What lies beyond the grid is added to all tails.
+g. Each term is put at the nearest multiple of g, at most g / 2 from its value, so k terms differ
+by at most k g / 2. The sum exceeds t less often than the sum on the grid exceeds t - k g / 2.
+If the sum has few values the grid is theirs and the result is exact. Convolutions add up positive
+numbers, so that small probabilities are equivalent to large ones. What lies beyond the grid is
+added to all tails.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ Floats = NDArray[np.float64]
 Tail: TypeAlias = Callable[[float], float]
 
 _CELLS: Final = 8192
-"""Of a grid, on one side."""
+"""The number of cells of a grid, on one side."""
 _FINE: Final = 1 << 16
-"""Of a grid on which noises of several laws are added."""
+"""The number of cells of a grid on which noises of several laws are added."""
 MOST_TERMS: Final = 64
-"""Of several laws: what is off by putting each on the grid stays small beside their sum."""
+"""The largest number of terms of several laws: the rounding to the grid stays small compared with
+their sum."""
 _BEYOND: Final = 1e-7
-"""Of what may be missed: what lies beyond the grid."""
+"""The share of the miss probability for the mass beyond the grid."""
 _NODES: Final = 256
 _ROUGH: Final = 512
 _CLOSE: Final = 2.0**-10
-"""Of the deviation: what is off by no more is taken outwards."""
+"""Relative to the deviation: a distance up to this is rounded outwards."""
 _LOST: Final = 1e-12
 """What transforms lose of a probability."""
 _UP: Final = 1.0 + 2.0**-14
@@ -64,7 +66,7 @@ def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes:
     above
         P(term > x) before its factor.
     farthest
-        A place beyond which hardly anything lies.
+        A place beyond which barely anything lies.
     sizes
         The factors, above 0, the largest first.
     """
@@ -123,7 +125,7 @@ def tail_in_box(
     sides
         Factors above 0, the largest first, each with the width of its number.
     variances
-        Of the numbers.
+        The law of the numbers.
     rough
         Whether it is for many t, and may be off by a little more.
     """
@@ -151,7 +153,7 @@ class _Grid:
     Parameters
     ----------
     step
-        Of the grid.
+        The step of the grid.
     tails
         P(sum >= i step), i = 0, 1, ...
     off

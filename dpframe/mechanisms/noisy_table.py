@@ -36,10 +36,10 @@ class NoisyTable(SelectionMechanism):
     The noisy scores of all groups are one vector of integers with noise on every entry, and cost
     what that costs by the vector's sensitivity: Laplace noise by L1, Gaussian noise by L2. The
     winners are a function of it, so they cost nothing more, however many they are (post-processing:
-    Dwork and Roth 2014, Proposition 2.1). Ties go to the candidate that is listed first, for the
-    order is public. Several choices one after another, each among those that are left, cost as many
-    times as much; against that, what counts here is by how much all scores move, and there only how
-    far they move apart.
+    Dwork and Roth 2014, Proposition 2.1). Ties go to the candidate that is listed first, because
+    the order is public. Several choices one after another, each among the remaining ones, cost
+    several times as much. Here the cost depends on how far all scores move, there only on how far
+    their differences change.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class NoisyTable(SelectionMechanism):
         return f"{noise.norm}, errs less than {task.rounds} choices that share the cost"
 
     def shown_scale(self, step: Fraction) -> float:
-        """That of the noise."""
+        """The scale of the noise."""
         return self.noise.shown_scale(step)
 
     def details(self) -> str:
@@ -96,41 +96,42 @@ class NoisyTable(SelectionMechanism):
         return f"{scale}of {self.noise.label} noise that is added once to every score"
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction | None:
-        """That of the noisy scores."""
+        """The cost of the noisy scores."""
         return self.noise.epsilon_cost(_once(exposure))
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """That of the noisy scores."""
+        """The cost of the noisy scores."""
         return self.noise.rho_cost(_once(exposure))
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction | None:
-        """That of the noisy scores."""
+        """The cost of the noisy scores."""
         return self.noise.mu_squared_cost(_once(exposure))
 
     def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
-        """That of the noisy scores."""
+        """The delta of the noisy scores."""
         return self.noise.delta_at(epsilon, _once(exposure))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
-        """Those of the noisy scores."""
+        """The events of the noisy scores."""
         return self.noise.events(_once(exposure))
 
     def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
-        """Those of the noisy scores."""
+        """The dominating pairs of the noisy scores."""
         return self.noise.pairs(_once(exposure), largest_stepped)
 
     def log_noise(self, candidates: int) -> float:
-        """Of how far below the best the choice may be, 95% of the time."""
+        """The logarithm of the distance of the choice from the best score, 95% of the time."""
         return self.noise.log_apart(0.05 / max(1, candidates - 1))
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the first winner's score is within so much of the best one."""
+        """With this confidence the first winner's score is within this much of the best one."""
         return self.accuracy_of(confidence, candidates, 1, 1)
 
     def accuracy_of(
         self, confidence: float | Fraction, candidates: int, winners: int, choices: int
     ) -> float:
-        """With this confidence winners are within so much of the best of those left; rounded up.
+        """With this confidence winners are within this much of the best of those left; rounded
+        up.
 
         The best candidate that is left when the j-th winner is taken is one of the j with the
         largest scores, for at most j - 1 of these were taken before. A candidate that is more than

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["NoisyThreshold"]
 
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
-"""The least epsilon of an event, for what costs none."""
+"""The least epsilon of an event, because what costs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class NoisyThreshold(KeyMechanism):
 
     The noise is that of a number which is released, so it costs no epsilon. It hides a group only
     where other individuals are in it as well: one that is there with one individual alone must
-    hardly ever appear. If such a group appears with probability p at most, g of them cost a delta
-    of g p (Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilson et al. 2020, Theorem 1).
+    almost never appear. If such a group appears with probability p at most, g of them cost a
+    delta of g p (Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilson et al. 2020, Theorem 1).
 
     Parameters
     ----------
     noise
-        Of the number.
+        The law of the number's noise.
     threshold
         The least noisy number with which a group appears.
     row_delta
@@ -68,7 +68,7 @@ class NoisyThreshold(KeyMechanism):
         Parameters
         ----------
         noise
-            Of the number.
+            The law of the number's noise.
         most
             How much one individual adds to it.
         delta
@@ -86,11 +86,11 @@ class NoisyThreshold(KeyMechanism):
 
     @property
     def scale(self) -> Fraction:
-        """0: there is no noise beside that of the number."""
+        """0: its only noise is that of the number."""
         return Fraction(0)
 
     def shown_scale(self, step: Fraction) -> float:
-        """0: there is no noise beside that of the number."""
+        """0: its only noise is that of the number."""
         return 0.0
 
     @property
@@ -103,7 +103,7 @@ class NoisyThreshold(KeyMechanism):
         return self.noise
 
     def is_hidden_by(self, laws: Iterable[tuple[Mechanism, Fraction]]) -> bool:
-        """Whether such a number is there, of which one individual adds so little."""
+        """Whether there is such a number, with this small a contribution of one individual."""
         return any(
             law == self.noise
             and self.threshold
@@ -126,7 +126,7 @@ class NoisyThreshold(KeyMechanism):
         return (ApproxEvent(_NEXT_TO_NOTHING, self.row_delta),) * exposure.repeats
 
     def delta(self, groups: int) -> Fraction:
-        """The delta of so many groups: at most the sum (union bound)."""
+        """The delta of this many groups: at most the sum (union bound)."""
         return groups * self.row_delta
 
     def size_at(self, chance: Fraction | float) -> int:

@@ -1,4 +1,4 @@
-"""No noise, for results that nobody's data can change."""
+"""No noise, for results that no individual's data can change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["NoNoise"]
 
 @dataclass(frozen=True, slots=True)
 class NoNoise(AdditiveMechanism):
-    """Release a number as it is: right only when its sensitivity is exactly 0.
+    """Release an exact number: right only when its sensitivity is exactly 0.
 
     The cost is 0 under every privacy measure, because neighbouring data give the same number.
     """
@@ -76,7 +76,7 @@ class NoNoise(AdditiveMechanism):
         return 0.0
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
-        """0, whatever the confidence."""
+        """0, for any confidence."""
         return 0
 
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,6 +89,6 @@ class NoNoise(AdditiveMechanism):
 
 
 def _require_public(exposure: Exposure) -> None:
-    """Refuse to say a cost of what individuals can change: there is none that is enough."""
+    """Refuse a cost for numbers that individuals can change: no finite cost would be enough."""
     if not exposure.sensitivity.is_zero:
         raise ValueError("a number that individuals can change is not released without noise")

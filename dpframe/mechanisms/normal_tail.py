@@ -44,9 +44,9 @@ def gaussian_above(sigma_squared: Fraction, k: Floats) -> Floats:
     """P(noise >= k) of discrete Gaussian noise for whole k of at least 1: above it by 1 in 2**14 at
     most, never below but for the last digits of floats.
 
-    From the series up to sigma = 64. Above that from the continuous law, of which a term is close
-    to the integral over the unit interval around it: by (k**2 / sigma**2 + 1) / (24 sigma**2) of it
-    (the remainder of the midpoint rule), which is covered.
+    From the series up to sigma = 64. Beyond that it comes from the continuous law. A term is
+    close to the integral over the unit interval around it, up to (k**2 / sigma**2 + 1) / (24
+    sigma**2) of it (the remainder of the midpoint rule), which is covered.
     """
     sigma = math.sqrt(sigma_squared)
     if sigma <= _SUMMED:
@@ -58,7 +58,7 @@ def gaussian_above(sigma_squared: Fraction, k: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _tails(half: float, reach: int) -> Floats:
-    """P(noise >= k) for k = 0, 1, ..., reach, of which that of 0 is never asked for."""
+    """P(noise >= k) for k = 0, 1, ..., reach; the first one is never needed."""
     terms = np.exp(-(np.arange(reach + 1, dtype=np.float64) ** 2) * half)
     sums: Floats = np.cumsum(terms[::-1])[::-1]
     return np.asarray(sums / (2.0 * sums[0] - 1.0))

@@ -29,9 +29,9 @@ class PermuteAndFlip(ScaledSelection):
     range / scale. Why: only differences from the best score matter, so subtracting the smallest
     change from all scores changes nothing and leaves changes between 0 and the range. For such
     one-sided changes the bound holds without a factor of 2 (McKenna and Sheldon 2020, on monotonic
-    scores). It is seen from the equal law, the maximum of score + Exp(scale) noise (Ding, Kifer,
-    Sayyid, Wang and Zhang 2021): with the others' noise fixed, i wins when its noise exceeds a
-    threshold; the change moves that threshold by at most the range either way; and
+    scores). It follows from the equal law, the maximum of score + Exp(scale) noise (Ding, Kifer,
+    Sayyid, Wang and Zhang 2021). With the others' noise fixed, i wins when its noise exceeds a
+    threshold. The change moves that threshold by at most the range in either direction, and
     P(noise > x + range) >= exp(-range / scale) P(noise > x).
     """
 
@@ -40,7 +40,7 @@ class PermuteAndFlip(ScaledSelection):
 
     @classmethod
     def is_preferred(cls, task: SelectionTask, share: Budget) -> bool:
-        """Where epsilon is shared and each candidate is one point."""
+        """If epsilon is shared and each candidate is one point."""
         return not task.weighted and not isinstance(share, ZCDP)
 
     @classmethod
@@ -58,7 +58,7 @@ class PermuteAndFlip(ScaledSelection):
         return self.epsilon(range_l1) ** 2 / 2
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the chosen score is within so much of the best one; rounded up.
+        """With this confidence the chosen score is within this much of the best one; rounded up.
 
         scale * ln((candidates - 1) / (2 (1 - confidence))), at least 0. A candidate that is a below
         the best succeeds with probability at most exp(-a / scale), and then it is chosen with

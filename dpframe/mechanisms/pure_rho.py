@@ -1,16 +1,17 @@
 """What purely private noise costs in rho: the least number that is true, not epsilon**2 / 2.
 
-Of a pair of output laws P and Q that look the same exchanged, let F(s) = E[exp((s - 1/2) L)] over
-the loss L under P; F is even and F(1/2) = 1. The Renyi divergence of order a is ln F(a - 1/2) /
-(a - 1), and rho must be at least that over a, for every a > 1; with s = a - 1/2 it is the slope of
-ln F, seen as a function of s**2, between 1/4 and s**2. Where ln F is concave in s**2, slopes are
-largest at 1/4, and rho is the limit for a = 1, the Kullback-Leibler divergence E[L].
+For a pair of output laws P and Q that look the same exchanged, let F(s) = E[exp((s - 1/2) L)]
+over the loss L under P; F is even and F(1/2) = 1. The Renyi divergence of order a is ln F(a -
+1/2) / (a - 1), and rho must be at least that over a, for every a > 1; with s = a - 1/2 it is the
+slope of ln F, seen as a function of s**2, between 1/4 and s**2. Where ln F is concave in s**2,
+slopes are largest at 1/4, and rho is the limit for a = 1, the Kullback-Leibler divergence E[L].
 
 It is concave where all zeros of F are imaginary, because then F(s) = F(0) prod(1 + s**2 / y**2)
 (Hadamard; F has order 1 and is even), a sum of concave functions of s**2 in logarithms.
 
-*Randomised response*: F is cosh(e s) / cosh(e / 2): zeros imaginary, rho = e tanh(e / 2); so for
-any purely e-private mechanism, of which that is the worst (Kairouz, Oh and Viswanath 2015).
+*Randomised response*: F is cosh(e s) / cosh(e / 2) with imaginary zeros, and rho = e tanh(e / 2).
+The same holds for any purely e-private mechanism, because that is the worst one (Kairouz, Oh and
+Viswanath 2015).
 
 *Discrete Laplace noise* with q = exp(-h), moved by D steps: F is (U_D(x) - q U_(D - 2)(x)) at x =
 cosh(h s), but for a constant, U being Chebyshev's polynomials of the second kind. By their
@@ -63,7 +64,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 
 def response_rho(epsilon: Fraction, categories: int) -> Fraction:
-    """Of one report by randomised response, rounded up."""
+    """The rho of one report by randomised response, rounded up."""
     worst = pure_rho(epsilon)
     if (categories - 2) * math.exp(-float(epsilon) / 2) <= 4 * (1 - 1e-12):
         return min(worst, _response(epsilon, categories))
@@ -84,7 +85,7 @@ def _largest_slope(e: float, categories: int) -> float:
     """An upper bound on (ln F(s) - ln F(1/2)) / (s**2 - 1/4), s > 1/2.
 
     On a grid of s, with the numerator, which grows, at the upper end of each cell and the
-    denominator at its lower end; next to 1/2 by the derivative, which grows too, and far out by
+    denominator at its lower end. Next to 1/2 by the derivative, which grows too, and far out by
     ln F(s) - ln F(1/2) <= e (s - 1/2). Where bounds are above the values on the grid, again on a
     finer one.
     """
@@ -119,7 +120,7 @@ def _derivative(e: float, c: float, s: float) -> float:
 def laplace_rho(
     scale: Fraction, l1: Fraction, l2_squared: Fraction | None = None, linf: Fraction | None = None
 ) -> Fraction:
-    """Of a vector of discrete Laplace noise of this scale, rounded up.
+    """The rho of a vector of discrete Laplace noise of this scale, rounded up.
 
     Parameters
     ----------

@@ -32,9 +32,9 @@ class RandomizedResponse(ReportMechanism):
     """Each row reports its category, or any one at random; the counts of reports are debiased.
 
     A report is any category with probabilities that differ by a factor of exp(epsilon) at most,
-    whatever the row holds, so changing a row costs epsilon, and changing k rows k epsilon (Warner
-    1965; Kairouz, Oh and Viswanath 2014). That a row is there at all is not hidden: the number of
-    reports is the number of rows.
+    for any content of the row. So changing a row costs epsilon, and changing k rows k epsilon
+    (Warner 1965; Kairouz, Oh and Viswanath 2014). The presence of a row is not hidden: the number
+    of reports is the number of rows.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class RandomizedResponse(ReportMechanism):
 
     @classmethod
     def for_pure(cls, rows: int, epsilon: Fraction, categories: int) -> Self:
-        """Reports that together cost `epsilon` for an individual with at most so many rows."""
+        """Reports that together cost `epsilon` for an individual with at most this many rows."""
         return cls(positive_budget(epsilon, "epsilon") / rows, categories)
 
     @classmethod
@@ -100,15 +100,15 @@ class RandomizedResponse(ReportMechanism):
         return float_up(self.scale * step)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
-        """Of so many reports."""
+        """The cost of this many reports."""
         return self.epsilon(exposure.repeats)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """Of so many reports."""
+        """The cost of this many reports."""
         return self.rho(exposure.repeats)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
-        """Of so many reports."""
+        """The cost of this many reports."""
         from dpframe.accounting.trade_offs import response_mu_squared  # few sessions need it
 
         return exposure.repeats * response_mu_squared(self.row_epsilon, self.categories)
@@ -121,11 +121,11 @@ class RandomizedResponse(ReportMechanism):
         return (event,) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
-        """Of how much more there is to tell than the truth."""
+        """The logarithm of the number of false reports per true one."""
         return -math.log(self.truthful)
 
     def details(self) -> str:
-        """How often it tells the truth."""
+        """The share of true reports."""
         return (
             f"each row reports the truth {self.truthful:.3g} of the time and otherwise any of "
             f"{self.categories} categories"
@@ -136,11 +136,11 @@ class RandomizedResponse(ReportMechanism):
         return max(1, rows)
 
     def epsilon(self, rows: int) -> Fraction:
-        """The cost of changing so many rows, exactly."""
+        """The cost of changing this many rows, exactly."""
         return rows * self.row_epsilon
 
     def rho(self, rows: int) -> Fraction:
-        """The zCDP cost of changing so many rows, each of which reports on its own; rounded up.
+        """The zCDP cost of changing this many rows, if each reports on its own; rounded up.
 
         See `dpframe.mechanisms.pure_rho`.
         """
@@ -150,8 +150,8 @@ class RandomizedResponse(ReportMechanism):
         """With this confidence a debiased count is off by no more than this, however many of the
         rows it counts; rounded up.
 
-        From the exact law of the reports, two binomials, for the worst of all counts; the rounding
-        of the result to an integer adds 1. See `dpframe.mechanisms.response_error`.
+        From the exact law of the reports, two binomials, with the worst of all counts; the
+        rounding of the result to an integer adds 1. See `dpframe.mechanisms.response_error`.
 
         Parameters
         ----------

@@ -33,26 +33,26 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
     """Several quantiles, each by the exponential mechanism: the middle one first, then those on
     either side among the rows of that side.
 
-    Given what was chosen before, the choices of one level are made among disjoint sets of rows, so
-    one row moves the scores of one of them, and a level costs what one choice does (Kaplan, Schnapp
-    and Stemmer 2022, Theorem 3.3): range / scale, or range**2 / (8 scale**2) of rho. Several rows
-    of one individual may be in several sets of a level; their ranges, and the squares of these, add
-    up to no more than over groups. A row that changes may leave one set for another: that is half a
-    range in each, as a choice that it stays within has half the range there. Levels compose as
-    rounds do, since each holds whatever was chosen before.
+    Given the earlier choices, the choices of one level are made among disjoint sets of rows. So
+    one row moves the scores of one of them, and a level costs as much as one choice (Kaplan,
+    Schnapp and Stemmer 2022, Theorem 3.3): range / scale, or range**2 / (8 scale**2) of rho.
+    Several rows of one individual may be in several sets of a level; their ranges, and the
+    squares of these, add up to no more than over groups. A row that changes may leave one set for
+    another: that is half a range in each, as a choice that it stays within has half the range
+    there. Levels compose as rounds do, since each holds for any earlier choices.
 
     Rows of one point are put in random order by 16 fair coins each, so that some can be on either
-    side. For neighbours let equal rows have equal coins, and let a row that changes keep its own:
-    whatever the coins are, the frames with their coins are neighbours, so one pair of laws
-    dominates both, and with it their mixtures, because each delta is convex in a pair of laws.
+    side. For neighbours let equal rows have equal coins, and let a row that changes keep its own.
+    For any coins, the frames with their coins are neighbours. So one pair of laws dominates both,
+    and with it their mixtures, because each delta is convex in a pair of laws.
 
     Parameters
     ----------
     chosen
         How many quantiles there are.
     path
-        By how much the ranks of the worst one may be off altogether, as a multiple of what one
-        choice at the full scale may be: choices move the ends of the rows that later ones see.
+        The total error of the worst quantile's ranks, as a multiple of the error of one choice at
+        the full scale: choices move the ends of the rows that later ones see.
     """
 
     chosen: int = 1
@@ -93,8 +93,8 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
         )
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence all chosen scores are within so much of the best ones in their rows;
-        rounded up.
+        """With this confidence all chosen scores are within this much of the best ones in their
+        rows; rounded up.
 
         Each place of a point is a candidate, and all choices are by the union bound. Ranks are then
         within `path` times as much of those of their quantiles, with the rows of one point in
@@ -124,7 +124,7 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
         )
 
     def log_noise(self, candidates: int) -> float:
-        """That of one choice at the full scale: only the scale depends on the cost."""
+        """The logarithm for one choice at the full scale: only the scale depends on the cost."""
         return Exponential(self.scale).log_noise(candidates)
 
     def at(self, share: Fraction) -> Exponential:
@@ -132,14 +132,15 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
         return Exponential(self.scale * share)
 
     def places(self, rows: Integers, source: BitSource | None = None) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random.
         """
         return row_places(rows, OS if source is None else source, self.ties)
 
     def keeps(
         self, gaps: Integers, share: Fraction, source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether proposals are kept whose scores are so much below what they were taken for."""
+        """Whether proposals are kept whose scores are this much below what they were taken
+        for."""
         bits = OS if source is None else source
         return flips(gaps.astype(np.uint64), self.at(share).scale, bits)

@@ -1,4 +1,4 @@
-"""Choices of which each is made among the rows on one side of those before."""
+"""Nested choices: each is made among the rows on one side of earlier ones."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class RecursiveMechanism(SelectionMechanism):
 
     @abstractmethod
     def places(self, rows: Integers, source: BitSource | None = None) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random. `source` is for tests.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random. `source` is for tests.
         """
 
     @abstractmethod
     def keeps(
         self, gaps: Integers, share: Fraction, source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether proposals are kept whose scores are so much below what they were taken for, each
-        with probability exp(-gap / scale). `source` is for tests.
+        """Whether proposals are kept whose scores are this much below what they were taken for,
+        each with probability exp(-gap / scale). `source` is for tests.
         """

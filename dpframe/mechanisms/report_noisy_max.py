@@ -26,12 +26,12 @@ class ReportNoisyMax(ScaledSelection):
     """The candidate with the largest score plus discrete Laplace noise; ties at random.
 
     Sensitivity enters as the *range* of score changes, largest minus smallest, and the cost is
-    range / scale (Dwork and Roth 2014, Claim 3.9). With the order in which ties are broken and the
-    others' noise fixed, i wins when its noise reaches a threshold; only differences of scores
-    matter, so a change moves that threshold by at most the range; and P(noise >= x + range) is at
-    least exp(-range / scale) P(noise >= x), term by term, for whole ranges. It errs more than
-    permute-and-flip at the same cost (Ding, Kifer, Sayyid, Wang and Zhang 2021), so it is never
-    chosen unasked.
+    range / scale (Dwork and Roth 2014, Claim 3.9). With the order in which ties are broken and
+    the others' noise fixed, i wins when its noise reaches a threshold. Only differences of scores
+    matter, so a change moves that threshold by at most the range. P(noise >= x + range) is at
+    least exp(-range / scale) P(noise >= x), term by term, for whole ranges. It has a larger error
+    than permute-and-flip at the same cost (Ding, Kifer, Sayyid, Wang and Zhang 2021), so it is
+    never chosen unasked.
     """
 
     name: ClassVar[str] = "report_noisy_max"
@@ -44,7 +44,7 @@ class ReportNoisyMax(ScaledSelection):
         return self.epsilon(range_l1) ** 2 / 2
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
-        """With this confidence the chosen score is within so much of the best one; rounded up.
+        """With this confidence the chosen score is within this much of the best one; rounded up.
 
         A candidate that is a below the best wins only if its noise exceeds the best one's by a, see
         `dpframe.mechanisms.discrete_laplace.chance_apart`; summed over the other candidates.

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _ALL = 200
-"""Up to so many rows every c is tried; above, so many evenly spaced ones, and one report is added:
-the quantile changes little from one c to the next.
+"""Up to this many rows every c is tried; above, this many evenly spaced ones, and one report is
+added: the quantile changes little from one c to the next.
 """
 _SPACED = 33
 _MOST_ROWS = 10**7

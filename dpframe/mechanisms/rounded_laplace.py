@@ -32,7 +32,7 @@ class RoundedLaplace(DiscreteLaplace):
     """Discrete Laplace noise on the multiples of 1 / 1025, rounded to the nearest integer.
 
     Values are integers, so rounding their noise is the same as rounding what was released, which is
-    post-processing: the cost is that of the fine noise. By itself it is no cheaper than discrete
+    post-processing: the cost is that of the fine noise. Alone it is no cheaper than discrete
     Laplace noise of the same scale, whose privacy loss is one of two values when the vector moves
     by 1. The fine noise has losses between those, and therefore many of them together cost less.
 

@@ -102,19 +102,19 @@ class ScaledSelection(SelectionMechanism):
         return exposure.repeats * self.epsilon(required_ranges(exposure).range_l1)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """That of a purely private mechanism, epsilon**2 / 2, in each round."""
+        """The cost of a purely private mechanism, epsilon**2 / 2, in each round."""
         return exposure.repeats * self.epsilon(required_ranges(exposure).range_l1) ** 2 / 2
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
-        """That of a purely private mechanism, in each round."""
+        """The cost of a purely private mechanism, in each round."""
         from dpframe.accounting.trade_offs import pure_mu_squared  # few sessions need it
 
         whole = sum(required_ranges(exposure).ranges, Fraction(0))
         return exposure.repeats * pure_mu_squared(self.epsilon(whole))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
-        """One for each round: no theorem lets groups be told apart, as by one range they could be
-        less alike.
+        """One for each round: no theorem lets groups be distinguished, as by one range they could
+        be less alike.
         """
         from dpframe.accounting.events import PermuteAndFlipEvent
 
@@ -122,7 +122,7 @@ class ScaledSelection(SelectionMechanism):
         return (PermuteAndFlipEvent(self.epsilon(whole)),) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
-        """Of how far below the best the choice may be, 95% of the time."""
+        """The logarithm of the distance of the choice from the best score, 95% of the time."""
         scales = _scales_below(type(self)(Fraction(1)), max(2, candidates))
         return math.log(self.scale.numerator) - math.log(self.scale.denominator) + scales
 
@@ -137,7 +137,8 @@ def _scales_below(law: ScaledSelection, candidates: int) -> float:
 
 
 def required_ranges(exposure: Exposure) -> Exposure:
-    """What says how far scores move apart: without that a choice would seem to cost nothing."""
+    """The exposure, which must have the range of scores: without it a choice would seem to cost
+    nothing."""
     if not exposure.ranges:
         raise ValueError("the range of score changes is not known")
     return exposure

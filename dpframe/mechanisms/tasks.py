@@ -66,7 +66,7 @@ class AdditiveTask(_Task):
     mechanism
         ``"auto"`` or a mechanism's name.
     box
-        Within what one row moves the numbers, where they may be drawn together.
+        Within what one row moves the numbers, where they may be drawn jointly.
     """
 
     name: str
@@ -89,9 +89,9 @@ class SelectionTask(_Task):
     name
         The output, for messages.
     sensitivity
-        Of the scores, in integer steps.
+        The sensitivity of the scores, in integer steps.
     score_range
-        How far one individual moves scores apart.
+        The largest change in the difference of two scores by one individual.
     mechanism
         ``"auto"`` or a mechanism's name.
     rounds
@@ -172,7 +172,7 @@ class ResponseTask(_Task):
     name
         The output, for messages.
     sensitivity
-        Of the counts, in integer steps.
+        The sensitivity of the counts, in integer steps.
     categories
         How many reports there are.
     rows
@@ -199,7 +199,7 @@ class KeyTask(_Task):
     name
         The output, for messages.
     sensitivity
-        Of the numbers of individuals, in integer steps.
+        The sensitivity of the numbers of individuals, in integer steps.
     groups
         In how many groups an individual may be.
     norm
@@ -243,11 +243,12 @@ def box_of(
         Whether a row that changes may leave one vector for another: then it moves two, or one by
         twice the width at most.
     arches
-        Of what a row adds, see `Box`. One that leaves a vector for another moves each by that. One
-        that stays takes away one point of an arch and adds another: over twice the widths of sums
-        and squares that is half of each, so a point of the hull with a count of 0. And one that
-        comes, goes, or gets a value there moves them to a point halfway to that of no value, which
-        lies above the arch as well, so `turned` must be twice the widths of these two.
+        The widths of a row's additions, see `Box`. One that leaves a vector for another moves
+        each by that. One that stays takes away one point of an arch and adds another: over twice
+        the widths of sums and squares that is half of each, so a point of the hull with a count
+        of 0. And one that comes, goes, or gets a value there moves them to a point halfway to
+        that of no value, which is above the arch as well. So `turned` must be twice the widths of
+        these two.
     """
     rows = spread.tight[0]
     if not spread.changes:

@@ -31,14 +31,14 @@ class TogetherMechanism(SelectionMechanism):
     def places(
         self, rows: Integers, level: int, source: BitSource | None = None
     ) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where so many rows of
-        each point take one at random. `level` is how far in `ties`. `source` is for tests.
+        """Which points, which of their places, and how many rows are there, where this many rows
+        of each point take one at random. `level` is how far in `ties`. `source` is for tests.
         """
 
     @abstractmethod
     def choose(
         self, line: Line, shares: Sequence[int], row: int, source: BitSource | None = None
     ) -> list[int]:
-        """Candidates in order, of which each should have `share / row` of all rows before it.
-        `source` is for tests.
+        """Candidates in order; each should have `share / row` of all rows before it. `source` is
+        for tests.
         """

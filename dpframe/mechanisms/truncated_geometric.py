@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["TruncatedGeometric"]
 
 _MOST: Final = 1 << 22
-"""Groups of so many individuals would have to be told apart: more than is worth while."""
+"""Groups of this many individuals would have to be distinguished: more than is worth while."""
 _BITS: Final = 192
 """Of exp(-epsilon), which is down to exp(-64) and must be known to many digits."""
 
@@ -42,9 +42,9 @@ class TruncatedGeometric(KeyMechanism):
                                   1 - exp(-epsilon) (1 - p(n) - delta), 1).
 
     For one group that one individual may be in or not this is (epsilon, delta)-differentially
-    private, and no such rule lets any group appear more often (Desfontaines, Voss and Gipson 2022,
-    Theorem 1; it is truncated geometric noise and a threshold). An individual in g groups pays g
-    epsilon and g delta.
+    private, and no rule with this guarantee lets any group appear more often (Desfontaines, Voss
+    and Gipson 2022, Theorem 1). It is truncated geometric noise and a threshold. An individual in
+    g groups pays g epsilon and g delta.
 
     The recursion is computed in multiples of 2**-128, with a rational number below exp(epsilon) and
     rounded down, so that both inequalities hold of the numbers that coins are thrown with.
@@ -57,7 +57,7 @@ class TruncatedGeometric(KeyMechanism):
     Raises
     ------
     InvalidBudget
-        When so little is spent that hardly any group could appear.
+        When so little is spent that almost no group could appear.
     """
 
     row_epsilon: Fraction
@@ -99,7 +99,7 @@ class TruncatedGeometric(KeyMechanism):
 
     @property
     def scale(self) -> Fraction:
-        """Of the geometric noise that it amounts to."""
+        """The scale of the equivalent geometric noise."""
         return 1 / self.row_epsilon
 
     def shown_scale(self, step: Fraction) -> float:
@@ -112,11 +112,11 @@ class TruncatedGeometric(KeyMechanism):
         return "truncated geometric rule"
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
-        """Of so many groups."""
+        """The cost of this many groups."""
         return self.epsilon(exposure.repeats)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """Of so many groups."""
+        """The cost of this many groups."""
         return self.rho(exposure.repeats)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
@@ -126,15 +126,15 @@ class TruncatedGeometric(KeyMechanism):
         return (ApproxEvent(self.row_epsilon, self.row_delta),) * exposure.repeats
 
     def epsilon(self, groups: int) -> Fraction:
-        """What an individual in so many groups costs."""
+        """What an individual in this many groups costs."""
         return groups * self.row_epsilon
 
     def delta(self, groups: int) -> Fraction:
-        """The delta of so many groups: at most the sum (union bound)."""
+        """The delta of this many groups: at most the sum (union bound)."""
         return groups * self.row_delta
 
     def rho(self, groups: int) -> Fraction:
-        """The zCDP cost beside `delta`, epsilon**2 / 2 for each group (Bun and Steinke 2016)."""
+        """The zCDP cost besides `delta`, epsilon**2 / 2 for each group (Bun and Steinke 2016)."""
         return groups * self.row_epsilon**2 / 2
 
     def size_at(self, chance: Fraction | float) -> int:
@@ -146,7 +146,7 @@ class TruncatedGeometric(KeyMechanism):
     def keep(
         self, individuals: NDArray[np.int64], source: BitSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether groups with so many individuals appear. `source` is for tests."""
+        """Whether groups with this many individuals appear. `source` is for tests."""
         table = _table(self.row_epsilon, self.row_delta)
         which = np.clip(individuals, 0, len(table) - 1)
         return coins(table, which, OS if source is None else source)

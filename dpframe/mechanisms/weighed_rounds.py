@@ -31,39 +31,41 @@ _HALF: Final = Fraction(1, 2)
 
 @dataclass(frozen=True, slots=True)
 class WeighedRounds(KeyMechanism):
-    """A group appears when the noisy sum of the weights of its individuals reaches a threshold, in
-    one of several rounds, of which each weighs what the rounds before have not found.
+    """A group appears when the noisy sum of the weights of its individuals reaches a threshold,
+    in one of several rounds; each round weighs only the groups that earlier rounds have not
+    released.
 
     A person in many groups gives each little weight. Most of its groups are large, and a first
-    round at a small part of the cost finds them; the next one leaves them out, so that the weight
-    goes to the groups that are left (Swanberg, Desfontaines and Haney 2023, Algorithm 1). Each
-    round is a `WeighedThreshold`, with noise of its own.
+    round at a small part of the cost finds them. The next one leaves them out, so that the weight
+    goes to the remaining groups (Swanberg, Desfontaines and Haney 2023, Algorithm 1). Each round
+    is a `WeighedThreshold`, with noise of its own.
 
-    Theorem: let v be the variance of `noise`, v_i that of each round, of which 1 / v is the sum of
-    all 1 / v_i, and s the sum of their slacks. All rounds together are s-approximately
-    (norm**2 / (2 v))-zCDP. They are (epsilon, delta + s)-differentially private for every (epsilon,
-    delta) that `delta_bound` proves, through zCDP or by smoothing, of one vector with noise of
-    variance v that has as many times the entries as there are rounds.
+    Theorem: let v_i be the variance of each round, v that of `noise`, where 1 / v is the sum of
+    all 1 / v_i, and s the sum of their slacks. All rounds together are s-approximately (norm**2 /
+    (2 v))-zCDP. They are (epsilon, delta + s)-differentially private for every (epsilon, delta)
+    that `delta_bound` proves, through zCDP or by smoothing, for one vector with noise of variance
+    v whose number of entries is multiplied by the number of rounds.
 
-    Proof: which groups a round leaves out follows from what rounds before released, so it is public
-    when the round begins; rows are left out by their own keys, so neighbouring frames stay
-    neighbours, and what is said of `WeighedThreshold` holds for the round whatever was found.
-    Noise, thresholds and slacks are fixed before anything is read, so rounds are mechanisms that
-    earlier results choose and that have fixed bounds. In zCDP these add up, slacks too (Bun and
-    Steinke 2016, Lemma 8.2).
+    Proof: the groups that a round leaves out follow from the releases of earlier rounds, so they
+    are public when the round begins. Rows are left out by their own keys, so neighbouring frames
+    stay neighbours, and the proof of `WeighedThreshold` holds for the round after any earlier
+    releases. Noise, thresholds and slacks are fixed before anything is read, so rounds are
+    mechanisms that earlier results choose and that have fixed bounds. In zCDP these add up,
+    slacks too (Bun and Steinke 2016, Lemma 8.2).
 
-    For (epsilon, delta): a round is no more than one that tells which of the two frames it is with
-    probability s_i, by a coin of its own, and always the noisy sums A of groups in which it is not
-    alone. Without the individual what is released follows from A. With it groups in which it is
-    alone appear with a probability q of s_i at most, independently of A: let them do so in q / s_i
-    of the cases in which the frame is told. All coins can be tossed before the first round; one
-    tells with a probability of s at most. If none does, what is left are sums with noise. Up to
-    exp(K) per entry noise of variance v_i is post-processing of continuous noise of variance
-    v_i - a**2, with one a for all (by smoothing, `dpframe.accounting.gaussian_delta`), and
-    v_i - a**2 >= (v - a**2) v_i / v, as v_i >= v. Continuous Gaussian noise in rounds that earlier
-    results choose is dominated by one whose squared mu is the sum of norm**2 / (v_i - a**2) (Dong,
-    Roth and Su 2022, Theorem 3.2 and Corollary 3.3), and that is norm**2 / (v - a**2) at most. So
-    the rounds are (epsilon, (1 - s) delta + s)-private in both directions.
+    For (epsilon, delta): a round is no more than one that reveals which of the two frames it is
+    with probability s_i, by an independent coin, and always the noisy sums A of groups in which
+    the individual is not alone. Without the individual what is released follows from A. With it
+    groups in which it is alone appear with a probability q of s_i at most, independently of A:
+    let them do so in q / s_i of the cases in which the frame is revealed. All coins can be tossed
+    before the first round; one reveals the frame with a probability of s at most. If none does,
+    what is left are sums with noise. Up to exp(K) per entry noise of variance v_i is
+    post-processing of continuous noise of variance v_i - a**2, with one a for all (by smoothing,
+    `dpframe.accounting.gaussian_delta`), and v_i - a**2 >= (v - a**2) v_i / v, as v_i >= v.
+    Continuous Gaussian noise in rounds that earlier results choose is dominated by one whose
+    squared mu is the sum of norm**2 / (v_i - a**2) (Dong, Roth and Su 2022, Theorem 3.2 and
+    Corollary 3.3), and that is norm**2 / (v - a**2) at most. So the rounds are (epsilon, (1 - s)
+    delta + s)-private in both directions.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class WeighedRounds(KeyMechanism):
     Raises
     ------
     ValueError
-        When there are not several rounds, or a threshold is lower than all that asks for.
+        When there is only one round, or a threshold is lower than these rules require.
     """
 
     noise: DiscreteGaussian
@@ -124,7 +126,7 @@ class WeighedRounds(KeyMechanism):
     def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
         """Rounds with the whole of the noise at the share, half of delta for it where it needs
         some, and what is left of delta shared equally by the thresholds. None where one round is
-        asked for, or individuals are not weighed.
+        requested, or individuals are not weighed.
         """
         if task.norm is None or task.rounds < 2:
             return None
@@ -152,7 +154,7 @@ class WeighedRounds(KeyMechanism):
         )
 
     def is_for(self, norm: int | None, groups: int) -> bool:
-        """For weights of this norm in so many groups."""
+        """For weights of this norm in this many groups."""
         return (self.norm, self.most) == (norm, groups)
 
     @property
@@ -184,8 +186,8 @@ class WeighedRounds(KeyMechanism):
         return
 
     def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
-        """Of the noise of all rounds, and of groups that appear although one individual is alone
-        there.
+        """The delta of the noise of all rounds, and of groups that appear although one individual
+        is alone there.
         """
         norms = exposure.sensitivity
         entries = norms.l0 * len(self.shares)
@@ -193,11 +195,11 @@ class WeighedRounds(KeyMechanism):
         return noise + self.delta(exposure.repeats)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """Of the noise."""
+        """The cost of the noise."""
         return self.noise.rho_cost(exposure)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
-        """Those of the rounds."""
+        """The events of the rounds."""
         return tuple(event for law in self.in_rounds for event in law.events(exposure))
 
     def delta(self, groups: int) -> Fraction:
@@ -211,7 +213,7 @@ class WeighedRounds(KeyMechanism):
         return min(law.size_at(chance) for law in self.in_rounds)
 
     def keep(self, sums: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
-        """Never: sums of a round follow from what rounds before found, so each is asked by itself.
+        """Never: sums of a round follow from earlier rounds, so each round is run alone.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Which groups appear, by noisy weights of individuals: nobody has to limit their groups."""
+"""Groups that appear by noisy weights of individuals, without a limit on their groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["WeighedThreshold", "slack_of"]
 
 _HALF: Final = Fraction(1, 2)
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
-"""The least epsilon of an event, for what costs none."""
+"""The least epsilon of an event, because what costs none."""
 _REASON: Final = "by weights of individuals, with Gaussian noise of its own"
 
 
@@ -40,17 +40,17 @@ _REASON: Final = "by weights of individuals, with Gaussian noise of its own"
 class WeighedThreshold(KeyMechanism):
     """A group appears when the noisy sum of the weights of its individuals reaches a threshold.
 
-    An individual in t groups, of which there are `most` at most, has a weight of k(t) parts at most
-    in each of them, see `parts_in_each`, so that the root of the sum of their squares is at most
-    `norm`. So one draw of Gaussian noise hides in which groups it is, however many these are
-    (Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin 2020, Algorithms 1 and 5; Swanberg,
-    Desfontaines and Haney 2023). Groups in which it is alone must hardly ever appear: the threshold
-    is at least k(t) + a(t) + 1 for every t, where the noise exceeds a(t) with a probability of
-    slack / t at most.
+    An individual in t groups (at most `most`) has a weight of at most k(t) parts in each of them,
+    see `parts_in_each`, so that the root of the sum of their squares is at most `norm`. So one
+    draw of Gaussian noise hides in which groups it is, however many these are (Gopi, Gulhane,
+    Kulkarni, Shen, Shokouhi and Yekhanin 2020, Algorithms 1 and 5; Swanberg, Desfontaines and
+    Haney 2023). Groups in which it is alone must almost never appear: the threshold is at least
+    k(t) + a(t) + 1 for every t, where the noise exceeds a(t) with a probability of slack / t at
+    most.
 
-    Theorem: with noise that is (epsilon, delta)-differentially private for vectors which move by
-    `norm` in L2, and any delta' = `slack`, this is (epsilon, delta + slack)-differentially private;
-    with noise that is rho-zCDP it is slack-approximately rho-zCDP.
+    Theorem: assume noise that is (epsilon, delta)-differentially private for vectors which move
+    by `norm` in L2, and any delta' = `slack`. Then this is (epsilon, delta +
+    slack)-differentially private; with noise that is rho-zCDP it is slack-approximately rho-zCDP.
 
     Proof: let one frame have one individual more than the other, and S be the groups in which the
     weights of all others make more than 0. Let A and A' be what is released of groups in S, without
@@ -78,7 +78,7 @@ class WeighedThreshold(KeyMechanism):
     Parameters
     ----------
     noise
-        Of the sum, in parts of weights.
+        The threshold of the sum, in parts of weights.
     threshold
         The least noisy sum with which a group appears, in parts.
     slack
@@ -123,7 +123,7 @@ class WeighedThreshold(KeyMechanism):
         Parameters
         ----------
         noise
-            Of the sums of weights.
+            The noise of the sums of weights.
         norm, most, slack, alone
             As above.
         """
@@ -143,7 +143,7 @@ class WeighedThreshold(KeyMechanism):
         return cls.over(noise, task.norm, task.groups, slack, alone=False)
 
     def is_for(self, norm: int | None, groups: int) -> bool:
-        """For weights of this norm in so many groups."""
+        """For weights of this norm in this many groups."""
         return (self.norm, self.most) == (norm, groups)
 
     @classmethod
@@ -170,7 +170,7 @@ class WeighedThreshold(KeyMechanism):
         return Fraction(0)
 
     def shown_scale(self, step: Fraction) -> float:
-        """Sigma of noise that is drawn for this alone, else 0: there is none beside that of the
+        """Sigma of noise that is drawn for this alone, else 0: its only noise is that of the
         number.
         """
         return self.noise.shown_scale(step) if self.alone else 0.0
@@ -197,11 +197,12 @@ class WeighedThreshold(KeyMechanism):
         return None if self.alone else Fraction(0)
 
     def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
-        """Of the noise and of groups that appear although one individual is alone there."""
+        """The delta of the noise and of groups that appear although one individual is alone
+        there."""
         return self.noise.delta_at(epsilon, exposure) + self.delta(exposure.repeats)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """Of the noise."""
+        """The cost of the noise."""
         return self.noise.rho_cost(exposure) if self.alone else Fraction(0)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
@@ -238,7 +239,7 @@ def slack_of(share: Budget) -> Fraction:
     Raises
     ------
     MissingKeys
-        When there is none.
+        When it does not exist.
     """
     if not share.slack:
         raise MissingKeys(
@@ -254,7 +255,7 @@ def slack_of(share: Budget) -> Fraction:
 _MOST: Final = 1 << 31
 """Limits on groups are below that."""
 _FINE: Final = 256
-"""From so many groups on weights are small, and steps from one number of groups to the next are
+"""From this many groups on weights are small, and steps from one number of groups to the next are
 coarser."""
 
 

@@ -49,7 +49,7 @@ class Kept:
 
     @property
     def conditions(self) -> tuple[Tree, ...]:
-        """What must be true of a row that is kept."""
+        """The conditions that a kept row meets."""
         present = tuple(IsNotNull().of(tree) for tree in self.nulls)
         numbers = tuple(FillNull().of(IsNotNan().of(tree), constant(True)) for tree in self.nans)
         return (*self.filters, *present, *numbers)
@@ -73,7 +73,7 @@ class Kept:
         return When().of(both, self.values, constant(None))
 
     def without_missing(self) -> Kept:
-        """The same for an aggregate that skips nulls and NaN by itself."""
+        """The same for an aggregate that skips nulls and NaN on its own."""
         nulls = tuple(tree for tree in self.nulls if tree != self.values)
         nans = tuple(tree for tree in self.nans if tree != self.values)
         return replace(self, nulls=nulls, nans=nans)
@@ -153,7 +153,7 @@ class _Rows:
 
 
 def leaves_out(node: Node) -> bool:
-    """Whether an expression has other rows than its columns, as far as that can be read."""
+    """Whether an expression has other rows than its columns, if that can be read."""
     waiting = [node]
     while waiting:
         node = waiting.pop()

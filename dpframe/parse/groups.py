@@ -39,7 +39,7 @@ def read_groups(
     own: Collection[str] = (),
 ) -> Groups:
     """A group-by with its keys, checked; with `discover` keys that are not known are to be chosen.
-    `own` are the columns that say whose a row is.
+    `own` has the columns that identify the owner of a row.
 
     Raises
     ------

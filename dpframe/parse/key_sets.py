@@ -40,7 +40,7 @@ class Keys:
 
     @property
     def is_named(self) -> bool:
-        """Whether the keys say which columns they are of."""
+        """Whether the keys name their columns."""
         return self._named
 
     def __len__(self) -> int:

@@ -37,9 +37,9 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     Parameters
     ----------
     specs
-        What was asked for, in order.
+        The request, in order.
     scope
-        Of which frame, and in which groups.
+        The frame and groups of the query.
 
     Raises
     ------

@@ -40,18 +40,18 @@ LONGEST_KEY = 200
 def read_parts(
     relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None = None
 ) -> dict[Any, tuple[Relation, Level]]:
-    """The parts of a frame, by key: a value for one column, a tuple for several; and how ledgers
-    tell them from others.
+    """The parts of a frame, by key (a value for one column, a tuple for several), and their
+    identity in ledgers.
 
-    Frames that were named are told by their name, and their parts by what divides them, so that
-    what a part was charged is found again by whoever makes it in the same way.
+    Named frames are identified by their name, and their parts by the dividing expressions, so
+    that the same division finds the earlier charges of a part again.
 
     Limits on an individual's groups choose the same groups for all parts: with a salt for each
     release an individual could be in other parts each time.
 
-    What may be given as `by` and `keys` is what group-by takes, and parameters of jobs as keys; a
-    key that is given twice is one key. Every key can be told from the others, in Python and in the
-    engine, or all are refused. Parts that wait are those that they are without.
+    `by` and `keys` take the same values as in group-by, and keys may also be parameters of jobs;
+    a key that is given twice is one key. All keys must be distinct, in Python and in the engine,
+    or all are refused. Parts that wait are those that they are without.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Group
 
 
 def _require_periods(relation: Relation, groups: Groups, waits: Waits) -> None:
-    """Refuse to let parts wait of which nobody knows when they end."""
+    """Refuse delays of parts whose end is unknown."""
     types = [domain(named.tree, relation.facts.columns).dtype for named in groups.by]
     dates = [n for n, dtype in enumerate(types) if dtype.name in ("Date", "Datetime")]
     if len(dates) != 1:
@@ -162,8 +162,9 @@ def _digest(relation: Relation, groups: Groups, most: int) -> str:
     """What divides which frame, and how: all that decides in which part a row is, but the keys.
 
     The types of the columns that are read are among it: a day of the same moment is another one in
-    another time zone. Divisions of earlier versions had the types of keys alone; what these charged
-    stays, and the same parts begin at zero beside it, which counts too much rather than too little.
+    another time zone. Divisions of earlier versions had the types of keys alone; what these
+    charged stays, and the same parts begin at zero next to it, which counts too much rather than
+    too little.
     """
     by, unit = definition(groups.by), relation.facts.unit
     parts = ["dpframe division 2", relation.name, unit.kind, unit.words(), most]

@@ -1,4 +1,4 @@
-"""The query of a stream: what is asked, by public keys and by periods."""
+"""The query of a stream, by public keys and by periods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     Raises
     ------
     UnsupportedOperation
-        When what is asked, the frame or the column does not suit a stream.
+        When the query, the frame or the column does not suit a stream.
     MissingKeys
         When keys are not public.
     UnboundedSensitivity

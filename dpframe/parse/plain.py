@@ -2,7 +2,7 @@
 
 What is read means what it means in Polars, where nulls and groups without values are concerned, or
 is refused with what to write. NaN is left out as everywhere here: in Polars one NaN makes a whole
-sum NaN, which would tell that somebody has one.
+sum NaN, which would reveal that some row has one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_plain(node: Node, columns: Columns) -> PlainAggregate | None:
     UnsupportedOperation
         For aggregates that have no private form, or one with another meaning.
     UnboundedSensitivity
-        When nobody knows between which bounds the values lie; the message has the line to write.
+        When the bounds of the values are unknown; the message has the line to write.
     """
     if node == "Len":
         return PlainAggregate(Count(), None, "len")
@@ -216,5 +216,5 @@ class _Asked:
 
 
 def _as_polars(text: str) -> str:
-    """An expression as it is written with ``import polars as pl``."""
+    """An expression in the form written with ``import polars as pl``."""
     return _FUNCTIONS.sub(r"pl.\1(", text)

@@ -240,7 +240,8 @@ class _Reader:
                 raise refuse(node_name(kind, body))
 
     def _alias(self, body: Any, depth: int) -> Operand:
-        """An expression with a name, which may say what it is: a parameter, or written in SQL."""
+        """An expression with a name, which may have a special meaning: a parameter, or written in
+        SQL."""
         parameter = marked(body[1])
         if parameter is not None:
             return given(parameter)

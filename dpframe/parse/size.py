@@ -1,9 +1,10 @@
 """Expressions of absurd size are refused before anything walks through them.
 
-Polars writes and shows an expression by recursion, which ends the process where thousands of levels
-are nested; and an expression that is its own operand several times over, as after ``e = e + e``,
-is written in full, twice as long each time. So Polars writes into a stream that counts levels and
-parts as they come, and stops. SQL is measured before Polars parses it, for the same reason.
+Polars writes and shows an expression by recursion, which ends the process where thousands of
+levels are nested. An expression that is its own operand several times over, as after ``e = e +
+e``, is written in full, twice as long each time. So Polars writes into a stream that counts
+levels and parts as they come, and stops. SQL is measured before Polars parses it, for the same
+reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""SQL text of jobs: what it may hold beside what Polars parses, and parameters as names.
+"""SQL text of jobs: extensions to what Polars parses, and parameters as names.
 
-Values of parameters never enter the text. ``:day`` becomes a quoted name that stands for the
-parameter (`dpframe.parse.parameters`), whose letters are hexadecimal digits whatever the value is.
-Nothing else of the text is touched but the name of DATE_TRUNC, which Polars parses on frames only.
+Values of parameters never enter the text. ``:day`` becomes a quoted name that represents the
+parameter (`dpframe.parse.parameters`); its letters are hexadecimal digits for any value. Nothing
+else of the text is touched but the name of DATE_TRUNC, which Polars parses on frames only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def sql_expression(text: str, parameters: Mapping[str, Parameter]) -> pl.Expr:
     Raises
     ------
     UnsupportedOperation
-        When it is none, or names a parameter that nobody declared.
+        When it is invalid, or names an undeclared parameter.
     """
     require_short_sql(text)
     try:

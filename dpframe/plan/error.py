@@ -113,7 +113,7 @@ def _of_moments(
     simultaneous: bool,
     guess: Guess,
 ) -> float:
-    """Of a mean or a variance."""
+    """The accuracy of a mean or a variance."""
     groups = max(release.entries for release in used) if simultaneous else 1
     biases = [release.bias for release in used]
     if len(used) != rule.parts:
@@ -125,7 +125,7 @@ def _of_moments(
 def _of_totals(
     rule: RunningError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool
 ) -> float:
-    """Of the total of all periods, which errs most."""
+    """The accuracy of the total of all periods, which has the largest error."""
     if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
         raise _no_such_parts()
     sums = rule.sums
@@ -209,7 +209,7 @@ def _levels(
 
 
 def _of_levels(used: Sequence[NoisyAggregate], parts: int) -> list[AdditiveMechanism]:
-    """The noise of each of so many levels."""
+    """The noise of each of this many levels."""
     laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
     if len(laws) != parts or len(used) != parts:
         raise _no_such_parts()
@@ -222,13 +222,13 @@ def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
     Raises
     ------
     PlanMismatch
-        When one is no such release, which only a plan that somebody made up has.
+        When one is not such a release, which is possible only in a made-up plan.
     """
     return noise_law(_drawn(used))
 
 
 def _drawn(used: Sequence[NoisyAggregate]) -> list[Drawn]:
-    """The noise of each release by itself, its step and the number of its draw."""
+    """The noise of each release on its own, its step and the number of its draw."""
     parts = list[Drawn]()
     for release in used:
         noise = release.noise

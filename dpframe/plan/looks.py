@@ -1,4 +1,4 @@
-"""Which columns look as if they said whose a row is, by their names alone."""
+"""Columns whose names alone look like identifiers of people."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ _THINGS: Final = _words(
     month year transaction payment invoice ticket
     """
 )
-"""What numbers are given to that is nobody."""
+"""Numbered things that are not people."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def looks_identifying(name: str) -> bool:
-    """Whether a column is named as those are that tell people apart: ``patient``, ``user_id``,
-    ``customerNumber``, ``email``; not ``trip_id`` or ``city_code``, which number something else.
+    """Whether a column is named like an identifier of people: ``patient``, ``user_id``,
+    ``customerNumber``, ``email``. Names such as ``trip_id`` or ``city_code`` identify something
+    else.
     """
     words = [word.lower() for word in _WORD.findall(name)]
     while words and words[-1].isdigit():

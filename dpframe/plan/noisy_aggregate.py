@@ -36,7 +36,8 @@ class NoisyAggregate:
     aggregate
         What it is there: ``"count"``, ``"sum"``, ``"mean.sum"``, ``"histogram"``, ...
     sensitivity
-        Of the whole vector, in the value's own units; for selections of the scores.
+        The sensitivity of the whole vector, in the value's own units; for selections that of the
+        scores.
     mechanism
         Its name.
     scale
@@ -59,20 +60,20 @@ class NoisyAggregate:
     candidates
         For selections: how many candidates there are.
     scores
-        For selections: how far one individual moves scores apart, in steps.
+        For selections: the range of the changes of scores by one individual, in steps.
     contents, reason
         What the vector holds, and why the mechanism was chosen.
     users
         The outputs that use it.
     asked
-        The mechanism that was asked for.
+        The mechanism that is requested.
     bias
         The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
     draw
-        The number of what is drawn at once; parts that are drawn together have the same, and the
+        The number of what is drawn at once; parts that are drawn jointly have the same, and the
         same `cost`, which is that of the whole draw and counts once.
     joint
-        How the number follows from what is drawn together; None where it is drawn alone.
+        How the number follows from what is drawn jointly; None where it is drawn alone.
     """
 
     name: str
@@ -99,8 +100,8 @@ class NoisyAggregate:
 
     @property
     def noise(self) -> Mechanism:
-        """The mechanism of this number alone: the law of its noise, whatever else is drawn with it.
-        `law` is what is drawn, and paid for.
+        """The mechanism of this number alone: the law of its noise, for any joint draw. `law` is
+        what is drawn, and paid for.
         """
         if self.joint is None:
             return self.law
@@ -145,7 +146,7 @@ class NoisyAggregate:
     @property
     def events(self) -> tuple[AnyEvent, ...]:
         """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss. Of
-        parts that are drawn together each has those of the draw, which happens once.
+        parts that are drawn jointly each has those of the draw, which happens once.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Long lists of numbers that lie equally far apart, as documents write them: by a rule.
+"""Long lists of numbers that lie at equal distances, as documents write them: by a rule.
 
 A histogram of a hundred thousand bins has as many edges, which are eight megabytes of text. Digests
 and fingerprints are those of the document with its rules written out, so how a list is written
@@ -20,7 +20,7 @@ __all__ = ["by_rules", "written_out"]
 _RULE: Final = "regular"
 _NUMBER: Final = "fraction"
 _FEW: Final = 64
-"""Up to so many numbers are listed."""
+"""Up to this many numbers are listed."""
 _MOST: Final = 10**6 + 1
 """No rule stands for more."""
 _MOST_IN_ALL: Final = _MOST
@@ -42,7 +42,7 @@ class _Room:
         self.left = _MOST_IN_ALL
 
     def has(self, number: int) -> bool:
-        """Whether so many more are allowed; they are taken then."""
+        """Whether this many more are allowed; they are taken then."""
         if number > self.left:
             return False
         self.left -= number
@@ -50,7 +50,7 @@ class _Room:
 
 
 def by_rules(value: Any) -> Any:
-    """JSON in which rules stand for long lists of numbers, equally far apart."""
+    """JSON in which rules stand for long lists of numbers, at equal distances."""
     return _by_rules(value, _Room())
 
 
@@ -81,7 +81,7 @@ def _rule(numbers: list[Any], room: _Room) -> dict[str, Any] | None:
 
 
 def _text_of(number: Any) -> str | None:
-    """How a listed fraction is written; None where this is none."""
+    """The text of a listed fraction; None for other values."""
     text = number.get(_NUMBER) if isinstance(number, dict) and len(number) == 1 else None
     return text if isinstance(text, str) and _TEXT.fullmatch(text) else None
 

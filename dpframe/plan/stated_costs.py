@@ -23,7 +23,7 @@ from dpframe.plan.several import after_search, blocks_of
 _ROUNDING = Fraction(1, 10**9)
 """What floats may differ by between machines."""
 _MOST_REPEATS = 10**6
-"""Of how many uses of a mechanism losses are composed: no plan has as many."""
+"""The number of uses of a mechanism whose losses are composed: no plan has as many."""
 
 
 def understated(plan: PlanData) -> Iterator[str]:
@@ -38,8 +38,8 @@ def understated(plan: PlanData) -> Iterator[str]:
 
 
 def _under_limits(plan: PlanData, found: FoundLimit) -> Iterator[str]:
-    """Of a query under a limit that is found first: the search, and the query under each limit, of
-    which the plan shows the last.
+    """Of a query under a limit that is found first: the search, and the query under each limit,
+    whose plan shows the last.
     """
     search, query = next(blocks_of(plan)), after_search(plan)
     costs = [release.cost for release in search.draws]

@@ -1,4 +1,5 @@
-"""What one query, or several that share a cost, ask of mechanisms, and what is chosen."""
+"""The mechanisms that one query needs, or several that share a cost, and the choice among
+them."""
 
 from dpframe.planning.found_limits import (
     has_normal_noise,

@@ -1,4 +1,5 @@
-"""What is drawn for one query, or for several that share a cost, as mechanisms are asked for it."""
+"""What is drawn for one query, or for several that share a cost, as mechanisms are requested
+it."""
 
 from __future__ import annotations
 
@@ -52,14 +53,14 @@ class Planned:
 
 
 def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
-    """What mechanisms are asked for, by all queries together.
+    """What mechanisms are requested, by all queries together.
 
     Parameters
     ----------
     planned
         The queries.
     by
-        What the cost is divided by.
+        The rule that divides the cost.
     """
     draws = [draw for one in planned for draw in one.way.draws]
     weights, rho_weights = _weights(draws, by)

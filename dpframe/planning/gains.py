@@ -16,7 +16,7 @@ from dpframe.describe import PAYS, gain_words
 from dpframe.planning.prepared import Prepared
 
 Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells] | type[TotalledLevels]
-"""What aggregates are that are measured with others."""
+"""The aggregates that are measured with others."""
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
 
@@ -64,14 +64,14 @@ def relative_error(before: Sequence[ExpectedError], after: Sequence[ExpectedErro
 def least_expected(
     plans: Sequence[tuple[Prepared, ...]], before: Sequence[ExpectedError] | None
 ) -> tuple[Prepared, ...]:
-    """The plans whose outputs err least together, all of the same queries: the least sum over
-    outputs of their squared errors relative to what they are before, each by its weight. So it does
-    not matter in which units outputs are.
+    """The plans whose outputs have the least error together, all of the same queries: the least
+    sum over outputs of their squared errors relative to what they are before, each by its weight.
+    So it does not matter in which units outputs are.
 
     Parameters
     ----------
     before
-        What is expected of the outputs by themselves, as the split says; None where that is the
+        What is expected of the outputs separately, as the split says; None where that is the
         first of the plans.
     """
     if len(plans) == 1:
@@ -87,7 +87,8 @@ def _telling_payers(
     after: Sequence[ExpectedError],
     ways: Sequence[Sequence[ExpectedError]],
 ) -> tuple[Prepared, ...]:
-    """The plans, where outputs say that they would err less if all were measured in another way."""
+    """The plans, where outputs say that they would have smaller errors if all were measured in
+    another way."""
     least = [min(found, key=lambda error: error.squared) for found in zip(*ways, strict=True)]
     notes = iter([_paid(_gain(b, a)) for b, a in zip(least, after, strict=True)])
     return tuple(_with_notes(one, [next(notes) for _ in one.query.outputs]) for one in made)
@@ -101,7 +102,7 @@ def _paid(gain: float) -> str:
 
 
 def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
-    """The plan with something more said of each output, where that is not empty."""
+    """The plan with a further note for each output, if it is not empty."""
     outputs = tuple(
         replace(output, note="; ".join(filter(None, (output.note, note))))
         for output, note in zip(made.plan.outputs, notes, strict=True)
@@ -114,7 +115,7 @@ def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
 
 
 def _gain(before: ExpectedError, after: ExpectedError) -> float:
-    """How many times less an output errs after."""
+    """By what factor an output's error is smaller after."""
     return math.sqrt(_ratio(before, after))
 
 
@@ -129,18 +130,18 @@ def telling_gains(
     after: Sequence[ExpectedError],
     among: Collection[Together],
 ) -> tuple[Prepared, ...]:
-    """The plans, where outputs of some say what it does to their errors to be measured together.
+    """The plans, with notes on how joint measurement changes the errors of their outputs.
 
     Parameters
     ----------
     made
         The plans.
     at
-        Those whose errors `before` and `after` are of.
+        The indices of the queries for `before` and `after`.
     before, after
-        What is expected of their outputs by themselves, and together.
+        What is expected of their outputs separately, and together.
     among
-        What the aggregates are that are measured together.
+        The kinds of aggregates that are measured together.
     """
     gains = iter([_gain(b, a) for b, a in zip(before, after, strict=True)])
     told = list(made)
@@ -151,7 +152,7 @@ def telling_gains(
 
 
 def _told(asked: Output, among: Collection[Together], gain: float) -> str:
-    """What is said of an output that is measured with others, or that pays for these."""
+    """The sentence about an output that is measured with others, or that pays for these."""
     kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
     paying = gain < PAYS and RelatedAggregate not in kinds  # which are told of all of it
     return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)

@@ -1,20 +1,21 @@
 """Which limit a noisy histogram of individuals gives, and how much it may drop.
 
-The limit is the one that errs least by what it drops and by noise together. All of it is computed
-from noisy counts and from plans, so it is post-processing, and privacy does not rest on it.
+The limit is the one that has the least error by what it drops and by noise together. All of it is
+computed from noisy counts and from plans, so it is post-processing, and privacy does not rest on
+it.
 
 Which limit
 -----------
-`dpframe.planning.laws_of_rows` compares the counts with laws of the number of rows, and says how
-likely each law is and what each limit drops under it. A limit has a regret under each law: the
-logarithm of its median error over that of the limit that is best under the law. The limit whose
-mean regret is least is taken. docs/benchmarks.md has the errors.
+`dpframe.planning.laws_of_rows` compares the counts with laws of the number of rows, and gives the
+likelihood of each law and what each limit drops under it. A limit has a regret under each law:
+the logarithm of its median error over that of the limit that is best under the law. The limit
+whose mean regret is least is taken. docs/benchmarks.md has the errors.
 
 How much it may drop
 --------------------
 Let h(i) be the individuals with more than n(i-1) and up to n(i) rows, and h(i) + e(i) the noisy
-numbers. One of them loses at most n(i) - L under a limit L. If nobody has more than R = n(r) rows,
-then with sums over i <= r
+numbers. One of them loses at most n(i) - L under a limit L. If no individual has more than R =
+n(r) rows, then with sums over i <= r
 
     dropped(L) <= sum of h(i) (n(i) - L)+ <= sum of (h(i) + e(i)) (n(i) - L)+  +  Z,
 
@@ -56,13 +57,13 @@ Floats = NDArray[np.float64]
 BLIND: Final = 10
 """The least limit that is taken where noise hides who has more."""
 GROUPS: Final = 10
-"""How many groups there are taken to be, where nobody listed them."""
+"""How many groups there are taken to be, where groups are not listed."""
 MUCH: Final = 0.1
 """A larger share that is dropped, or may be, is worth a warning."""
 _MISS: Final = Fraction(1, 1000)
-"""How often more may be dropped than is said."""
+"""The probability that more is dropped than stated."""
 _BLINDING = 20
-"""So many standard deviations are more than all individuals where noise hides who has more."""
+"""This many standard deviations are more than all individuals where noise hides who has more."""
 _LAPLACE, _NORMAL = math.log(20), 1.96
 """The error by noise that holds with 95%, in scales of Laplace noise and standard deviations."""
 
@@ -74,7 +75,7 @@ class MostDropped:
     Parameters
     ----------
     rows
-        At most so many rows, or groups of individuals.
+        At most this many rows, or groups of individuals.
     reach
         If no individual has more than these.
     individuals
@@ -88,7 +89,7 @@ class MostDropped:
 
 @dataclass(frozen=True, slots=True)
 class LossOfLimit:
-    """What a limit loses, as far as noise shows.
+    """The loss of a limit, within noise.
 
     Parameters
     ----------
@@ -139,10 +140,10 @@ class LimitRule:
         The error of the query by noise under each that may be found, with 95%, as a number of rows:
         of one group times the number of groups. These are the first of `limits`, or all.
     sizes
-        Of how many individuals a group has to be to appear nearly always under each, where nobody
-        listed the groups; else empty.
+        The number of individuals that a group needs to appear almost always under each limit,
+        where groups are not listed; else empty.
     law
-        The noise of each count, independent of the others; None where there is none.
+        The noise of each count, independent of the others; None if none exists.
     is_normal
         Whether the noise of the query is normal; else it is taken to be Laplace noise.
     """
@@ -154,16 +155,17 @@ class LimitRule:
     is_normal: bool = False
 
     def found(self, counts: Sequence[int]) -> LossOfLimit:
-        """The limit that errs least, and what it loses; `counts` are those of `place`."""
+        """The limit that has the least error, and what it loses; `counts` are those of
+        `place`."""
         return self.loss(counts, self.place(counts))
 
     def place(self, counts: Sequence[int]) -> int:
-        """Which limit errs least.
+        """Which limit has the least error.
 
         Where two standard deviations are more than a tenth of all individuals, noise hides who has
-        more, and no limit below `BLIND` is taken. Where nobody listed the groups, it is one of
-        those under which a group of a usual size appears; if there is none, the one under which a
-        group has to be least.
+        more, and no limit below `BLIND` is taken. If groups are not listed, it is a limit under
+        which a group of a usual size appears; if none exists, the limit with the smallest such
+        size.
 
         Parameters
         ----------
@@ -265,7 +267,7 @@ class LimitRule:
 
 
 def median_error(dropped: Floats, noise: Floats, *, is_normal: bool) -> Floats:
-    """The median of the absolute error of a number that lacks so much and has noise.
+    """The median of the absolute error of a number that lacks this much and has noise.
 
     Of |e - d| for Laplace noise e of scale b it is d + b log(1 + exp(-2 d / b)), because e is
     within m >= d >= 0 of d with probability 1 - exp(-m / b) cosh(d / b). For normal noise

@@ -1,8 +1,8 @@
 """From queries to their plan.
 
-Queries that are planned together are composed as the draws of one query are: parameters are fixed
-before any noise is drawn, and each draw costs what it does whatever frame it is of, because the
-individual that differs between neighbours is one and the same in all frames of a session.
+Queries that are planned together are composed as the draws of one query are. Parameters are fixed
+before any noise is drawn, and each draw has its own cost for any frame, because the individual
+that differs between neighbours is the same in all frames of a session.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Planning:
     Parameters
     ----------
     spend, remaining
-        What all may cost together, and what the session has left.
+        The total cost allowed, and the session's remaining budget.
     split
-        What the cost is divided by.
+        The rule that divides the cost.
     charged_in
         The measure, of rho or mu, in which plans are charged, if not in that of the spend.
     """
@@ -71,10 +71,10 @@ class Planning:
     charged_in: type[Budget] | None
 
     def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:
-        """The plan of each query, where all share the cost, measured as they err least; counts
-        beside histograms and distribution functions are rebuilt from the same noisy cells where
-        that is less. Where they are made of others, `alone` says what is expected of the outputs by
-        themselves.
+        """The plan of each query, where all share the cost, measured with the least error. Counts
+        in queries with histograms and distribution functions are rebuilt from the same noisy
+        cells if that has a smaller error. If they are made of others, `alone` has the expected
+        errors of the outputs alone.
         """
         apart = self.measured(queries, alone)
         best, least = apart, WORTH_WHILE
@@ -100,8 +100,8 @@ class Planning:
     def related(
         self, queries: tuple[Query, ...], places: tuple[Place, ...]
     ) -> tuple[tuple[Prepared, ...], tuple[Place, ...]]:
-        """The same, with related tables rebuilt from what is drawn for all of them where that errs
-        less; and where outputs are then.
+        """The same, with related tables rebuilt from what is drawn for all of them where that has
+        a smaller error; and where outputs are then.
         """
         apart = self.least(queries)
         best, least = (apart, places), WORTH_WHILE
@@ -121,7 +121,7 @@ class Planning:
         return best
 
     def _errs_less(self, queries: Sequence[Query], one: Related) -> bool:
-        """Whether related queries err less together, were nothing else asked."""
+        """Whether related queries have smaller errors together, were nothing else asked."""
         apart = self.least([queries[number] for number in one.numbers])
         with suppress(DPFrameError):
             before = errors_of(apart)
@@ -190,7 +190,8 @@ def _alone(
     related: Sequence[Related],
     apart: Sequence[Prepared],
 ) -> Errors:
-    """What is expected by themselves of the outputs of queries, some of which are run as one."""
+    """Expected error of each output if its query were planned alone, to report the gain of
+    batching."""
     numbers: dict[int, tuple[int, ...]] = {id(q): (number,) for number, q in enumerate(queries)}
     numbers |= {id(one.query): one.numbers for one in related}
     return errors_of(apart[number] for query in moved for number in numbers[id(query)])

@@ -36,7 +36,7 @@ class Prepared:
     plan
         What reviewers read.
     query
-        What is asked.
+        The query.
     parts
         The parts in the order of `plan.releases`.
     draws
@@ -55,7 +55,7 @@ class Prepared:
 
     @property
     def laws(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part by itself, whatever else is drawn with it."""
+        """The mechanism of each part on its own, for any joint draw."""
         return {key: law for draw in self.draws for key, law in draw.noises().items()}
 
 
@@ -98,10 +98,10 @@ class PreparedTogether:
     parts
         The queries that are run, each with the plan that it has where all share the cost.
     places
-        Where the outputs of the queries that were asked are.
+        The places of the outputs of the original queries.
     limits
-        Where the first query finds a limit for the others: these under each, of which they are one.
-        All `parts` but the first are those under the largest.
+        If the first query finds a limit for the others: these under each limit, where one of them
+        runs. All `parts` but the first are those under the largest.
     """
 
     plan: Plan
@@ -162,12 +162,12 @@ class PreparedTogether:
         return remark_of(loss, said.words(said.choices[loss.place].n), by_groups=bool(said.by))
 
     def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
-        """The queries that were asked, of those that were run, and what is drawn for each."""
+        """The original queries, from those that were run, and the draws for each."""
         found = list(run)
         return [(p.of(found[p.block]), self.parts[p.block].draws) for p in self.places]
 
     def answered(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
-        """The queries that were asked, and the mechanism of each part by itself."""
+        """The original queries, and the mechanism of each part on its own."""
         return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
 
 

@@ -1,4 +1,4 @@
-"""What intervals are asked for beside results."""
+"""The intervals that are requested with results."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Intervals:
 
     @property
     def words(self) -> str:
-        """What tells results with such intervals from others."""
+        """The identity of results with such intervals."""
         return f"{self.confidence}{' with sampling' if self.sampling else ''}"
 
 
 def read_intervals(confidence: Number | None, sampling: object = False) -> Intervals | None:
-    """What was asked for; None for no intervals.
+    """The request; None for no intervals.
 
     Raises
     ------

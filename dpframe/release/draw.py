@@ -58,7 +58,7 @@ class CandidateScores:
     kept: dict[tuple[Measurement, int, int], Noisy | Runs] = field(default_factory=dict)
 
     def of(self, part: Selection, tables: list[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """The scores of groups `first` to `end` - 1; nobody may write to them."""
+        """The scores of groups `first` to `end` - 1; callers must not write to them."""
         found = self.kept.get((part, first, end))
         if found is None:
             found = part.ballots(tables, first, end)
@@ -98,7 +98,7 @@ class Draw:
         return self.measurement, "drawn"
 
     def noises(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part by itself."""
+        """The mechanism of each part on its own."""
         each = self.rebuilt or (None,) * len(self.keys)
         return {k: noise_of(self.law, r) for k, r in zip(self.keys, each, strict=True)}
 

@@ -25,7 +25,7 @@ class Sum:
         return not any(self.factors.values())
 
     def times(self, factor: Fraction) -> Sum:
-        """All of it, so many times."""
+        """All of it, this many times."""
         return Sum(self.constant * factor, {p: f * factor for p, f in self.factors.items()})
 
     def plus(self, other: Sum) -> Sum:

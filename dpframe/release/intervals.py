@@ -4,7 +4,8 @@ A number that noise is added to lies within the noise's exact quantile of what i
 and variances have sets of their own, from the joint law of their parts' noise (`mean_interval`,
 `variance_interval`). Sums with public factors and ratios of these, such as a sum over a count, are
 taken whole as well (`ratio_interval`). The ends of other arithmetic follow by interval arithmetic
-from those of its aggregates, each of which gets an equal share of what may go wrong (union bound).
+from those of its aggregates; each aggregate gets an equal share of the miss probability (union
+bound).
 
 All that holds of groups that are listed, and of those that a draw of its own has found. A group
 that was found by its noisy number appears because that is large, so intervals of groups near the
@@ -48,7 +49,7 @@ Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _TOGETHER = 3
-"""So many noises are taken together; more would need too many slices."""
+"""This many noises are taken together; more would need too many slices."""
 
 
 def interval_of(
@@ -60,7 +61,7 @@ def interval_of(
     missing: MissingRows | None = None,
 ) -> Ends | None:
     """The lower and upper ends of one output of a query, a value per row; None for what is no
-    number, or has no sampling error that is known where that is asked for.
+    number, or has no sampling error that is known where that is requested.
 
     Ends of arithmetic are null where nothing is known. With `missing` rows they are those of the
     result with these.
@@ -179,7 +180,7 @@ def _factors(
 
 
 def _series(name: str, low: Floats, high: Floats) -> Ends:
-    """Ends moved outwards by more than a few roundings, null where there are none."""
+    """Ends moved outwards by more than a few roundings, null if none exist."""
     margin = 2.0**-48
     ends = (low - np.abs(low) * margin, high + np.abs(high) * margin)
     lower, upper = (pl.Series(name, end, dtype=pl.Float64).fill_nan(None) for end in ends)

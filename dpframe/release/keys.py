@@ -65,14 +65,14 @@ def number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
 
 
 def _is_number(table: Table, part: Measurement) -> bool:
-    """Whether a part is a table as it is."""
+    """Whether a part is an unchanged table."""
     if isinstance(part, JointSums):
         return part.sums == (table,) and part.matrix == ((1,),)
     return isinstance(part, Additive) and part.table == table
 
 
 def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
-    """How groups are chosen, where nobody listed them."""
+    """How groups are chosen, where groups are not listed."""
     for one in draws:
         if isinstance(one.measurement, KeySelection):
             assert isinstance(one.law, KeyMechanism)
@@ -92,7 +92,7 @@ def drawn_with_groups(
 
 
 def with_some_key(query: Query) -> Query:
-    """The query with a made-up key where there are none so far."""
+    """The query with a made-up key if none exist so far."""
     groups = query.groups
     if groups is None or not groups.discovered:
         return query

@@ -6,10 +6,10 @@ exp((its score - that score) / scale), else the group proposes again. So each po
 often as if all had been proposed by their own scores (rejection under an envelope, whichever points
 are taken together).
 
-Points are taken together whose scores lie within an eighth of how far they are below the best, so
-that few proposals are not kept: this matters only where they are eight scales and more away, and
-there a point weighs exp(-8) of one at the rank at most. How long it takes depends on the rows, as
-it does where an engine counts them.
+Points are merged if their scores are within an eighth of their distance to the best, so that few
+proposals are rejected. This matters only where they are eight scales and more away, and there a
+point weighs exp(-8) of one at the rank at most. How long it takes depends on the rows, as it does
+where an engine counts them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpframe.mechanisms import SelectionMechanism
 __all__ = ["MANY", "choose_point"]
 
 NEAR: Final = 1 << 12
-"""So many points with rows on either side of the rank have scores of their own."""
+"""This many points with rows on either side of the rank have scores of their own."""
 MANY: Final = 4 * NEAR
 """Of fewer points with rows each has a score of its own."""
 _GROWTH: Final = 9 / 8
@@ -54,7 +54,7 @@ class _Rows:
     step: int
 
     def score(self, below: Integers, upto: Integers) -> Integers:
-        """Scores of points with so many rows before them, and so many up to them, as
+        """Scores of points with this many rows before them, and this many up to them, as
         `QuantileChoice` has them.
         """
         short, over = self.target - self.step * upto, self.step * below - self.target
@@ -74,8 +74,9 @@ class _Rows:
         return max(0, middle - NEAR), min(self.cells.size, middle + NEAR)
 
     def outwards(self, entry: int, towards: int) -> list[int]:
-        """Entries from one on, before which there are an eighth more rows too few or too many than
-        before the one before, to the first or to behind the last. Rounding only moves them.
+        """Entries from one on, to the first or to behind the last. Before each there are an
+        eighth more rows too few or too many than before the previous one. Rounding only moves
+        them.
         """
         found, last = [entry], 0 if towards < 0 else self.cells.size
         rank = self.target / self.step

@@ -1,8 +1,8 @@
-"""What rows that are missing may do to results: intervals under a limit that was found.
+"""The effect of missing rows on results: intervals under a limit that was found.
 
-A limit that was found drops no more than so many rows (or groups of individuals), as
+A limit that was found drops no more than this many rows (or groups of individuals), as
 `dpframe.planning.limit_rule` says, unless with a small probability. The ends of an interval are
-moved by what so many may do at most, so that it holds what all rows would give.
+moved by what this many may do at most, so that it holds what all rows would give.
 
 - Sums, counts, numbers of distinct values and of cells: one row adds no less than min(lo, 0) and no
   more than max(hi, 0). Of totals of individuals, one more row moves the total within its bounds,
@@ -58,13 +58,13 @@ class MissingRows:
     Parameters
     ----------
     most
-        So many rows at most, or all rows of individuals in so many groups.
+        This many rows at most, or all rows of individuals in this many groups.
     individuals
-        So many individuals at most lack any.
+        This many individuals at most lack any.
     by_groups
         Whether it is groups of individuals.
     facts, groups
-        Of the query without what is missing.
+        The noise of the query without the missing rows.
     """
 
     most: int
@@ -96,7 +96,8 @@ class MissingRows:
         aggregate, values, noise
             What the result is made of.
         ends
-            Where the result without what is missing is with probability (1 + `level`) / 2.
+            The ends between which the result without the missing rows is with probability (1 +
+            `level`) / 2.
         level
             With which probability the ends that come out hold, apart from `most`: half of what may
             go wrong is left for how many rows there are.
@@ -242,7 +243,7 @@ def _like(end: pl.Series, numbers: Floats, *, down: bool) -> pl.Series:
 
 
 def _spread(aggregate: BoundVariance, ends: Ends, share: Floats, left: Floats) -> Ends:
-    """Ends of a variance, or of its root, with so many values left at least."""
+    """Ends of a variance, or of its root, with this many values left at least."""
     low, high = (end.to_numpy().astype(np.float64) for end in ends)
     if aggregate.root:
         low, high = low**2, high**2

@@ -28,7 +28,7 @@ from dpframe.mechanisms import RecursiveMechanism
 __all__ = ["choose_recursively"]
 
 _FEW_ROWS = 2
-"""Where cells have so few rows on average, all take their places at once, which is faster."""
+"""Where cells have this few rows on average, all take their places at once, which is faster."""
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -36,7 +36,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """Cells one after another, each of so many places; which of them are candidates."""
+    """Cells one after another, each of this many places; which of them are candidates."""
 
     cells: PointCells | PositionCells
     places: int
@@ -244,7 +244,7 @@ def _whole_cells(counted: CellCounts, line: _Line, first: int, end: int) -> _Pie
 
 
 def _all_placed(pieces: _Pieces, law: RecursiveMechanism) -> _Pieces:
-    """The same rows, all of which have taken their places."""
+    """The same rows, after all have taken their places."""
     tie, inner, rows = law.places(pieces.rows)
     whole = np.zeros(tie.size, np.bool_)
     return _Pieces(pieces.group[tie], pieces.place[tie] + inner, rows, whole)

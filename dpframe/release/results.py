@@ -32,7 +32,7 @@ from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import words
 
 _TRIED = 1000
-"""So many rows are missing on trial."""
+"""This many rows are missing on trial."""
 
 
 def assemble(
@@ -47,19 +47,19 @@ def assemble(
     Parameters
     ----------
     query
-        What was asked.
+        The requested intervals.
     noisy
-        The noisy integers of each part, by part and mechanism that was asked for.
+        The noisy integers of each part, by part and mechanism that is requested.
     draws, asked
-        What was drawn, and the intervals that are asked for; None for none.
+        What was drawn, and the intervals that are requested; None for none.
     missing
-        What a limit that was found may drop, for intervals.
+        The rows that a found limit may drop, for intervals.
 
     Returns
     -------
     polars.DataFrame
         Group keys in their public order, then the outputs. One histogram, or one argmax with
-        several winners, alone makes a table with a row per category or rank; beside other outputs
+        several winners, alone makes a table with a row per category or rank; with other outputs
         it becomes a column of lists. With intervals, columns `<name>_low` and `<name>_high`
         follow each number.
     """
@@ -135,12 +135,12 @@ def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals |
     queries
         The queries, and what is drawn for each.
     asked
-        The intervals that are asked for, if any.
+        The intervals that are requested, if any.
 
     Raises
     ------
     UnsupportedOperation
-        When the results have no place in a frame, or one has no interval that is asked for.
+        When the results have no place in a frame, or one has no interval that is requested.
     """
     for query, draws in queries:
         _try(query, draws, asked)
@@ -256,7 +256,7 @@ def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
 
 
 def laws_of(draws: Iterable[Draw]) -> dict[MeasurementKey, Mechanism]:
-    """The mechanism of each part by itself."""
+    """The mechanism of each part on its own."""
     return {key: law for one in draws for key, law in one.noises().items()}
 
 

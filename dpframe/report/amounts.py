@@ -1,4 +1,4 @@
-"""Two amounts, so that they can be told apart."""
+"""Two amounts, so that they can be distinguished."""
 
 from __future__ import annotations
 

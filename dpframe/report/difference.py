@@ -67,7 +67,7 @@ def _limit(plan: PlanData) -> str | None:
 
 
 def _spend(plan: PlanData) -> str:
-    """What was asked for, with its measure."""
+    """The request, with its measure."""
     return f"{plan.requested.words()} ({plan.requested.measure})"
 
 
@@ -311,7 +311,7 @@ def _outputs(before: PlanData, after: PlanData) -> Iterator[tuple[str, str]]:
 
 
 def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Iterator[str]:
-    """Costs by what is drawn together; sensitivities and mechanisms by release. Of outputs that
+    """Costs by what is drawn jointly; sensitivities and mechanisms by release. Of outputs that
     were told of, what follows from that is left out.
     """
     yield from _costs(before, after)
@@ -341,8 +341,8 @@ def _numbered(plan: PlanData) -> dict[tuple[str, str, int], NoisyAggregate]:
 
 
 def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
-    """By output, or by outputs that are drawn together, whose cost counts once; where others are
-    drawn together than before, for each what its draws cost.
+    """By output, or by outputs that are drawn jointly, whose cost counts once; where others are
+    drawn jointly than before, for each what its draws cost.
     """
     one, other = _drawn_together(before), _drawn_together(after)
     kept = {name for names in other for name in names}

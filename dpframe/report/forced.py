@@ -13,7 +13,7 @@ _SAME: Final = 0.005
 
 
 def forced_words(plan: PlanData) -> str:
-    """What was asked for in a plan, and how many times errors are the least ones."""
+    """The request in a plan, and how many times errors are the least ones."""
     names = sorted({plan.outputs[error.output].name for error in plan.forced if error.named})
     asked = [f"mechanism= of {', '.join(names)}"] if names else []
     asked += ['split="equal"'] if plan.split == "equal" else []

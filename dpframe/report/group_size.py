@@ -34,9 +34,7 @@ def size_of(size: object) -> int:
 
 
 def warnings_at(plan: PlanData, size: int) -> Iterator[str]:
-    """What to decide on if each group, or the whole without groups, has so many
-    individuals.
-    """
+    """What to decide on if each group, or the whole without groups, has this many individuals."""
     individuals = size * (plan.groups or 1)
     if plan.cost.slack > Fraction(1, individuals):
         yield (

@@ -62,7 +62,7 @@ def head(what: str, name: str, remark: str) -> str:
 
 
 def listed(lines: Iterable[str]) -> str:
-    """A list of finished pieces; nothing where there are none."""
+    """A list of finished pieces; nothing if none exist."""
     inside = "".join(f"<li>{piece}</li>" for piece in lines)
     return f"<ul>{inside}</ul>" if inside else ""
 

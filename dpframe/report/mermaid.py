@@ -81,7 +81,7 @@ def _last(plan: PlanData, mark: str) -> str:
 
 
 def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
-    """Its noise and error, and at the first of those that are drawn together what all cost."""
+    """Its noise and error, and at the first of those that are drawn jointly what all cost."""
     yield f"{release.name}: {release.aggregate}"
     yield mechanism(release)
     if release.scale:

@@ -31,7 +31,7 @@ def separated(text: str) -> str:
 
 
 def _in_thousands(digits: str) -> str:
-    """Digits with commas; as text, for there may be more than Python converts to a number."""
+    """Digits with commas; as text, because there may be more than Python converts to a number."""
     first = len(digits) % 3
     groups = [digits[i : i + 3] for i in range(first, len(digits), 3)]
     return ",".join([digits[:first], *groups] if first else groups)

@@ -46,7 +46,7 @@ class Plan(PlanData):
     outputs
         What the result holds, and how it comes from the releases.
     others
-        Whom the other frames protect that this one is brought together with.
+        Whom the other frames protect that this one is joined with.
     declared
         What the data owner declared of the columns that the query uses.
     cost
@@ -60,7 +60,7 @@ class Plan(PlanData):
         How the cost is divided among the releases: ``"least error"`` for the least sum of the
         outputs' squared relative errors, ``"equal"`` or ``"weights"`` by outputs.
     requested
-        What was asked for; the cost is never more.
+        The request; the cost is never more.
     remaining
         The session's budget before the plan, or None for a query without a session.
     remarks
@@ -80,7 +80,7 @@ class Plan(PlanData):
     forced
         What it costs that `mechanism=` or ``split="equal"`` was asked for, by output: how many
         times its error is that of the plan with the least error at the same spend, and whether a
-        mechanism was asked for in it. Empty where nothing was asked for, or nothing can be told.
+        mechanism was asked for in it. Empty where nothing is requested, or nothing can be told.
     parameters
         What the job was given, by name, type and value, each as text; expressions show them as
         ``:name``.
@@ -110,7 +110,7 @@ class Plan(PlanData):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reviewer should know of how the result comes about, and is as it mostly is."""
+        """What a reviewer should know of how the result comes about, and is as it usually is."""
         return tuple(notes_in(self))
 
     @property
@@ -134,8 +134,8 @@ class Plan(PlanData):
             and no scripts; ``"mermaid"``, a flowchart.
         size
             A public guess of how many individuals each group has; how many there are, where nothing
-            is grouped. The plan then also warns of noise above a tenth of what so many can change,
-            and of a delta above one over their number. Guess before you look at the data.
+            is grouped. The plan then also warns of noise above a tenth of what this many can
+            change, and of a delta above one over their number. Guess before you look at the data.
         typical
             Public guesses of what values of columns are like, such as ``{"pay": 3000}``, for risks
             of bounds that are too wide; beside those that the data owner stated.

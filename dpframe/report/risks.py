@@ -48,7 +48,7 @@ def risks_of(plan: PlanData, typical: Typical = (), size: int | None = None) -> 
 
 
 def notes_of(plan: PlanData) -> tuple[str, ...]:
-    """What a reviewer should know, and is as it mostly is."""
+    """What a reviewer should know, and is as it usually is."""
     kept = tuple(sentence for sentence in plan.remarks if not is_risk(sentence))
     single = [
         f"{words} keeps rows with one value of {' and of '.join(map(repr, names))}, which may have "
@@ -168,7 +168,7 @@ def _of_sets(plan: PlanData) -> Iterator[str]:
 
 
 def _of_thresholds(plan: PlanData) -> Iterator[str]:
-    """Groups that nobody listed and that few people are in."""
+    """Unlisted groups and that few people are in."""
     for release in plan.releases:
         if isinstance(release.law, KeyMechanism):
             half = release.law.size_at(Fraction(1, 2))

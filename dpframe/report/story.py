@@ -92,7 +92,7 @@ def story(plan: PlanData, risks: Iterable[str], notes: Iterable[str]) -> tuple[S
 
 
 def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:
-    """A section of sentences; none where there are none."""
+    """A section of sentences; none if none exist."""
     items = tuple(Item(separated(sentence)) for sentence in sentences)
     if items:
         yield Section(title, items)

@@ -23,7 +23,8 @@ __all__ = ["Typical", "too_wide", "typical_of", "typical_value"]
 Typical: TypeAlias = "Sequence[PlanTypical]"
 
 _TIMES: Final = 100
-"""Bounds that reach so many times what is typical, or what other outputs suppose, are too wide."""
+"""Bounds that reach this many times what is typical, or what other outputs suppose, are too
+wide."""
 _HUGE: Final = Fraction(10) ** 7
 """Bounds that reach so far are doubted where nobody says what is typical."""
 _KNOWN: Final = "what is known of it"
@@ -114,7 +115,7 @@ def _against(bounds: _Bounds, typical: Fraction) -> Iterator[str]:
 def _means(
     plan: PlanData, found: Sequence[_Bounds], stated: Mapping[str, PlanTypical], size: int
 ) -> Iterator[str]:
-    """Means of so many values that err by more than a value is."""
+    """Means of this many values that err by more than a value is."""
     for output in plan.outputs:
         columns = {bounds.column for bounds in found if bounds.output == output.name}
         rule = getattr(output.error, "inner", output.error)
@@ -179,7 +180,7 @@ def _known(value: Json) -> Iterator[Fraction]:
 
 
 def _noise_of(used: Sequence[NoisyAggregate]) -> float | None:
-    """The error of a sum by itself; that of a mean depends on how many values there are."""
+    """The error of a sum on its own; that of a mean depends on how many values there are."""
     if len(used) == 1 and isinstance(used[0].noise, AdditiveMechanism):
         found = used[0].accuracy()
         return found if math.isfinite(found) else None

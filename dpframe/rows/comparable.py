@@ -1,9 +1,9 @@
 """How two or more values are made comparable.
 
-Text compares as text, byte by byte; integers exactly, whatever their types; an integer
-with a float as floats; moments of the same kind as exact counts of the finer unit, a Date beside a
-Datetime without a zone as its midnight. NaN equals NaN and is above every other number, as in
-Polars. Anything else is refused.
+Text compares as text, byte by byte. Integers of any types compare exactly, and an integer with a
+float as floats. Moments of the same kind compare as exact counts of the finer unit, and a Date
+with a Datetime without a zone as its midnight. NaN equals NaN and is above every other number, as
+in Polars. Anything else is refused.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def quotient(a: Interval, b: Interval, whole: bool) -> Interval:
 
 
 def _signed_parts(b: Interval, whole: bool) -> list[tuple[int, Interval]]:
-    """The positive and the negative part of a divisor; an end at zero means just beside it."""
+    """The positive and the negative part of a divisor; an end at zero means just next to it."""
     near = Fraction(1) if whole else Fraction(0)
     parts = [
         (1, b.intersect(Interval(near, None))),

@@ -100,7 +100,7 @@ def _wrong(what: str, kind: str) -> UnsupportedOperation:
 
 
 def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
-    """The operands, of which there is at least one."""
+    """The operands; at least one is required."""
     if not operands:
         raise UnsupportedOperation(
             f"{name} needs at least one column", remedy="check the column selection"

@@ -21,8 +21,8 @@ from dpframe.rows.polars_dtypes import to_polars
 class Keyed:
     """An operand and constants in one type in which equal values are equal keys.
 
-    The constants are those that are not null, in their order. Moments are keyed by whole counts of
-    units, whole numbers by themselves, other numbers by floats.
+    The constants are those that are not null, in their order. Moments are keyed by whole counts
+    of units, whole numbers separately, other numbers by floats.
     """
 
     operand: pl.Expr

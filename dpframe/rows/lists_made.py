@@ -142,7 +142,7 @@ class ListSlice(ParametricOperation):
 
 
 def _count(value: Operand) -> int | None:
-    """The length of a slice; None, also as the only value of a list, for what is left."""
+    """The length of a slice; None, also as the only value of a list, because what is left."""
     match operand(value):
         case Literal(None):
             return None

@@ -1,4 +1,4 @@
-"""What becomes of numbers before they are computed with.
+"""The conversion of numbers before arithmetic.
 
 Integers and Booleans are widened to Int64, Float32 and Decimal to Float64, so no result is computed
 in a narrow type. An integer that may lie beyond Int64, by its type (UInt64, Int128) and its range,

@@ -22,7 +22,7 @@ from dpframe.rows.text import LONGEST_TEXT, bounded
 
 _MOST_CATEGORIES = 1_000
 _MOST_OPERANDS = 64
-"""So many texts at their longest are still small."""
+"""This many texts at their longest are still small."""
 
 
 @operation

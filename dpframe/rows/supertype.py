@@ -38,7 +38,7 @@ def supertype(domains: Sequence[Domain]) -> DType:
     Raises
     ------
     UnsupportedOperation
-        When there is none.
+        When it does not exist.
     """
     known = [d for d in domains if d.dtype.name != "Null"]
     if not known:

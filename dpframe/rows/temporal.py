@@ -28,7 +28,7 @@ FIRST_DAY = -719_162
 LAST_DAY = 2_932_896
 """9999-12-31."""
 MOST_KEYS = 60
-"""Parts of times with a greater number among their values are no keys by themselves."""
+"""Parts of times with a greater number among their values are no keys separately."""
 DAY = 86_400
 """Seconds of a day."""
 INT64_LIMITS = (-(2**63), 2**63 - 1)
@@ -97,7 +97,7 @@ def calendar(dtype: DType, margin: int = 0) -> Limits | None:
 
 
 def known_within(known: Interval, limits: Limits | None) -> Interval:
-    """What is known of values that are inside the limits; ends that were unknown stay so."""
+    """The interval of values that are inside the limits; unknown ends stay unknown."""
     if limits is None:
         return known
     low, high = Fraction(limits[0]), Fraction(limits[1])
@@ -173,8 +173,8 @@ def image(
     operand
         The operand, once values outside the calendar are null.
     function
-        The function, as it is lowered; it is run on the ends alone. It is null where its result
-        would be outside the limits.
+        The lowered function; it is run on the ends alone. It is null where its result would be
+        outside the limits.
     limits
         Where results are kept.
     slack
@@ -217,7 +217,7 @@ def has_gaps(dtype: DType) -> bool:
 
 def may_be_off(dtype: DType, step: int) -> int:
     """By how much a later instant may come to an earlier result, of a function that does not
-    decrease in local time and moves that in steps of so many seconds at most.
+    decrease in local time and moves that in steps of this many seconds at most.
 
     Clocks are set back by a day at most. Over a boundary, they are where the step before begins;
     and results are instants again, which differ from local times by a day at most.

@@ -60,8 +60,8 @@ class MakeDatetime(ParametricOperation):
     """Of year, month, day, hour, minute, second and microsecond.
 
     Days are counted from years that begin in March, where a leap day is the last one: so month m of
-    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if its month has so
-    many.
+    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if its month has
+    this many.
     """
 
     name = "datetime"
@@ -113,8 +113,8 @@ class MakeDatetime(ParametricOperation):
 
 
 def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
-    """The moment of a local time; refusals name the time zone, for the local time is none of the
-    operands that were written.
+    """The moment of a local time; refusals name the time zone, because the local time is not an
+    operand that was written.
     """
     try:
         return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
@@ -126,7 +126,7 @@ def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
 
 
 def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
-    """The moment of year, month, day and the parts of a time; null where there is none."""
+    """The moment of year, month, day and the parts of a time; null if none exists."""
     year, month, day, *clock = parts
     exists = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12) & (day >= 1)
     year, month = year.clip(_FIRST_YEAR, _LAST_YEAR), month.clip(1, 12)
@@ -156,7 +156,7 @@ def _days_of(ns: Namespace, year: pl.Expr, month: pl.Expr) -> pl.Expr:
 
 
 _SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
-"""Of the parts of a time, in microseconds."""
+"""The sizes of the parts of a time, in microseconds."""
 
 
 def _in_unit(micros: pl.Expr, unit: str) -> pl.Expr:

@@ -26,8 +26,8 @@ class Entries:
     name
         The output.
     labels
-        What tells the entries of one group apart: categories, bins, ranks or quantiles; None for
-        one number.
+        The label of each entry in one group: categories, bins, ranks or quantiles; None for one
+        number.
     choices
         Whether they are choices among candidates, and no numbers.
     """

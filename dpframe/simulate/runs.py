@@ -35,9 +35,9 @@ from dpframe.simulate.entries import Entries, choices_in, entries_of, numbers_in
 from dpframe.simulate.simulation import Outcome, Simulation, simulation_of
 
 MOST_RUNS = 100_000
-"""More are hardly meant."""
+"""More are probably a mistake."""
 MOST_RESULTS = 20_000_000
-"""So many results of all runs together fit in memory."""
+"""This many results of all runs together fit in memory."""
 
 
 def simulate(prepared: pipeline.Prepared, frames: Frames, runs: int) -> Simulation:

@@ -28,7 +28,7 @@ _ERRORS = (
 class Simulation:
     """The errors of a plan on public data, made by `PrivateQuery.simulate`.
 
-    It tells about the public data as it is, without privacy: never simulate on private data.
+    It reveals the public data without privacy: never simulate on private data.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class Simulation:
         How often noise was drawn.
     results
         One row for each run, output, group and entry: `run`, the keys, `output`, `entry` where an
-        output has several numbers (categories, bins, quantiles, ranks), and three numbers. `plain`
-        is what Polars has without bounds and limits, `exact` the released result without noise, and
-        `noisy` the released result, null where there is none. Dates are days, times and durations
-        seconds. Choices have `plain_choice`, `exact_choice` and `choice` instead. A key of such a
-        name has an underscore after it.
+        output has several numbers (categories, bins, quantiles, ranks), and three numbers.
+        `plain` is the result of Polars without bounds and limits, `exact` the released result
+        without noise, and `noisy` the released result, null if it has none. Dates are days, times
+        and durations seconds. Choices have `plain_choice`, `exact_choice` and `choice` instead. A
+        key of such a name has an underscore after it.
     errors
         One row for each output, group and entry: the keys, `output`, `entry`, `plain`, `exact`,
         and over all runs that have a result

@@ -35,7 +35,7 @@ class Factor:
     axis
         What it maps.
     level
-        Of the nodes that are summed up, or that are compared with their siblings.
+        The factors of the nodes that are summed up, or that are compared with their siblings.
     is_contrast
         Which of the two it is. Contrasts begin at level 1.
     """
@@ -127,7 +127,7 @@ class Factor:
 
 
 def compared(sums: _Numbers, at: int, parents: int, children: int) -> _Numbers:
-    """The contrasts of so many children of each parent along one axis."""
+    """The contrasts of this many children of each parent along one axis."""
     before, after = sums.shape[:at], sums.shape[at + 1 :]
     table = filled(sums, at, parents * children).reshape(*before, parents, children, *after)
     if children == 2:
@@ -137,7 +137,7 @@ def compared(sums: _Numbers, at: int, parents: int, children: int) -> _Numbers:
 
 
 def filled(table: _Numbers, at: int, size: int) -> _Numbers:
-    """The table with zeros up to so many entries along one axis."""
+    """The table with zeros up to this many entries along one axis."""
     missing = size - table.shape[at]
     if not missing:
         return table
@@ -146,7 +146,7 @@ def filled(table: _Numbers, at: int, size: int) -> _Numbers:
 
 
 def block_sums(table: _Numbers, at: int, width: int) -> _Numbers:
-    """Sums of so many neighbours each along one axis; the last block may have fewer."""
+    """Sums of this many neighbours each along one axis; the last block may have fewer."""
     size = table.shape[at]
     if width == 1:
         return table

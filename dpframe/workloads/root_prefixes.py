@@ -8,9 +8,9 @@ costs a little accuracy, and no privacy.
 
 Guarantee
 ---------
-`of` is exact modulo 2**64. A row in one cell moves it by a column u_j, so m rows of one
-individual move it by at most m times `own`, and one that leaves a cell for another, or for none,
-or comes from none, by at most `turned`.
+`of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m rows of one
+individual move it by at most m times `own`. A row that leaves a cell for another, or for none, or
+comes from none, moves it by at most `turned`.
 
 Proof
 -----
@@ -50,7 +50,7 @@ _LARGEST: Final = float(2**62)
 
 @dataclass(frozen=True, slots=True)
 class RootPrefixes:
-    """The square root of the sums of the first 1, 2, ... of so many cells, in whole parts.
+    """The square root of the sums of the first 1, 2, ... of this many cells, in whole parts.
 
     Parameters
     ----------

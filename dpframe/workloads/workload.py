@@ -56,7 +56,7 @@ class Workload:
                     raise ValueError("only the cells of an ordered axis have prefixes and ranges")
 
     def branching(self, children: int) -> Workload:
-        """The same of trees whose nodes have so many children."""
+        """The same of trees whose nodes have this many children."""
         return replace(
             self,
             axes=tuple(
@@ -70,7 +70,7 @@ class Workload:
 
     def flat(self, table: Wanted) -> Fraction:
         """The mean variance of a table's numbers where it is made of cells, or totals, that were
-        measured by themselves with noise of variance 1.
+        measured separately with noise of variance 1.
         """
         return math.prod(map(flat, self.axes, table.kinds), start=Fraction(1))
 
@@ -100,7 +100,7 @@ class Workload:
     @cached_property
     def needs(self) -> Mapping[Levels, Fraction]:
         """What a unit of variance in each subspace adds to the sum over the tables of their mean
-        squared errors, each relative to what it would be if it were measured by itself.
+        squared errors, each relative to what it would be if it were measured on its own.
         """
         total = dict.fromkeys(self.subspaces, Fraction(0))
         for table in self.tables:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
+
 import pytest
 
 from dpframe.cli import EXIT_CODES
+from dpframe.cli.main import _parser
 from tests.cli.commands import Run
 
 HELP: dict[str, tuple[str, ...]] = {
@@ -17,7 +21,7 @@ HELP: dict[str, tuple[str, ...]] = {
         "--json",
         "no data",
     ),
-    "diff": ("A.json B.json", "Exit code 0 if nothing, 1 if anything", "--json"),
+    "diff": ("A.json B.json", "Exit code 0 if the plans are the same", "--json"),
     "approve": ("--by WHO", "--ledger WHERE", "--name BUDGET", "--new-key", "DPFRAME_APPROVAL_KEY"),
     "run": (
         "JOB",
@@ -67,6 +71,27 @@ def test_help(run: Run, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert words in done.out
 
 
+@pytest.mark.parametrize("command", ["", "ledger"])
+def test_a_group_of_commands_alone_prints_its_help(run: Run, command: str) -> None:
+    assert run(*command.split()) == run(*command.split(), "--help")
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _parsers(inner)
+
+
+def test_every_option_has_help() -> None:
+    for parser in _parsers(_parser()):
+        for action in parser._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), (
+                f"{parser.prog}: {action.option_strings or action.dest}"
+            )
+
+
 def test_version(run: Run) -> None:
     done = run("--version")
     assert done.code == 0
@@ -76,7 +101,6 @@ def test_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["burn"],
         ["run"],
         ["explain"],

@@ -35,7 +35,7 @@ def job(folder: Path, text: str, name: str = "job.py") -> Path:
         ("raise ValueError('Mrs Hidden has 3')", "it failed with ValueError in line 1"),
         ("\n\nimport nothing_of_that_name", "it failed with ModuleNotFoundError in line 3"),
         ("query = (", "it failed with SyntaxError in line 1"),
-        ("import sys\nsys.exit('Mrs Hidden')", "it ended by itself, with sys.exit"),
+        ("import sys\nsys.exit('Mrs Hidden')", "it ended through sys.exit"),
         ("\0", "it failed with "),
         (
             "import polars as pl, dpframe as dp\n"

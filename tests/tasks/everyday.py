@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.snippets import formatted
+
 
 @dataclass(frozen=True)
 class Task:
@@ -308,11 +310,12 @@ def table() -> str:
     """Every task, what is written, and whether it works at once or as the first message says; and
     how many do.
     """
-    rows = ["| task | written | works |", "| --- | --- | --- |"]
-    for task in (*FIRST, *MORE):
-        how = "after one message" if task.then else "at once"
-        code = (task.then or task.first).replace("**spend", "epsilon=4").replace("|", "\\|")
-        rows.append(f"| {task.title} | `{code}` | {how} |")
+    tasks = (*FIRST, *MORE)
+    code = formatted([(t.then or t.first).replace("**spend", "epsilon=4") for t in tasks], 80)
+    parts = [
+        f"**{task.title}**{', after one message' if task.then else ''}\n\n```py\n{text}\n```\n"
+        for task, text in zip(tasks, code, strict=True)
+    ]
     tally = [
         f"{sum(not task.then for task in tasks)} of {who} work at once, and all {len(tasks)} after "
         "one message."
@@ -321,4 +324,4 @@ def table() -> str:
             (f"all {len(FIRST) + len(MORE)}", (*FIRST, *MORE)),
         )
     ]
-    return "\n".join([*rows, "", *tally]) + "\n"
+    return "\n".join(["\n".join([*tally, ""]), *parts]).rstrip("\n") + "\n"

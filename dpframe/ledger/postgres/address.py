@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from dpframe.errors import LedgerError
 
 SHOWN = "postgresql://..."
-"""Of a URL that cannot be read: nobody knows where its password ends."""
+"""Shown for an unreadable URL, because the end of its password is unknown."""
 
 DEFAULTS = {
     "application_name": "dpframe ledger",
@@ -46,7 +46,7 @@ class Address:
         Raises
         ------
         LedgerError
-            When it cannot be read, or only in a way that shows part of a password.
+            When it cannot be read, or reading it could show part of a password.
         """
         rest = url.partition("://")[2]
         before, at, after = rest.partition("@")
@@ -64,7 +64,7 @@ class Address:
 
 
 def _words(given: Mapping[str, str]) -> str:
-    """All of it that says which database it is: those that differ are never called the same."""
+    """All settings that identify the database, so that different ones never look the same."""
     host = quote(given.get("host", given.get("hostaddr", "")), safe=",:")
     port = f":{given['port']}" if "port" in given else ""
     name = given.get("dbname") or given.get("user", "")  # as libpq does

@@ -1,7 +1,8 @@
-"""Contents of kept results in PostgreSQL: a table beside the records, made when it is first needed.
+"""Contents of kept results in PostgreSQL: a table next to the records, made when it is first
+needed.
 
-Whoever computes a result holds an advisory lock meanwhile, in a transaction of its own on a
-connection of its own. It is gone when the process is, and poolers that share connections leave
+The process that computes a result holds an advisory lock meanwhile, in its own transaction on its
+own connection. It is gone when the process is, and poolers that share connections leave
 transactions alone.
 """
 

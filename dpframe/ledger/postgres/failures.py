@@ -1,7 +1,7 @@
 """What went wrong with a ledger on a server, in words.
 
 Only the kind of a failure is reported. Messages of libpq may quote a connection string, and those
-of a server whatever its triggers say; neither is repeated, nor kept as a cause.
+of a server may contain any output of its triggers; neither is repeated, nor kept as a cause.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows of streams in PostgreSQL: a table beside the records, made when it is first needed.
+"""Rows of streams in PostgreSQL: a table next to the records, made when it is first needed.
 
-Who writes to it holds the lock that every writer of the ledger takes, so whoever is first under a
-name is the only one.
+A writer holds the lock that every writer of the ledger takes, so the first under a name is the
+only one.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """A ledger in PostgreSQL, shared by threads, processes and machines.
 
-One transaction per record. It locks the table `head`, which everybody who appends must change:
-unlike an advisory lock this is refused to roles without rights on the ledger, shows in `pg_locks`
-under the ledger's name and keeps out edits by hand; unlike SERIALIZABLE nobody has to try again,
-so waiting writers take turns. Readers are not locked out; they read one snapshot. The tables are
-created under an advisory lock, because there is nothing else to lock yet.
+One transaction per record. It locks the table `head`, which every writer must change. Unlike an
+advisory lock, this is refused to roles without rights on the ledger, shows in `pg_locks` under
+the ledger's name, and keeps out edits by hand. Unlike SERIALIZABLE, a transaction never has to be
+repeated, so waiting writers take turns. Readers are not locked out; they read one snapshot. The
+tables are created under an advisory lock, because there is nothing else to lock yet.
 
-Durability: ``synchronous_commit = on`` for each transaction, whatever the role's default is, so a
+Durability: ``synchronous_commit = on`` for each transaction, overriding the role's default. So a
 commit is on the server's disk before it returns, and on the disks of synchronous standbys where
 those are configured. (``remote_apply`` would also wait until they show it, which adds nothing.) A
-server with ``fsync = off`` is refused. A commit whose end is not known is a failure: the record may
-count, and nothing is released.
+server with ``fsync = off`` is refused. A commit whose end is not known is a failure: the record
+may count, and nothing is released.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PostgresStore(Store):
     Parameters
     ----------
     address
-        Of the database.
+        The address of the database.
     seal
         How records are hashed.
     witness
@@ -171,8 +171,8 @@ class PostgresStore(Store):
     def _start(self, connection: Connection, writing: bool) -> str | None:
         """Begin, and return the version of the tables.
 
-        That is asked for in a transaction before, because it must not be newer than what is read:
-        a change between the two is then noticed the next time, instead of never.
+        This is read in an earlier transaction, because it must not be newer than the records: a
+        change between the two is then noticed the next time, instead of never.
         """
         settings = (
             "SET LOCAL search_path = pg_catalog, pg_temp; "
@@ -181,7 +181,7 @@ class PostgresStore(Store):
         )
         if writing:
             # Each statement sees what was committed before it, after the lock what the last one
-            # who had it wrote. Whoever stops in the middle does not keep the lock.
+            # who had it wrote. A process that stops in the middle does not keep the lock.
             kind = "READ COMMITTED"
             settings += (
                 "SET LOCAL synchronous_commit = on; "

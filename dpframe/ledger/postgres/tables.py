@@ -42,7 +42,7 @@ CREATE TABLE dpframe_ledger.streams (
 """Rows of streams; made when the first stream is opened."""
 
 LOCKED = b"LOCK TABLE dpframe_ledger.head IN EXCLUSIVE MODE"
-"""Whoever appends must move the head, so this keeps other writers out, and lets readers in."""
+"""A writer must move the head, so this keeps other writers out, and lets readers in."""
 
 VERSION = b"""
 SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.xmin, c.relfilenode,
@@ -96,7 +96,7 @@ DESCRIPTION = sorted(
         "head CHECK ((one = 1))",
     ]
 )
-"""What is said of tables that nobody changed."""
+"""The description of unchanged tables."""
 OF_RELEASES = (
     "r releases p f",
     "i releases_pkey p f",
@@ -105,7 +105,7 @@ OF_RELEASES = (
     "releases 3 content bytea t f ",
     "releases PRIMARY KEY (number, part)",
 )
-"""What is said beside that where results are kept."""
+"""More of the description, if results are kept."""
 OF_STREAMS = (
     "r streams p f",
     "i streams_pkey p f",
@@ -114,7 +114,7 @@ OF_STREAMS = (
     "streams 3 content bytea t f ",
     "streams PRIMARY KEY (stream, first)",
 )
-"""What is said beside that where there are streams."""
+"""More of the description, if there are streams."""
 
 
 LAST_PART = 2**31 - 1
@@ -125,13 +125,13 @@ _INSERT = f"INSERT INTO dpframe_ledger.records VALUES ({', '.join(['%s'] * len(C
 
 
 def _is_right(found: list[str]) -> bool:
-    """Whether the tables are described as those that nobody changed."""
+    """Whether the tables have the description of unchanged ones."""
     beside = [part for part in (OF_RELEASES, OF_STREAMS) if set(part) <= set(found)]
     return found == sorted([*DESCRIPTION, *itertools.chain.from_iterable(beside)])
 
 
 class PostgresTables:
-    """The tables, within a transaction of `connection`; `version` was asked for before it."""
+    """The tables, within a transaction of `connection`; `version` was read before it."""
 
     def __init__(self, connection: Connection, version: str | None) -> None:
         self._connection = connection
@@ -241,8 +241,8 @@ class PostgresTables:
             self._connection.execute(RELEASES)
 
     def put_release(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, in parts that follow one another from one that nobody
-        guesses: rows that somebody else has inserted for the charge are in nobody's way.
+        """Keep the content of a charge, in parts with consecutive numbers from a random start:
+        rows that another user inserted for the charge do no harm.
         """
         first = 1 + secrets.randbelow(LAST_PART - len(blobs))
         for part, blob in enumerate(blobs, start=first):
@@ -267,7 +267,7 @@ class PostgresTables:
         return done.rowcount > 0
 
     def is_locked(self, number: int) -> bool:
-        """Whether somebody holds an advisory lock alone; who only looks shares it."""
+        """Whether another process holds an advisory lock exclusively; a check only shares it."""
         wanted = b"SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
         return self._rows(wanted, (number,)) != [(True,)]
 

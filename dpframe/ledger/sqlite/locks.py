@@ -6,10 +6,10 @@ notice. A second process then writes at the same time, and one of two charges is
 transaction holds a lock of its own around SQLite's:
 
 - On Linux a lock of an open file description (``F_OFD_SETLK``) on the ledger's file itself, at a
-  byte far behind its end, where SQLite has no locks. It is dropped by closing that description
-  only, which nobody else has, and it is the same lock for every path to the file. Over NFS the
-  server keeps it.
-- On other systems that have ``flock``, that, on a file beside the ledger: there the two kinds of
+  byte far behind its end, where SQLite has no locks. It is dropped only by closing that
+  description, which no other code has, and it is the same lock for every path to the file. Over
+  NFS the server keeps
+it. - On other systems with ``flock`` the lock is on a second file, because there the two kinds of
   locks of one file would shut each other out.
 - On Windows SQLite's locks belong to handles, and closing another handle leaves them alone.
 
@@ -51,12 +51,12 @@ R = TypeVar("R")
 
 
 def identity(path: Path) -> Identity:
-    """What a file is, whatever its path.
+    """The identity of a file, for any path to it.
 
     Raises
     ------
     LedgerError
-        When it has several names, of which SQLite would recover only one after a crash.
+        When it has several names, because SQLite would recover only one of them after a crash.
     """
     found = path.stat()
     if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
@@ -142,11 +142,12 @@ class FileLock:
         self._wait(lambda: _set(file, kind, GATE), deadline)
         try:
             self._wait(lambda: _set(file, kind, MAIN), deadline)
-        finally:  # the gate alone: whoever is done with both gives up both
+        finally:  # the gate alone: a process that ends both ends both
             _set(file, fcntl.F_UNLCK, GATE)
 
     def _lock_beside(self, writing: bool, deadline: float) -> None:
-        """Whoever deletes the file beside is noticed by who comes next, and by who has it."""
+        """If the file is deleted, the next process notices, and so does the one that holds the
+        lock."""
         beside = self._path.with_name(self._path.name + ".lock")
         kind = (fcntl.LOCK_EX if writing else fcntl.LOCK_SH) | fcntl.LOCK_NB
         while True:
@@ -180,7 +181,7 @@ class FileLock:
             raise busy(self._path)
 
     def require_kept(self) -> None:
-        """Refuse to go on where the file that is locked beside the ledger was taken away."""
+        """Refuse to continue if the second file that is locked was removed."""
         beside = self._path.with_name(self._path.name + ".lock")
         if beside in self._files and not _is_at(self._files[beside], beside):
             raise LedgerError(
@@ -241,7 +242,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def busy(path: Path) -> LedgerError:
-    """The refusal of somebody who has waited long enough."""
+    """The refusal after a long wait."""
     return LedgerError(
         f"the ledger {str(path)!r} is locked by another process",
         remedy=("try again later; nothing was charged", "end the process that holds it"),

@@ -1,11 +1,11 @@
-"""A ledger's file: SQLite, and a head file beside it.
+"""A ledger's file: SQLite, and a head file next to it.
 
-`PRAGMA data_version` tells whether anybody else has written. If nobody has, nothing needs to be
-verified; if somebody has and the head has moved, the new records do, otherwise everything.
+`PRAGMA data_version` shows whether another connection has written. If not, nothing needs to be
+verified. If so and the head has moved, the new records are verified, otherwise everything.
 
 Durability: rollback journal with ``synchronous=EXTRA``, so that a commit is on the disk before it
-returns, and the file is complete whenever nobody is writing (in WAL mode a copy of the file alone
-would lack the latest charges).
+returns, and the file is complete whenever no process is writing (in WAL mode a copy of the file
+alone would lack the latest charges).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SqliteStore(Store):
     Parameters
     ----------
     path
-        Of the file; a head file lies beside it.
+        The path of the file; a head file is next to it.
     seal
         How records are hashed.
     pin
@@ -116,8 +116,8 @@ class SqliteStore(Store):
         return SqliteTables(connection, self.path)
 
     def _wait_for_lock(self, connection: sqlite3.Connection, kind: str) -> None:
-        """In short steps: SQLite's own grow longer, and whoever waits long would hardly ever find
-        the lock free among many writers.
+        """Wait in short steps: SQLite's own steps grow longer, and a process that waits long
+        would rarely find the lock free among many writers.
         """
         deadline = time.monotonic() + self._timeout
         connection.execute("PRAGMA busy_timeout = 0")
@@ -176,7 +176,8 @@ class SqliteStore(Store):
             )
 
     def _require_same_file(self) -> None:
-        """A file that was moved or deleted can be written to, and nobody would ever see it."""
+        """A file that was moved or deleted can still be written to, but the result would be
+        lost."""
         try:
             same = self._lock is not None and identity(self.path) == self._lock.file
         except FileNotFoundError:

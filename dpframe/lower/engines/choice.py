@@ -1,4 +1,5 @@
-"""Which engine a frame runs on: told by its module's name, so that none is imported for nothing."""
+"""The engine of a frame, recognised by its module's name, so that no engine is imported without
+need."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def placed(
     Raises
     ------
     UnsupportedOperation
-        When the frame does not run on the engine that was asked for, or that is not installed.
+        When the frame does not run on the engine that is requested, or that is not installed.
     """
     name = native_engine(frame) or engine
     if engine is not None and engine != name:
@@ -136,7 +137,7 @@ def _kind(frame: object, engine: str) -> str:
 
 
 def of_one(engines: list[Engine]) -> Engine:
-    """The engine of frames that are brought together.
+    """The engine of frames that are joined.
 
     Raises
     ------

@@ -100,13 +100,13 @@ class Dialect(ABC):
         self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
     ) -> Any:
         """A frame with one more column: the place of each row, from 1, among those with the same
-        values of `within`, sorted by `order` with nulls first. Engines do this faster than they
-        count up to a row, which is all that Narwhals asks of them.
+        values of `within`, sorted by `order` with nulls first. Engines do this faster than
+        counting up to a row, the only method of Narwhals.
         """
 
     def gathered(self, native: Any, names: Sequence[str]) -> Any:
         """The same rows, those with equal values of some columns on one machine, where an engine
-        has several and does not see by itself that it saves work later.
+        has several and does not see on its own that it saves work later.
         """
         return native
 
@@ -197,7 +197,7 @@ class Dialect(ABC):
 
 
 def _point(value: Scalar, dtype: DType) -> Interval:
-    """Where a constant lies, if it is a finite number that the type holds as it is."""
+    """The place of a constant, if it is a finite number that the type holds exactly."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or dtype.is_boolean or dtype == FLOAT32 or not math.isfinite(value):  # type: ignore[arg-type]
         return EVERYTHING

@@ -1,4 +1,4 @@
-"""The border between what a DuckDB relation holds and what is asked of it: no optimiser.
+"""The border between what a DuckDB relation holds and what is computed from it: no optimiser.
 
 DuckDB decides about rows by what it knows of stored values: it folds conditions, skips row groups
 and pages, and narrows scans and joins by minima and maxima, bloom filters and dictionaries. What is
@@ -91,10 +91,10 @@ class Border:
 
         Proof
         -----
-        It is turned off before the work, and DuckDB itself says that it still is after it, before
-        which nothing of the work is used; no other work of dpframe on this connection is under way;
-        and other connections of the database have settings of their own. (An owner who turns it on
-        and off again meanwhile, from another thread on the same connection, is not noticed.)
+        It is turned off before the work, and the result is used only after DuckDB confirms that
+        it is still off. No other work of dpframe on this connection is under way, and other
+        connections of the database have their own settings. (An owner who turns it on and off
+        again meanwhile, from another thread on the same connection, is not noticed.)
 
         Raises
         ------
@@ -182,8 +182,9 @@ class Border:
             raise _unsafe("is off and statistics decide about rows all the same")
 
     def require_joins(self, relation: Any) -> None:
-        """Refuse a relation of which each row is combined with each other one unless the optimiser
-        makes a join of that: without it this may take forever. DuckDB before 2 is not asked.
+        """Refuse a relation that combines each row with each other one unless the optimiser turns
+        that into a join: without the optimiser this may take forever. DuckDB before 2 is not
+        asked.
 
         Raises
         ------
@@ -210,7 +211,7 @@ class Border:
 
 
 def _ask(relation: Any, sql: str) -> Any:
-    """The rows of a statement on the connection of a relation, of which nothing is read."""
+    """The rows of a statement on the connection of a relation; no row of the relation is read."""
     name = _name()
     rows = relation.query(name, sql)
     if _LEAVES_VIEWS:
@@ -223,8 +224,8 @@ def _name() -> str:
 
 
 def _write_stale(path: Path) -> None:
-    """Three rows of NaN, which are outside of minimum and maximum, and a column of which the footer
-    says that all values are 0.
+    """Three rows of NaN, which are outside of minimum and maximum, and a column whose footer
+    claims that all values are 0.
     """
     columns = {"x": [math.nan, math.nan, math.nan, 1.0], "i": [_MARK] * 4}
     pl.DataFrame(columns).write_parquet(path, statistics=True, compression="uncompressed")

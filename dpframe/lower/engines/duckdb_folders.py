@@ -2,8 +2,8 @@
 
 DuckDB guesses their types from all names, so one row with a folder of its own could change a type;
 and with `hive_types` a name that is no value of the type makes a query fail. Neither plans nor
-settings tell which files a relation reads, and how. Its own SQL does, and so does the SQL of views
-and of macros.
+settings show which files a relation reads, and how. Its own SQL does, and so does the SQL of
+views and of macros.
 """
 
 from __future__ import annotations

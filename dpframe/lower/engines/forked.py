@@ -54,7 +54,7 @@ def require_threads() -> None:
 
 
 def _forked() -> None:
-    """In the forked process: whoever used Polars without dpframe is found by trying."""
+    """In the forked process: use of Polars without dpframe is found by trying."""
     _Threads.work = False if _Threads.used or _Threads.work is False else None
 
 

@@ -1,7 +1,7 @@
 """Frames of an engine behind Narwhals, with the methods that lowered steps call.
 
-Columns have made-up names underneath: engines differ in which names they tell apart, and in which
-characters they take for syntax.
+Columns have made-up names underneath: engines differ in which names they distinguish, and in
+which characters they take for syntax.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class EngineFrame:
         return EngineScope(self.dialect, self.columns)
 
     def _staged(self, scope: EngineScope) -> Any:
-        """The Narwhals frame with the columns of all stages beside it."""
+        """The Narwhals frame with the columns of all stages next to it."""
         frame = self._native
         for stage in scope.stages:
             if stage.columns:
@@ -138,8 +138,8 @@ class EngineFrame:
     # -- groups ---------------------------------------------------------------------------------
 
     def gathered(self, names: Sequence[str]) -> EngineFrame:
-        """The same rows, those with equal values of some columns on one machine, where the engine
-        has several and is told to.
+        """The same rows, with equal values of some columns on one machine, if the engine has
+        several and this is requested.
         """
         if self.dialect.is_blueprint:
             return self
@@ -239,12 +239,12 @@ def _some_value(frame: EngineFrame, name: str) -> Any:
 
 
 def col(dialect: Dialect, name: str) -> Expression:
-    """A column of whatever frame will take the expression."""
+    """A column of any frame that will take the expression."""
     return Expression(dialect, Node(lambda scope: scope.columns[name]), (name,), name=name)
 
 
 def column_of(made: EngineExpr, name: str) -> EngineExpr:
-    """What is known of a column once it is computed; one that holds nothing takes any type."""
+    """The facts about a column once it is computed; one that holds nothing takes any type."""
     if made.dtype.name == "Null":
         return EngineExpr(nw.lit(None), NULL, column=name, constant=(None,), untyped=True)
     return EngineExpr(nw.col(name), made.dtype, made.interval, column=name)

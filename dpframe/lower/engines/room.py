@@ -27,7 +27,7 @@ _UNITS: Final = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS_OF_TWO: Final = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _WRITTEN: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]i?b)", re.IGNORECASE)
 _LEAST: Final = 500 * 10**6
-"""What Python, Polars and its buffers take whatever the query is."""
+"""The memory of Python, Polars and its buffers for any query."""
 _SMALLEST: Final = 100 * 10**6
 """What rows are given at least."""
 _GROWTH: Final = 9
@@ -35,13 +35,13 @@ _GROWTH: Final = 9
 and a half were measured, and buckets are not all of one size.
 """
 _FEW: Final = 8
-"""Up to so many scans took less than to take rows over piece by piece, write and read them."""
+"""Up to this many scans took less than to take rows over piece by piece, write and read them."""
 _FINER: Final = 2
-"""Buckets that Polars writes itself are so many times as many: they cost little, and smaller ones
-are grouped faster.
+"""Buckets that Polars writes itself are this many times as many: they cost little, and smaller
+ones are grouped faster.
 """
 _HELD: Final = 6
-"""A bucket in memory takes so many times the bytes of its files at most while it is grouped."""
+"""A bucket in memory takes this many times the bytes of its files at most while it is grouped."""
 _ON_DISK: Final = 5
 """Bytes that must be free on a disk for each byte of files, and twice as many where there is text:
 two and a half were written of numbers, eight of long text.
@@ -64,7 +64,7 @@ class Room:
     spills
         Whether rows may be put aside in temporary files; else each part is a scan of its own.
     held
-        Of how many bytes the files of a part may be for its rows to be taken into memory at once.
+        The size of a part's files up to which its rows are taken into memory at once.
     """
 
     buckets: int
@@ -134,7 +134,7 @@ def room_for(
     memory: int, files: Iterable[object], spills: bool, sinks: bool = False
 ) -> Room | None:
     """The room for rows of some files, or of frames in memory of some bytes; None where all fit at
-    once. Of other rows nobody knows how many there are.
+    once. The number of other rows is unknown.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def has_disk(files: Iterable[object], schema: pl.Schema) -> bool:
 
 
 def _is_in_memory(folder: str) -> bool:
-    """Whether a folder is of a file system in memory, as Linux tells it."""
+    """Whether a folder is in a file system in memory, as Linux reports it."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

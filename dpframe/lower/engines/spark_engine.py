@@ -165,7 +165,7 @@ class SparkDialect(Dialect):
 
     def gathered(self, native: Any, names: Sequence[str]) -> Any:
         """Shuffled once by these columns: their group-by with others needs no shuffle then, nor do
-        positions within them. Spark by itself shuffles by all columns first, and by these later.
+        positions within them. Spark on its own shuffles by all columns first, and by these later.
         """
         if self._session.conf.get(COMBINE, "false").lower() == "true":
             return native
@@ -274,7 +274,7 @@ def active_session() -> Any:
     Raises
     ------
     UnsupportedOperation
-        Where there is none.
+        If none exists.
     """
     session = _sql.SparkSession.getActiveSession()
     if session is None:
@@ -323,7 +323,7 @@ def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> Any:
 
 
 def _from_spark(written: str) -> Any:
-    """The Polars type of a Spark type; one that no operation knows where there is none."""
+    """The Polars type of a Spark type; one that no operation knows if none exists."""
     if written.startswith("decimal("):
         precision, scale = written.removeprefix("decimal(").removesuffix(")").split(",")
         return pl.Decimal(int(precision), int(scale))

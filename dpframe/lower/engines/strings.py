@@ -1,7 +1,8 @@
 """Text: what engines do alike, byte by byte or by code points.
 
-What Narwhals has no words for is written in SQL, of functions that DuckDB and Spark have in common
-and that count code points: `length`, `substr`, `instr`, `replace`, `repeat`, `trim`, `concat_ws`.
+Operations that Narwhals lacks are written in SQL, with functions that DuckDB and Spark have in
+common and that count code points: `length`, `substr`, `instr`, `replace`, `repeat`, `trim`,
+`concat_ws`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.lower.engines.operators import Operators
 
 _LONGEST = 2**31 - 2
-"""No text has so many characters, and engines fail at larger numbers where there is a text."""
+"""No text has this many characters, and engines fail at larger numbers where there is a text."""
 _LENGTHS = interval(0, 2**32)
 _WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -90,7 +91,8 @@ class StringOps(Generic[E]):
         return self._count(before, pattern)
 
     def count_matches(self, pattern: str, *, literal: bool = False) -> E:
-        """By how much a text is shorter without them, in bytes, and so in multiples of theirs."""
+        """The number of matches: by how much a text is shorter without them, in bytes, over their
+        length."""
         self._require_literal(literal, pattern)
         without = self.replace_all(pattern, "", literal=True).str.len_bytes()
         missing: E = self.len_bytes() - without
@@ -192,8 +194,8 @@ def _octets(text: Operators, x: str) -> str:
 
 
 def _from_the_end(offset: int, length: int | None, x: str) -> str:
-    """The part that begins so many characters before the end; what of it would be before the text
-    is not there.
+    """The part that begins this many characters before the end; what of it would be before the
+    text is not there.
     """
     start = f"length({x}) - {-offset}"
     first = f"greatest({start}, 0)"

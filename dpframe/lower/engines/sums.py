@@ -81,7 +81,7 @@ def summed_in_parts(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
     they have others than these and a sign.
 
     A part is up to 2**24 in size, so the sums of fewer than 2**39 fit in Int64. Wide numbers hold
-    a sum as it is, and take Spark several times as long.
+    a sum exactly, and take Spark several times as long.
     """
 
     def total(part: EngineExpr) -> EngineExpr:

@@ -115,7 +115,7 @@ class TemporalOps(Generic[E]):
         return self._on_day(first + self.days_in_month())
 
     def offset_by(self, by: str) -> E:
-        """Moved by months, whose last day is taken where they have no such day, then by days."""
+        """Moved by months (to the last day if the day does not exist), then by days."""
         found = span(by)
         sign = -1 if found.negative else 1
         if found.nanoseconds:
@@ -182,7 +182,7 @@ class TemporalOps(Generic[E]):
         return self._total(1) * 1_000
 
     def _total(self, size: int) -> E:
-        """How often so many microseconds are in a duration, towards zero."""
+        """How often this many microseconds are in a duration, towards zero."""
 
         def count(scope: EngineScope, a: EngineExpr) -> EngineExpr:
             if a.dtype != DURATION:

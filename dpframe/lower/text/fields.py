@@ -1,4 +1,4 @@
-"""The texts of a line's fields: each a total function of the line alone, null where there is none.
+"""The texts of a line's fields: each a total function of the line alone, null if none exists.
 
 A line that is no record of its format has no fields at all.
 """
@@ -44,8 +44,8 @@ def csv_field(parts: pl.Expr, place: int) -> pl.Expr:
 
 
 def json_field(line: pl.Expr, name: str) -> pl.Expr:
-    """The value of an object's key as text: text without quotes, anything else as JSON. Of a key
-    that occurs twice the last counts.
+    """The value of an object's key as text: text without quotes, anything else as JSON. If a key
+    occurs twice, the last counts.
     """
     escaped = name.replace('"', '\\"')
     return line.str.json_path_match(f'$["{escaped}"]')

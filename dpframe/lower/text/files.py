@@ -90,7 +90,7 @@ class TextFiles:
         return found.select(v.alias(name) for v, name in zip(values, wanted, strict=True))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for engines that read Arrow; anew for each scan."""
+        """The rows for engines that read Arrow; again for each scan."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
         enums = [pl.col(n).cast(pl.String) for n, t in self.schema.items() if t == pl.Enum]
@@ -119,8 +119,8 @@ def text_files(path: str | Path, schema: object) -> TextFiles:
     Raises
     ------
     UnsupportedOperation
-        When there are none, they are elsewhere, their header is no list of names, or the schema
-        makes no sense.
+        When there are no files, they are elsewhere, their header is not a list of names, or the
+        schema is invalid.
     UnknownColumn
         When a column of the schema is not in a header.
     """

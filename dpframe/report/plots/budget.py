@@ -47,7 +47,7 @@ def _charges(number: int) -> str:
 
 
 def _thinned(spent: pl.DataFrame) -> pl.DataFrame:
-    """At most so many points, the last among them: of steps that small no eye sees one."""
+    """At most this many points, the last among them: of steps that small no eye sees one."""
     if spent.height <= _MOST:
         return spent
     every = -(-spent.height // _MOST)

@@ -256,7 +256,7 @@ def _drawn(rows: pl.DataFrame, along: str) -> pl.DataFrame:
 
 
 def _first_series(rows: pl.DataFrame, what: str) -> tuple[pl.DataFrame, list[str]]:
-    """As many lines as can be told apart, with the note that says so."""
+    """As many lines as can be distinguished, with the note that says so."""
     found = rows["series"].unique(maintain_order=True)
     kept = rows.filter(pl.col("series").is_in(found.head(MOST_LINES).to_list()))
     return kept, only_first(len(found), MOST_LINES, f"lines ({what})")

@@ -26,7 +26,7 @@ def over_time(rows: pl.DataFrame, time: str, value: str, series: str | None) -> 
     time, value
         What the axes are called.
     series
-        What tells lines apart.
+        The labels that distinguish lines.
     """
     alt = altair()
     known = rows.drop_nulls("time").sort("time")
@@ -57,7 +57,7 @@ def distribution(rows: pl.DataFrame, name: str, value: str, series: str | None) 
     name, value
         What the axes are called.
     series
-        What tells lines apart.
+        The labels that distinguish lines.
     """
     alt = altair()
     base = alt.Chart(data(rows.sort("edge").to_dicts()))

@@ -57,7 +57,7 @@ def _value(value: Any) -> Any:
 
 
 def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
-    """A chart with its title, what is to be known beside it, and readable text."""
+    """A chart with its title, what is to be known next to it, and readable text."""
     alt = altair()
     heading = alt.Title(
         plain(title),
