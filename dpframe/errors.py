@@ -113,7 +113,6 @@ class DPFrameError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are built again from `args`, which subclasses need not take.
->>>>>>> main
         return _remade, (type(self), self.args), dict(self.__dict__)
 
     def at(self, where: str) -> DPFrameError:
