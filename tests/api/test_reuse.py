@@ -706,7 +706,7 @@ def test_a_lost_result_of_the_edition_before_may_be_paid_again(folder: Path) -> 
         asked(folder, total, epsilon=4)
     for file in files(folder):
         file.unlink()
-    with pytest.raises(dp.LedgerError, match="to pay anew"):
+    with pytest.raises(dp.LedgerError, match="pay again"):
         asked(folder, total, epsilon=4)
     assert session(folder).spent == dp.PureDP(4)
     anew = asked(folder, total, epsilon=4, repeat=Repeat("same", again=True))
