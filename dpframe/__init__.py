@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         UnboundedSensitivity,
         UnitDropped,
         UnknownColumn,
+        Unsound,
         UnsupportedOperation,
         ValuesAtBounds,
     )
@@ -124,6 +125,7 @@ __all__ = [
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
+    "Unsound",
     "UnsupportedOperation",
     "ValuesAtBounds",
     "accounting",
@@ -153,7 +155,7 @@ __all__ = [
 _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
     *("LedgerError", "MissingKeys", "NoBudget", "PlanMismatch", "TooEarly"),
-    *("UnboundedSensitivity", "UnitDropped", "UnknownColumn", "UnsupportedOperation"),
+    *("UnboundedSensitivity", "UnitDropped", "UnknownColumn", "Unsound", "UnsupportedOperation"),
     *("DroppedRows", "EventRows", "ImpossibleKeys", "NoGroups", "NoRows", "ResultWarning"),
     "ValuesAtBounds",
 )

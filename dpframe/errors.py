@@ -59,6 +59,7 @@ __all__ = [
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
+    "Unsound",
     "UnsupportedOperation",
     "ValuesAtBounds",
 ]
@@ -171,6 +172,10 @@ class NoBudget(LedgerError):
 
 class PlanMismatch(DPFrameError):
     """The plan is not the one that was approved."""
+
+
+class Unsound(DPFrameError):
+    """A plan whose statements do not follow from what would run: an error of dpframe itself."""
 
 
 class TooEarly(DPFrameError):

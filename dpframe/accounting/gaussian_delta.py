@@ -72,6 +72,7 @@ def delta_bound(
     linf: Fraction | None = None,
 ) -> float:
     """The least of the valid upper bounds on delta."""
+    epsilon = min(epsilon, _MOST_EPSILON)
     l0 = _entries(l0, l2_squared)
     found = [1.0, math.exp(log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
     smoothed = _smoothing(l0, epsilon)

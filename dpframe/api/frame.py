@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.api.arguments import column_name, flat, require_rows
 from dpframe.api.asking import query_of
-from dpframe.api.group_by import PrivateGroupBy
+from dpframe.api.group_by import PrivateGroupBy, PrivateGroupByIndividual
 from dpframe.api.joins import (
     private_join,
     public_join,
@@ -31,6 +32,7 @@ from dpframe.core.exact import Number
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
+from dpframe.frames.group_by_individual import GroupByIndividual
 from dpframe.frames.join_public import How
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm, read_norm
@@ -217,8 +219,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             Names of key columns, as in Polars; a null matches nothing. Private frames join on
             their identifiers, which may stand among other keys.
         how
-            ``"inner"``, ``"left"``, and with public frames ``"semi"`` or ``"anti"``. Another join
-            would reveal which keys are in the private frame.
+            ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``. Another join would reveal which keys
+            are in the private frame.
         suffix
             Ends the names of new columns whose name is taken.
         validate
@@ -321,8 +323,11 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
 
     def group_by(
         self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
-    ) -> PrivateGroupBy:
-        """Group rows, by public keys or by groups that are found.
+    ) -> GroupBy:
+        """Group rows, by public keys or by groups that are found; or by whose they are.
+
+        With the identifier among `by`, ``agg`` takes Polars' own aggregates and gives a private
+        frame with one row for each individual, and each value of further keys.
 
         Parameters
         ----------
@@ -358,11 +363,28 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         if sets:
             nothing_else(named_by, given[1:])
             require_rows(sets[0].columns, "group_by")
-            return PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+            found = PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+            return cast("GroupBy", found)
         require_rows([*given, *named_by.values()], "group_by")
-        discover = rows.payer is None or rows.payer.discovers
-        groups = pipeline.group(rows.relation, given, named_by, keys, discover)
-        return PrivateGroupBy(rows, groups)
+
+        def grouped() -> PrivateGroupBy:
+            discover = rows.payer is None or rows.payer.discovers
+            return PrivateGroupBy(
+                rows, pipeline.group(rows.relation, given, named_by, keys, discover)
+            )
+
+        own = None
+        if keys is None:
+            own = pipeline.individuals(rows.relation, given, named_by)
+        if own is None:
+            return cast("GroupBy", grouped())
+        who, by = own
+
+        def reduced(exprs: Sequence[Any], named: Mapping[str, Any]) -> PrivateFrame:
+            return self._then(pipeline.one_row_each(rows.relation, who, by, exprs, named))
+
+        written = GroupByIndividual(who, by, ()).words().removesuffix(".agg()")
+        return cast("GroupBy", PrivateGroupByIndividual(reduced, grouped, written))
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
         """A query with one row: dp expressions over all rows. Nothing runs.
@@ -421,3 +443,17 @@ def rows_of(frame: PrivateFrame) -> ProtectedRows:
     """What is known of a frame's rows, where they are, and who pays."""
     payer = None if frame._session is None else payer_of(frame._session)
     return ProtectedRows(frame._relation, frame._source, payer)
+
+
+if TYPE_CHECKING:
+
+    class QueryOrFrame(PrivateQuery, PrivateFrame):  # type: ignore[misc] # pyright: ignore
+        """What `agg` of groups gives: a query; or a private frame with one row for each individual,
+        where rows are grouped by the identifier. Type checkers do not see which it is.
+        """
+
+    class GroupBy(PrivateGroupBy):
+        """Groups of a private frame."""
+
+        def agg(self, *exprs: Any, **named: Any) -> QueryOrFrame: ...
+        def len(self, name: str = "len") -> QueryOrFrame: ...

@@ -16,6 +16,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Owners, Relation
 from dpframe.frames.with_columns import Drop, Select, WithColumns
 
+_HOWS = ("inner", "left", "semi", "anti")
 _KEEP_VALUES = (Filter, DropNulls, LimitRows, LimitGroups, LimitNorm, Drop)
 
 
@@ -35,8 +36,8 @@ def private_join(
         When rows of different individuals would meet, or for another kind of join.
     """
     mine, theirs = relation.facts.identifier, other.facts.identifier
-    if how not in ("inner", "left"):
-        raise _no_such_join(how, "inner or left")
+    if how not in _HOWS:
+        raise _no_such_join(how)
     keys = tuple(zip(left, right, strict=False))
     who = None if mine is None or theirs is None else (mine, theirs)
     if who is not None and len(left) == len(right) and who in keys:
@@ -99,8 +100,8 @@ def public_join(
             where="join(...)",
             remedy=("pass a public pl.DataFrame", "pass another private frame"),
         )
-    if how not in ("inner", "left", "semi", "anti"):
-        raise _no_such_join(how, "inner, left, semi or anti")
+    if how not in _HOWS:
+        raise _no_such_join(how)
     return JoinPublic.of(other, left, right, how, suffix)
 
 
@@ -153,9 +154,9 @@ def require_validated(validate: object, other: object, right: tuple[str, ...]) -
         )
 
 
-def _no_such_join(how: object, kinds: str) -> UnsupportedOperation:
+def _no_such_join(how: object) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"a private frame has no join of the kind {how!r}",
         where=f"join(..., how={how!r})",
-        remedy=f"use {kinds}",
+        remedy="use inner, left, semi or anti",
     )

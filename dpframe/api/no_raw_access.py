@@ -25,7 +25,7 @@ _SHOWS_ROWS = """
     write_ndjson drop_in_place gather equals estimated_size flags fold hash_rows style to_init_repr
 """
 _MIXES_ROWS = """
-    sort reverse shift with_row_index with_row_count unique
+    reverse shift with_row_index with_row_count unique
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
     is_duplicated is_unique is_sorted map_columns
 """
@@ -80,7 +80,7 @@ _AGGREGATES = {
     "max": "use .dp_quantile(column, 0.99, bounds)",
     "n_unique": "use .dp_n_unique(column)",
 }
-_VERBS = "filter with_columns select group_by rename drop cast agg join"
+_VERBS = "group_by cast agg join"
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(_SHOWS_ROWS.split(), RAW),
@@ -111,7 +111,8 @@ GROUP_REASONS: Mapping[str, str] = MappingProxyType(
 )
 COLLECT = "collect it: .collect(epsilon=...) gives a Polars DataFrame"
 PER_PERSON = (
-    'for a number of each individual write per="unit", such as .dp_mean(column, bounds, per="unit")'
+    'for a number of each individual group by the identifier first: .group_by("user_id").agg('
+    "n=pl.len()) is a private frame with one row for each"
 )
 _STATISTICS = """
     mean median sum std var quantile min max describe
@@ -129,12 +130,19 @@ QUERY_HINTS: Mapping[str, str] = MappingProxyType(
             f"use it on the released result of .collect(epsilon=...)\n{PER_PERSON}",
         ),
         **dict.fromkeys(
-            ("sort", "head", "limit", "tail", "slice", "top_k", "bottom_k", "first", "last"),
-            "use it on the released result of .collect(epsilon=...)\nchoose the largest groups "
-            "with less noise: .group_by(column, keys=[...]).dp_argmax(k=5)",
-        ),
-        **dict.fromkeys(
-            ("pivot", "unpivot", "to_pandas", "to_dicts", "item", "write_csv", "rolling", "plot"),
+            (
+                "slice",
+                "first",
+                "last",
+                "pivot",
+                "unpivot",
+                "to_pandas",
+                "to_dicts",
+                "item",
+                "write_csv",
+                "rolling",
+                "plot",
+            ),
             "use it on the released result of .collect(epsilon=...)",
         ),
     }

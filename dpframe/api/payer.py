@@ -73,6 +73,8 @@ class Payer:
         For a part of a divided frame: the payer of the whole frame.
     parameters
         What the job was given that it pays for.
+    warned
+        The frames of which somebody was warned that a limit was chosen.
     """
 
     ledger: Ledger
@@ -86,6 +88,7 @@ class Payer:
     unit: Unit | None = None
     whole: Payer | None = field(default=None, repr=False)
     parameters: tuple[Parameter, ...] = ()
+    warned: set[int] = field(default_factory=set, repr=False)
 
     @property
     def budget(self) -> Budget:
@@ -182,10 +185,13 @@ class Payer:
             When it does not fit.
         PlanMismatch
             When the plan needs approval and has none.
+        Unsound
+            When what would be drawn is not what the plan says.
         """
         book = self.ledger.streams
         found = book.find(opening.name)
         if found is None:
+            pipeline.require_sound(pipeline.alone(prepared))
             approval = self._approved(prepared.plan)
             unit = prepared.query.relation.facts.unit
             plan = prepared.plan
@@ -283,7 +289,9 @@ class Payer:
             prepared = prepare_before()
         self.unit = queries.queries[0].relation.facts.unit
         found = prepared.under(done.place)
-        warned = _joined(warned, warn_of_results(found, done.frames, done.doubts, done.place))
+        warned = _joined(
+            warned, warn_of_results(found, done.frames, done.doubts, done.place, self.warned)
+        )
         answers = [answers_of(*one) for one in found.answered()]
         if prepared.limits is not None and done.place is None:
             # versions before did not record under which limit a result was computed

@@ -16,7 +16,7 @@ from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, group_names, is_discovered, public_keys
 from dpframe.api.query import PrivateQuery, tidied
 from dpframe.api.shortcuts import Shortcuts
-from dpframe.api.tidied import COUNT, Tidied
+from dpframe.api.tidied import COUNT, counts_of_values
 from dpframe.api.windows_of_time import (
     MOST_WINDOWS,
     Window,
@@ -150,7 +150,9 @@ class PolarsVerbs(Shortcuts):
                 remedy='write name="share"',
             )
         query = groups.agg(count(**options).alias(counts))
-        return tidied(query, Tidied(counts, sort, share)) if sort or normalize else query
+        if not sort and not normalize:
+            return query
+        return tidied(query, counts_of_values(counts, share, by_size=sort))
 
     def describe(
         self,

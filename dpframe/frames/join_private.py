@@ -24,8 +24,9 @@ from dpframe.rows.suggest import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class JoinPrivate(Binary):
-    """The rows of both frames that are of the same individual, side by side. Where an individual is
-    a person in a calendar window, rows of one person meet within each window.
+    """The rows of both frames that are of the same individual, side by side; or the rows here of
+    which there is a row of the same individual there (semi), or is not (anti). Where an individual
+    is a person in a calendar window, rows of one person meet within each window.
 
     Guarantee
     ---------
@@ -39,12 +40,13 @@ class JoinPrivate(Binary):
     windows where there are windows, and depends on two rows of that individual. It keeps the time
     of the first one, and so its window. Each of n rows meets each of m at most once; a left join
     keeps a row that meets none, so each becomes max(1, m) at most. Groups of columns from one frame
-    are that frame's, so a limit on their number still holds.
+    are that frame's, so a limit on their number still holds. With a semi or anti join each row here
+    is kept or dropped, by rows there of its own individual, so every limit still holds.
     """
 
     engines = EVERYWHERE
 
-    how: Literal["inner", "left"]
+    how: Literal["inner", "left", "semi", "anti"]
     suffix: str
 
     def facts(self, before: FrameFacts) -> FrameFacts:
@@ -64,6 +66,8 @@ class JoinPrivate(Binary):
         mine, theirs = before.columns[before.identifier], other.columns[other.identifier]
         require_same_types([mine], [theirs.dtype], [before.identifier], self.words())
         self._require_keys(before)
+        if self._only_keeps:
+            return replace(before, complete=False)
         names = self._names(before)
         table = dict(before.columns)
         for old, new in names.items():
@@ -71,6 +75,11 @@ class JoinPrivate(Binary):
             table[new] = found.with_null() if self.how == "left" else found
         limits = self._limits(before, names)
         return replace(before, columns=columns(table), complete=False, limits=limits)
+
+    @property
+    def _only_keeps(self) -> bool:
+        """Whether rows are kept or dropped, and none get columns."""
+        return self.how in ("semi", "anti")
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
@@ -114,7 +123,7 @@ class JoinPrivate(Binary):
     def combine(
         self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
     ) -> pl.LazyFrame:
-        names = self._names(before)
+        names = {} if self._only_keeps else self._names(before)
         taken = {*self.other.facts.columns, *names.values()}
         mine = Owners.of(left, before, ns, self.words(), taken)
         theirs = Owners.of(right, self.other.facts, ns, self.words(), taken)
@@ -130,6 +139,8 @@ class JoinPrivate(Binary):
 
     @property
     def stability(self) -> str:
+        if self._only_keeps:
+            return "each row is kept or dropped by rows of the same individual only"
         return "rows meet rows of the same individual only, whose numbers multiply"
 
 
@@ -189,6 +200,8 @@ class JoinPrivateKeys(JoinPrivate):
 
     @property
     def stability(self) -> str:
+        if self._only_keeps:
+            return "each row is kept or dropped by rows of the same individual with the same keys"
         return (
             "rows meet rows of the same individual with the same keys only; so many of these as "
             "limits allow"

@@ -23,7 +23,7 @@ from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.individuals import owner_columns, within_windows
 from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
+from dpframe.frames.step import FramePart
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
@@ -202,25 +202,28 @@ def lower_rows(
     if identifier is not None:
         frame = frame.filter(ns.col(identifier).is_not_null())
         frame = within_windows(frame, relation.source, windows, ns)
-    facts = [*(before for _, before in relation.steps[1:]), relation.facts]
-    for (step, before), after in zip(relation.steps, facts, strict=False):
+    later = [*(before for _, before in relation.steps[1:]), relation.facts]
+    for (step, before), after in zip(relation.steps, later, strict=False):
         if isinstance(step, Binary):
             other = lower_rows(step.other, source, ns, salt, windows)
             frame = step.combine(frame, other, before, ns)
         else:
-            frame = _stepped(frame, step, before, after, ns, salt)
+            parts = step.parts(before)
+            known = [*(facts for _, facts in parts[1:]), after]
+            for (part, facts), then in zip(parts, known, strict=True):
+                frame = _stepped(frame, part, facts, then, ns, salt)
     return frame
 
 
 def _stepped(
     frame: pl.LazyFrame,
-    step: Step,
+    step: FramePart,
     before: FrameFacts,
     after: FrameFacts,
     ns: Namespace,
     salt: int,
 ) -> pl.LazyFrame:
-    """The frame after a step."""
+    """The frame after a step, or a part of one."""
     beside, bound, known = bind_facts(frame, step, before, ns)
     if known is before:
         return step.lower(frame, before, ns, salt)

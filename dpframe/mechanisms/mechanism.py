@@ -125,7 +125,11 @@ class Mechanism(ABC):
         """
         from dpframe.accounting.loss_laws import translated
 
-        return map(translated, self.events(exposure))
+        events = self.events(exposure)
+        # One event may stand there thousands of times: each object is translated once.
+        known = {id(event): event for event in events}
+        found = {number: translated(event) for number, event in known.items()}
+        return [found[id(event)] for event in events]
 
     @abstractmethod
     def log_noise(self, candidates: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -139,9 +140,17 @@ class TruncatedGeometric(KeyMechanism):
 
     def size_at(self, chance: Fraction | float) -> int:
         """The least number of individuals with which a group appears with such a chance."""
-        wanted = exact(chance)
         table = _table(self.row_epsilon, self.row_delta)
-        return next(n for n, p in enumerate(table) if Fraction(p, ONE) >= wanted)
+        return bisect_left(table, math.ceil(exact(chance) * ONE))  # chances grow with the size
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the size from which a group is as likely to appear as not: where the sum of
+        delta * e**(k * epsilon) over k below it reaches a half. A float, which only compares ways.
+        """
+        epsilon, delta = float(self.row_epsilon), float(self.row_delta)
+        if epsilon > _LARGEST_SUMMED or not delta:
+            return KeyMechanism.log_noise(self, candidates)
+        return math.log(math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon))
 
     def keep(
         self, individuals: NDArray[np.int64], source: BitSource | None = None
@@ -153,6 +162,7 @@ class TruncatedGeometric(KeyMechanism):
 
 
 _LEAST: Final = Fraction(1, 1 << 100)
+_LARGEST_SUMMED: Final = 32
 
 
 @lru_cache(maxsize=16)

@@ -111,9 +111,9 @@ def _of_people(named: Named) -> MissingKeys:
         f"a group for each {named.name!r} would be about one individual",
         where=f"group_by({words(named.tree)})",
         remedy=(
-            "take a mean of totals per individual, without this group: "
-            '.dp_mean(column, (low, high), per="unit")',
-            'count rows per individual: pl.lit(1).dp_histogram([...], per="unit")',
+            f'aggregate each individual first: .group_by("{named.name}").agg(n=pl.len()).agg('
+            'dp.mean("n", (low, high)))',
+            "group by what many individuals share",
         ),
     )
 

@@ -125,7 +125,7 @@ def tree_of(node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
     UnsupportedOperation, UnknownColumn, InvalidBounds
         As `read`.
     """
-    return _Reader(schema).tree(node)
+    return Reader(schema).tree(node)
 
 
 def _as_expression(value: Any, what: str) -> pl.Expr:
@@ -197,7 +197,7 @@ def _located(error: DPFrameError, operands: Sequence[Operand]) -> DPFrameError:
     return error
 
 
-class _Reader:
+class Reader:
     """Reads one expanded expression, counting its parts."""
 
     __slots__ = ("_nodes", "_schema", "_sql")

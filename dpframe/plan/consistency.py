@@ -250,7 +250,8 @@ def _of_session(plan: PlanData) -> Iterator[str]:
         yield "forced"
     if share is None:
         return
-    if not 1 <= share.touched <= share.parts or not cost.covers(share.charged):
+    # One part may be listed of several in which neighbours differ: others are listed another day.
+    if share.touched < 1 or share.parts < 1 or not cost.covers(share.charged):
         yield "share"
 
 

@@ -127,6 +127,11 @@ class LossOfLimit:
         """Whether more than a tenth is dropped, or may be."""
         return self.most_share > MUCH
 
+    @property
+    def seems_little(self) -> bool:
+        """Whether about a tenth is dropped at most: only people whom noise hides could add more."""
+        return self.share <= MUCH
+
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
@@ -331,9 +336,10 @@ def remark_of(loss: LossOfLimit, limit: str, by_groups: bool) -> str:
     what, of = ("groups of individuals", "groups") if by_groups else ("rows", "rows")
     most = max(loss.dropped, loss.most.rows)
     return (
-        f"{limit} was found: it drops about {loss.dropped:,.0f} {what} "
-        f"({_percent(loss.share)}), perhaps up to {most:,.0f} ({_percent(loss.most_share)}) "
-        f"if some people have up to {loss.most.reach:,} {of} each"
+        f"dpframe chose {limit}, which drops about {loss.dropped:,.0f} {what} "
+        f"({_percent(loss.share)}); the noise would hide a few people with very many {of}: if some "
+        f"have up to {loss.most.reach:,} each, up to {most:,.0f} {what} may be missing "
+        f"({_percent(loss.most_share)})"
     )
 
 

@@ -25,6 +25,7 @@ from dpframe.release.asked import Intervals
 from dpframe.release.doubts import null_within_noise
 from dpframe.release.draw import Draw
 from dpframe.release.intervals import interval_of
+from dpframe.release.keys import with_some_key
 from dpframe.release.missing import MissingRows
 from dpframe.release.order import in_order
 from dpframe.release.sampling import unknown_sampling
@@ -144,6 +145,15 @@ def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals |
     """
     for query, draws in queries:
         _try(query, draws, asked)
+
+
+def made_up_result(query: Query) -> pl.DataFrame:
+    """A result of made-up numbers for one key, with the columns and types that results have."""
+    query = with_some_key(query)
+    sets = isinstance(query.groups, SetGroups)
+    if query.groups is not None and query.groups.size > 1 and not sets and not query.chooses_groups:
+        query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
+    return assemble(query, _trial(query, 1000, 0))
 
 
 def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:

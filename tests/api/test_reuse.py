@@ -755,7 +755,7 @@ def test_a_kept_result_is_of_the_limit_under_which_it_was_computed(
 ) -> None:
     """Whatever limit the rule of another version would find."""
     first = limited(tmp_path / "b.db")
-    assert "was found" in str(first.remark)
+    assert "dpframe chose" in str(first.remark)
     right = LimitRule.place
     monkeypatch.setattr(LimitRule, "place", lambda rule, counts: right(rule, counts) + 1)
     again = limited(tmp_path / "b.db")

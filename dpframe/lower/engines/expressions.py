@@ -196,6 +196,9 @@ class Expression(Operators):
     def max(self) -> Self:
         return self._aggregate("max")
 
+    def min(self) -> Self:
+        return self._aggregate("min")
+
     def drop_nulls(self) -> Distinct:
         return Distinct(self._aggregate("n_unique"))
 
