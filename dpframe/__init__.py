@@ -198,7 +198,9 @@ if not TYPE_CHECKING:  # checkers know the names above, and report others
             found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
         elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
             meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
-            instead = f"; {meant}" if meant else ""
+            if not meant and name.startswith(("read_", "scan_")):
+                meant = f"protect the path: session.protect('file.{name[5:]}', unit=...)"
+            instead = "; " + meant.replace("\n", "; or ") if meant else ""
             raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
         else:
             found = import_module(f"dpframe.{name}")

@@ -123,7 +123,7 @@ def read_rows(
         made = read(expression, schema, what=what, each=each)
         if len(made) != 1:
             raise UnsupportedOperation(
-                f"{name!r} is one column, and its expression makes {len(made)}",
+                f"the expression for {name!r} expands to {len(made)} columns",
                 where=f"{what}({name}=...)",
                 remedy="name one column",
             )
@@ -422,9 +422,9 @@ def run_several(
     if not issubclass(result, FAILURES):
         raise result
     raise EngineError(
-        f"the release failed after it was charged ({result.__name__}); the message is withheld "
-        "because it may quote private data",
-        remedy="spend a query on fewer groups or simpler arithmetic; the charge stays",
+        f"the release failed after it was charged ({result.__name__})",
+        why="its message is withheld because it may quote private data",
+        remedy="ask for fewer groups or simpler arithmetic; the charge stays",
     )
 
 

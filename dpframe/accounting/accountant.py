@@ -56,13 +56,14 @@ class Accountant(ABC):
             if not isinstance(event, Event):
                 raise InvalidBudget(
                     f"{as_given(event)} is not an event",
-                    remedy="for example accounting.LaplaceEvent(10)",
+                    remedy="write for example accounting.LaplaceEvent(10)",
                 )
             if not self._covers(event):
                 raise UnsupportedOperation(
                     f"{self.method} does not apply to {type(event).__name__}",
                     where=repr(event),
-                    remedy="accounting.compare(events, delta) lists the bounds that apply",
+                    remedy="call accounting.compare(events, delta), which lists the bounds "
+                    "that apply",
                 )
 
     def epsilon(self, delta: Number) -> float:

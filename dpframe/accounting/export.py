@@ -37,7 +37,8 @@ def to_dp_accounting(events: Iterable[AnyEvent]) -> Any:
         raise UnsupportedOperation(
             "dp-accounting is not installed",
             where="accounting.to_dp_accounting",
-            remedy="pip install dp-accounting, in an environment of its own if attrs conflicts",
+            remedy="pip install dp-accounting, in an environment of its own if the versions "
+            "of attrs conflict",
         ) from None
     return dp_accounting.ComposedDpEvent([_one(event, dp_accounting) for event in events])
 

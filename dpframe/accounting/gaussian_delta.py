@@ -111,7 +111,8 @@ def variance_for(
         raise ValueError("l0 must be at least 1")
     if not _LEAST < delta < 1:
         raise InvalidBudget(
-            "delta must lie between 1e-280 and 1", remedy="delta=1e-8, or a budget without a delta"
+            "delta must lie between 1e-280 and 1",
+            remedy=("write delta=1e-8", "use a budget without a delta"),
         )
     epsilon = min(epsilon, _MOST_EPSILON)
     l0 = _entries(l0, l2_squared)

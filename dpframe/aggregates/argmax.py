@@ -183,10 +183,13 @@ def _listed_groups(scope: QueryScope) -> int:
     assert scope.groups is not None
     if scope.groups.discovered:
         raise MissingKeys(
-            "the best group is chosen among public keys, and none are listed",
+            "dp_argmax() by group chooses among public keys, and none are listed",
             where=f"{scope.groups.words()}.dp_argmax()",
-            remedy="list them: group_by(..., keys=[...]); or find groups, .group_by(...).len(), "
-            "and take the largest of the released result",
+            remedy=(
+                "list them: group_by(..., keys=[...])",
+                "find the groups with .group_by(...).len(), and take the largest of "
+                "the released result",
+            ),
         )
     return scope.groups.size
 
@@ -220,19 +223,18 @@ def _require_no_bounds(given: GivenBounds) -> None:
     """Refuse bounds where no row-wise score is summed: they would bound nothing."""
     if given is not None:
         raise InvalidBounds(
-            "bounds say what one row may add to a row-wise score, and there is none",
+            "bounds= limits what one row adds to a row-wise score, and there is no row-wise score",
             where="dp_argmax(bounds=...)",
-            remedy="leave bounds= out, give them to the dp aggregate that is the score, or give "
-            "score= a row-wise expression",
+            remedy=("leave bounds= out", "give score= a row-wise expression"),
         )
 
 
 def _aggregate_score(inner: Request, scope: QueryScope) -> Statistic:
     if not isinstance(inner.aggregate, ScoringAggregate):
         raise UnsupportedOperation(
-            f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over "
-            "rows",
+            f"a {inner.kind} cannot be the score of candidates",
             where="dp_argmax(score=...)",
+            why="its sensitivity is not that of a sum over rows",
             remedy="score by dp.count(), .dp_sum(bounds), .dp_n_unique() or a row-wise expression",
         )
     return inner.aggregate.score(inner, scope)

@@ -235,11 +235,12 @@ def nightly_output(
     inner = output.only
     if inner is None or not is_streamed(inner):
         raise UnsupportedOperation(
-            "a stream has counts and sums, signed, without arithmetic, and no mechanism= of "
-            "their own",
+            "a stream releases counts and sums: no arithmetic, no nonnegative=, no mechanism=",
             where=output.words,
-            remedy="ask for the counts and sums that it is made of, and compute on the results; "
-            "monotone=True keeps totals from falling",
+            remedy=(
+                "ask for the counts and sums, and compute with the released numbers",
+                "use monotone=True to keep totals from falling",
+            ),
         )
     (use,) = inner.uses
     assert isinstance(use.part, Additive)

@@ -131,7 +131,7 @@ def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
         raise InvalidBounds(
             f"{as_given(values)} is not a list of values",
             where=f"{what}(...)",
-            remedy="pass a list",
+            remedy="write the values in a list: [...]",
         )
     return tuple(values)
 
@@ -148,6 +148,6 @@ def as_per(per: str, kind: str) -> Literal["unit"] | None:
         raise UnsupportedOperation(
             f"per={per!r} is neither 'row' nor 'unit'",
             where=f"dp_{kind}(per=...)",
-            remedy="use per='row'",
+            remedy="write per='row' or per='unit'",
         )
     return "unit" if per == "unit" else None

@@ -43,7 +43,7 @@ def col(name: str | pl.Expr, *more: str) -> Column:
     for each in (name, *more):
         if not isinstance(each, str):
             raise UnsupportedOperation(
-                f"a column has a name, and {as_given(each)} is none",
+                f"{as_given(each)} is not the name of a column",
                 where="dp.col(...)",
                 remedy='write for example dp.col("age")',
             )

@@ -32,7 +32,7 @@ def declared(
             raise InvalidBounds(
                 f"a column of type {found.dtype} has no bounds",
                 where=where,
-                remedy="declare categories=... for text",
+                remedy="declare categories={...} for text",
             )
         lo, hi = pair(ends, found.dtype, where)
         if lo > hi:
@@ -81,7 +81,7 @@ def stated_typical(
             raise InvalidBounds(
                 f"a column of type {known.dtype} has no typical number",
                 where=where,
-                remedy="leave it out: only noise in numbers is compared with it",
+                remedy="leave it out of typical=",
             )
         found.append((name, typical_value(value, where)))
     return tuple(sorted(found))

@@ -44,8 +44,8 @@ def description(
         raise UnboundedSensitivity(
             f"the values of {', '.join(map(repr, lacking))} have no known bounds",
             where="describe(...)",
-            remedy=f"write .describe({names!r}, bounds={{{pairs}}}), where these stand {_BOTH}: "
-            "what lies outside counts as its ends",
+            remedy=f"write .describe({names!r}, bounds={{{pairs}}}) with the ranges that "
+            "you expect; values outside are clipped to them",
         )
     return [each for n in names for each in _of(n, facts.columns[n], given.get(n))]
 
@@ -77,7 +77,7 @@ def _ranges(bounds: object) -> dict[str, Any]:
     given = {} if bounds is None else bounds
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidBounds(
-            "the bounds of a description are pairs by name of column",
+            "bounds= of describe is a dict of column names and pairs",
             where="describe(..., bounds=...)",
             remedy='write for example .describe(["age"], bounds={"age": (low, high)})',
         )

@@ -291,10 +291,10 @@ def _below(denominator: IntoColumn) -> pl.Expr:
     if isinstance(denominator, pl.Expr) and not isinstance(denominator, DPExpr):
         return denominator
     raise UnsupportedOperation(
-        "a ratio is of two row-wise expressions, whose totals it divides, and this is none: "
+        "the denominator of a ratio is a column or a row-wise expression, not "
         f"{as_given(denominator)}",
         where="dp_ratio(denominator=...)",
-        remedy='name a column: pl.col("a").dp_ratio("b", (0, high), denominator_bounds=(0, high))',
+        remedy='write pl.col("a").dp_ratio("b", (0, high), denominator_bounds=(0, high))',
     )
 
 

@@ -16,7 +16,7 @@ from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import argmax, count
 from dpframe.api.make import make
-from dpframe.api.no_raw_access import GROUP_HINTS, NoRawAccess
+from dpframe.api.no_raw_access import GROUP_HINTS, GROUP_REASONS, NoRawAccess
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
@@ -34,7 +34,8 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
     _noun = "a private group-by"
     _written = "group_by(...)"
     _hints = GROUP_HINTS
-    _otherwise = "use .agg(...) with dp expressions, or a dp_* method such as .dp_count()"
+    _reasons = GROUP_REASONS
+    _otherwise = "use .agg(...) with dp expressions\nuse a dp_* method, such as .dp_count()"
 
     def __init__(self, rows: ProtectedRows, groups: Groups) -> None:
         self._rows = rows

@@ -208,7 +208,10 @@ class Payer:
             raise LedgerError(
                 f"the stream {opening.name!r} was opened with another query, schedule or spend",
                 where="session.stream(...)",
-                remedy="open it with what it was opened with, or give the new one another name",
+                remedy=(
+                    "open it with the same query, schedule and spend",
+                    "give the new stream another name",
+                ),
             )
         return book.bind(opening.name, opening.types or ())
 
@@ -334,7 +337,7 @@ class Payer:
                 raise UnsupportedOperation(
                     f"{whose} protects {unit.kind}, and the query {other.kind}: their costs do "
                     "not add up",
-                    remedy="open another session for another kind of unit",
+                    remedy="open another session for this kind of unit",
                 )
         require_windows(unit, self.ledger.per)
         self.ledger.require_unit(unit.kind)
@@ -411,10 +414,10 @@ def require_windows(unit: Unit, per: Every | None) -> None:
     if per is None or (isinstance(unit, Identifier) and unit.window == per):
         return
     raise InvalidBudget(
-        f"the budget is for each {NAMES[per]}, and the unit is {unit.kind}: a person's rows are in "
-        f"more than one {NAMES[per]} then, or nobody knows in which",
+        f"the budget is for each {NAMES[per]}, and the unit is {unit.kind}: a person's "
+        f"rows may then be in more than one {NAMES[per]}",
         where=f"per={per!r}",
-        remedy=f'protect people within each: unit=dp.Identifier("user", window={per!r}, time="at")',
+        remedy=f'write unit=dp.Identifier("user", window={per!r}, time="at")',
     )
 
 
@@ -422,7 +425,7 @@ def _two_values(name: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"the query has two values of the parameter {name!r}",
         where=f"dp.parameter({name!r}, ...)",
-        remedy="ask for it once, and use that",
+        remedy="create the parameter once, and use that value everywhere",
     )
 
 

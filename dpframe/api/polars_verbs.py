@@ -147,7 +147,7 @@ class PolarsVerbs(Shortcuts):
             raise UnsupportedOperation(
                 f"the result would have two columns named {share!r}",
                 where=f"value_counts(name={share!r})",
-                remedy='name the shares otherwise: name="share"',
+                remedy='write name="share"',
             )
         query = groups.agg(count(**options).alias(counts))
         if not sort and not normalize:

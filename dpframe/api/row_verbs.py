@@ -107,7 +107,7 @@ class RowVerbs(ABC):
             raise UnsupportedOperation(
                 "row-wise and dp expressions cannot be selected together",
                 where=mixed._words() if isinstance(mixed, DPExpr) else shown(mixed),
-                remedy="compute columns with with_columns first, then aggregate",
+                remedy="compute columns with with_columns(...) first, then aggregate",
             )
         read = pipeline.read_rows_of_individuals
         return self._then(
@@ -137,8 +137,15 @@ class RowVerbs(ABC):
         pipeline.read_rows(given, {}, self._relation, "sort")
         return self
 
-    def rename(self, mapping: Mapping[str, str]) -> Self:
+    def rename(self, mapping: Mapping[str, str], *, strict: bool = True) -> Self:
         """Give columns other names; the identifier is followed.
+
+        Parameters
+        ----------
+        mapping
+            ``{"old": "new"}``.
+        strict
+            Whether names that the frame does not have are refused; otherwise they are left out.
 
         Raises
         ------
@@ -153,11 +160,21 @@ class RowVerbs(ABC):
                 where="rename(...)",
                 remedy='write rename({"old": "new"})',
             )
+        if not strict:
+            columns = self._relation.facts.columns
+            mapping = {old: new for old, new in mapping.items() if old in columns}
         self._known(mapping, "rename")
         return self._then(Rename(tuple((str(a), str(b)) for a, b in mapping.items())))
 
-    def drop(self, *columns: Any) -> Self:
+    def drop(self, *columns: Any, strict: bool = True) -> Self:
         """Forget columns.
+
+        Parameters
+        ----------
+        columns
+            Names or selectors.
+        strict
+            Whether names that the frame does not have are refused; otherwise they are left out.
 
         Raises
         ------
@@ -166,7 +183,11 @@ class RowVerbs(ABC):
         UnitDropped
             When the identifier is among them.
         """
-        names = self._selected(columns, "drop")
+        given = flat(columns)
+        if not strict:
+            known = self._relation.facts.columns
+            given = [c for c in given if not isinstance(c, str) or c.startswith("^") or c in known]
+        names = self._selected(given, "drop")
         return self._then(Drop(names)) if names else self
 
     def cast(self, dtypes: Any, *, strict: bool = False) -> Self:
@@ -238,7 +259,7 @@ class RowVerbs(ABC):
             raise UnsupportedOperation(
                 f"{op} of a whole frame takes a constant",
                 where=f"{op}({given})",
-                remedy=f"use with_columns(pl.col(...).{op}(...)) for expressions",
+                remedy=f"write with_columns(pl.col(...).{op}(...))",
             )
         chosen = {
             name: Call(operation, (Column(name), read.tree))

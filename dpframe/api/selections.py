@@ -85,7 +85,10 @@ def _values(
         raise InvalidBounds(
             "bounds and candidates are both given",
             where=f"dp_{written}(...)",
-            remedy="give candidates for a choice among values, bounds for the whole interval",
+            remedy=(
+                "leave bounds= out, to choose among the candidates",
+                "leave candidates= out, to choose in the whole interval",
+            ),
         )
     return None if candidates is None else listed(candidates, f"dp_{written}")
 

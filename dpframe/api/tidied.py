@@ -106,7 +106,7 @@ class Tidied:
             raise UnsupportedOperation(
                 "shares of a noisy total have no interval",
                 where="value_counts(normalize=True).collect(interval=...)",
-                remedy="leave interval= out, or collect the counts: value_counts(column)",
+                remedy=("leave interval= out", "collect the counts: value_counts(column)"),
             )
 
     def require_whole(self) -> None:

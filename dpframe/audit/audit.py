@@ -186,7 +186,7 @@ def _require_one_round(query: Query) -> None:
     """
     if rounds_of(query.relation) > 1:
         raise UnsupportedOperation(
-            "an audit is of one round, and the tables of a later one follow from what is found",
+            "an audit needs one round: the tables of later rounds depend on earlier results",
             where="audit(...)",
             remedy="audit dp_groups(rounds=1), which has the rule of each round",
         )

@@ -161,7 +161,7 @@ def require_unweighed(other: FrameFacts, where: str) -> None:
     """
     if other.norm is not None:
         raise UnsupportedOperation(
-            "limit_norm weighs all rows of an individual, and the other frame has only some",
+            "limit_norm needs all rows of an individual, and the other frame has only some of them",
             where=where,
             remedy="bring the frames together first, and write limit_norm after it",
         )

@@ -133,7 +133,7 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
-_SUGGEST = "find one before, with query.suggest_limits(epsilon=0.1)"
+_SUGGEST = "find a limit first, with query.suggest_limits(epsilon=0.1)"
 _UNIT_TOTALS = {
     "count": 'dp.count(per="unit", bounds=(0, n))',
     "sum": '.dp_sum((low, high), per="unit")',
@@ -149,8 +149,8 @@ def unlimited(
 ) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount.
 
-    It says first what finds a limit, then what needs none, and then how to write one; groups that
-    are computed need a column, which limits can name.
+    It says how to write the limit, and then what needs none or finds one; groups that are computed
+    need a column, which limits can name.
 
     Parameters
     ----------
@@ -163,37 +163,41 @@ def unlimited(
     """
     who = facts.identifier
     if groups is None:
-        ways = []
+        ways = _per_unit(kinds)
         if "count" in kinds:
             ways.append(f'count individuals with pl.col("{who}").dp_n_unique()')
-        ways += [*_per_unit(kinds), _SUGGEST]
         return UnboundedSensitivity(
             f"one individual ({who!r}) may have any number of rows",
-            remedy=f"{'; or '.join(ways)}; or add .limit_rows(10) before it, where 10 is an "
-            "example: rows that exceed it are dropped",
+            remedy=(
+                "add .limit_rows(n) before it, where n is the most rows that count of one "
+                "individual: 1 where each has one row",
+                [*ways, _SUGGEST][0],
+            ),
         )
-    missing, limits, examples = [], [], []
+    missing, limits, numbers = [], [], []
     ways, by = list[str](), _by(groups)
     computed = [n.name for n in groups.by if n.tree != Column(n.name)]
     if found.groups is None:
         missing.append("be in any number of groups")
-        others = ", and then rows in each alone need a limit" if found.per_group is None else ""
-        ways.append(f"list the groups with keys=[...]{others or ', which then need no limit'}")
-        limits.append(f".limit_groups(5, {by})")
-        examples.append("5")
+        if found.per_group is not None:
+            ways.append("list the groups with keys=[...], which then need no limit")
+        limits.append(f".limit_groups(g, {by})")
+        numbers.append("g groups")
     if found.per_group is None:
         missing.append("have any number of rows in each group")
         ways += _per_unit(kinds)
-        limits.append(f".limit_rows(3, {by})")
-        examples.append("3")
+        limits.append(f".limit_rows(n, {by})")
+        numbers.append("n rows in each group")
     made = f".with_columns({', '.join(f'{name}=...' for name in computed)})" if computed else ""
     grouped = f", and group by {by.removeprefix('by=')}" if computed else ""
-    numbers = " and ".join(examples) + (" is an example" if len(examples) == 1 else " are examples")
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
-        remedy=f"{'; or '.join([*ways, _SUGGEST])}; or add {made}{''.join(limits)} before it"
-        f"{grouped}, where {numbers}: rows that exceed a limit are dropped",
+        remedy=(
+            f"add {made}{''.join(limits)} before it{grouped}, where the most that count of one "
+            f"individual are {' and '.join(numbers)}",
+            [*ways, _SUGGEST][0],
+        ),
     )
 
 
@@ -211,7 +215,7 @@ def _per_unit(kinds: Collection[str]) -> list[str]:
     written = [call for kind, call in _UNIT_TOTALS.items() if kind in kinds]
     if not written:
         return []
-    return [f"clamp what each adds, with {' and '.join(written)}, which needs no limit of rows"]
+    return [f"clamp what each individual adds, with {' and '.join(written)}"]
 
 
 def _rows(limit: Limit, limits: Sequence[Limit]) -> int | None:

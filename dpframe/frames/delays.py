@@ -66,9 +66,9 @@ class Delay:
             )
         if negative:
             raise UnsupportedOperation(
-                f"the delay {as_given(given)} is negative: a period is released when it is over",
+                f"the delay {as_given(given)} is negative",
                 where=_WHERE,
-                remedy='write for example delay="2d"; or leave it out, and release when you like',
+                remedy=('write for example delay="2d"', "leave delay= out"),
             )
         return found
 

@@ -105,9 +105,9 @@ def require_plain_names(names: Iterable[str]) -> None:
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise UnsupportedOperation(
-                f"a column is named {name!r}, which Polars takes for a pattern that selects "
-                "columns",
-                remedy="give it another name, before the frame is protected if it has it then",
+                f"the column name {name!r} is not possible: Polars reads it as a "
+                "pattern that selects columns",
+                remedy="rename it, before the frame is protected if it has the name then",
             )
 
 
@@ -129,12 +129,7 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
         raise UnknownColumn(
             f"the frame has no column {unit.column!r}",
             where=where,
-            remedy=near
-            if near.startswith("did")
-            else f"{near}; where another table says whose "
-            "rows these are, protect them through it: unit=dp.Through(other, on=...); or bring "
-            f"{unit.column!r} along before protect: frame.join(other, on=..., "
-            'validate="m:1")',
+            remedy=_whose_rows(unit.column, near),
         )
     dtype = table[unit.column].dtype
     if dtype.is_float or dtype.is_nested or not dtype.is_known:
@@ -149,6 +144,15 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
     return FrameFacts(columns(known), unit, complete=False, identifier=unit.column, time=unit.time)
 
 
+def _whose_rows(column: str, near: str) -> str | tuple[str, str]:
+    """What to write for an identifier that the frame lacks."""
+    if column.lower() in ("row", "rows"):
+        return "write unit=dp.Rows(), where each row is one person"
+    if near.startswith("did"):
+        return near, "write unit=dp.Rows(), where each row is one person"
+    return near, ("protect the frame through the table that has it: unit=dp.Through(other, on=...)")
+
+
 def _require_times(table: Columns, time: str) -> None:
     where = f"time={time!r}"
     if time not in table:
@@ -158,7 +162,8 @@ def _require_times(table: Columns, time: str) -> None:
     dtype = table[time].dtype
     if dtype.name not in ("Date", "Datetime"):
         raise UnsupportedOperation(
-            f"values of type {dtype} are in no calendar window",
+            f"values of type {dtype} are not dates or times",
             where=where,
-            remedy="use a column of dates or times; parse or cast it before the frame is protected",
+            remedy="name a column of dates or times; parse or cast it before the frame is "
+            "protected",
         )

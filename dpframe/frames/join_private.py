@@ -56,9 +56,11 @@ class JoinPrivate(Binary):
             raise UnsupportedOperation(
                 "private frames join on the identifier of individuals, and unit=dp.Rows() has none",
                 where=self.words(),
-                remedy='protect both frames with unit="user_id", or use concat; where one table '
-                "alone says whose rows these are, protect the other through it: "
-                "unit=dp.Through(frame, on=...)",
+                remedy=(
+                    'protect both frames with unit="user_id"',
+                    "protect this frame through the one that has the identifier: "
+                    "unit=dp.Through(frame, on=...)",
+                ),
             )
         assert other.identifier is not None
         mine, theirs = before.columns[before.identifier], other.columns[other.identifier]

@@ -67,15 +67,15 @@ class LimitGroups(Step):
             raise UnsupportedOperation(
                 "limit_groups needs the columns that make the groups",
                 where=self.words(),
-                remedy='write limit_groups(3, by="city"), or limit_rows for rows in all',
+                remedy=('write limit_groups(n, by="city")', "limit rows with limit_rows(n)"),
             )
         require_columns(self.by, before.columns, self.words())
         require_order(self.order_by, before.columns, self.words())
         if self.order_by is not None and self.order_by not in self.by:
             raise UnsupportedOperation(
-                f"groups are ordered by one of their own columns, and {self.order_by!r} is none",
+                f"{self.order_by!r} is not one of the columns of by=, which order the groups",
                 where=self.words(),
-                remedy=f"write by=[..., {self.order_by!r}], or order by one of {list(self.by)}",
+                remedy=(f"write by=[..., {self.order_by!r}]", f"order by one of {list(self.by)}"),
             )
         return before.limited(GroupLimit(self.n, frozenset(self.by), self.order_by))
 

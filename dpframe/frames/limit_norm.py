@@ -95,7 +95,7 @@ def read_norm(n: object) -> Fraction:
             f"a norm is a number from {show(LEAST_NORM)} to below {LARGEST_NORM}, not "
             f"{as_given(n)}",
             where="limit_norm(...)",
-            remedy="write for example 3: as many rows as an individual may have in one group, or "
-            "the root of the number of groups in which it may have one",
+            remedy="write for example 3: the number of rows that an individual may have in "
+            "one group",
         )
     return norm

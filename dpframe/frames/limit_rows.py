@@ -72,8 +72,8 @@ class LimitRows(Step):
         for name, found in before.columns.items():
             if not is_encodable(found.dtype):
                 raise UnsupportedOperation(
-                    f"rows are chosen by their values, and those of {name!r} of type {found.dtype} "
-                    "cannot be told apart",
+                    f"rows are chosen by their values, and values of {name!r}, of type "
+                    f"{found.dtype}, cannot be told apart",
                     where=self.words(),
                     remedy=f"drop {name!r} first",
                 )

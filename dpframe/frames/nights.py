@@ -104,9 +104,9 @@ def require_rowwise(relation: Relation) -> None:
     for step, _ in relation.steps:
         if not isinstance(step, (*_ROWWISE, *_LIMITS)):
             raise UnsupportedOperation(
-                "what a step does with a row may depend on other rows, which a stream has more of "
-                "each night",
+                "a stream needs steps that treat each row alone",
                 where=step.words(),
+                why="the frame has more rows each night",
                 remedy="use row-wise steps, joins with public frames, limit_rows and limit_groups",
             )
 
@@ -211,12 +211,16 @@ def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
     by = schedule.by
     who = relation.facts.identifier
     return UnboundedSensitivity(
-        f"no limit says how much one individual ({who!r}) adds through all nights of the stream: a "
-        "limit that chooses rows by a hash may choose others each night",
+        f"no limit says how much one individual ({who!r}) adds in all nights of the "
+        "stream together",
         where=f"stream(..., by={by!r})",
-        remedy=f"keep the first rows of each: .limit_rows(3, order_by={by!r}); or the first dates, "
-        f"and rows of each: .limit_groups(30, by={by!r}, order_by={by!r}).limit_rows(1, by={by!r})."
-        " Limits with order_by= come before others",
+        why="a limit that chooses rows by a hash may choose others each night",
+        remedy=(
+            f"keep the first rows of each individual: .limit_rows(n, order_by={by!r}), "
+            "before other limits",
+            f"keep the first dates, and rows of each: .limit_groups(g, by={by!r}, "
+            f"order_by={by!r}).limit_rows(n, by={by!r})",
+        ),
     )
 
 
@@ -225,7 +229,7 @@ def require_streamable(relation: Relation, schedule: Schedule) -> None:
     unit = relation.facts.unit
     if isinstance(unit, Identifier) and getattr(unit, "window", None) is not None:
         raise UnsupportedOperation(
-            "a stream of an identifier within windows of time is not known to be private",
+            "a stream does not work with an identifier within windows of time",
             where=f"stream(..., by={schedule.by!r})",
-            remedy="protect the frame with the identifier alone, or with dp.Rows()",
+            remedy=("protect the frame with the identifier alone", "protect it with dp.Rows()"),
         )

@@ -269,7 +269,7 @@ def require_columns(names: Sequence[str], columns: Columns, where: str) -> None:
         dtype = columns[name].dtype
         if dtype.is_float or dtype.is_nested or not dtype.is_known:
             raise UnsupportedOperation(
-                f"the column {name!r} of type {dtype} has no groups",
+                f"the column {name!r} of type {dtype} cannot make groups",
                 where=where,
                 remedy="use text, integers, dates or categories",
             )
@@ -292,7 +292,10 @@ def require_identifier(identifier: str | None, where: str) -> str:
         raise UnsupportedOperation(
             "a limit needs an identifier of individuals, and unit=dp.Rows() has none",
             where=where,
-            remedy='protect the frame with unit="user_id", or promise dp.Rows(contributions=...)',
+            remedy=(
+                'protect the frame with unit="user_id"',
+                "write dp.Rows(contributions=n) where one person has at most n rows",
+            ),
         )
     return identifier
 

@@ -33,11 +33,11 @@ def require_due(relations: Iterable[Relation]) -> None:
     due, part = max(waits, key=lambda found: found[0])
     if due > clock.now():
         raise TooEarly(
-            f"this may be released from {due:%Y-%m-%d %H:%M:%S} UTC on: the part waits for rows "
-            "that come late",
+            f"this may be released from {due:%Y-%m-%d %H:%M:%S} UTC on",
             due=due,
             where=part.words(),
-            remedy="ask again then; nothing was read or charged",
+            why="the part waits for rows that come late; nothing was read or charged",
+            remedy="release it after that time",
         )
 
 

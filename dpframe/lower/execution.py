@@ -326,15 +326,20 @@ def withhold_failure(work: Callable[[], T]) -> T:
     # outside the handlers, so that not even the context keeps the engine's text
     if lost is not None:
         raise EngineError(
-            f"the cluster had no executor for {lost:g} seconds, so what ran there was ended",
-            remedy="bring workers back and ask again; what was charged stays charged, and "
-            "spark.dpframe.executors.wait says for how many seconds a query waits",
+            f"the cluster had no executor for {lost:g} seconds, so the query was ended; "
+            "its charge stays",
+            remedy=(
+                "add executors, and ask again",
+                "wait longer: set spark.dpframe.executors.wait to more seconds",
+            ),
         )
     raise EngineError(
-        "the engine failed while it ran the plan; its message is withheld because it may quote "
-        "private data",
-        remedy="check that the source can be read; the data owner can run it without dpframe, or "
-        "name a file for the engine's messages in DPFRAME_ENGINE_LOG",
+        "the engine failed while it ran the plan",
+        why="its message is withheld because it may quote private data",
+        remedy=(
+            "set DPFRAME_ENGINE_LOG to the path of a file, which gets the engine's messages",
+            "run the query without dpframe on the same data",
+        ),
     )
 
 
@@ -343,14 +348,14 @@ def _not_accepted(engine: Engine, error: BaseException) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"{engine.label}{version} does not accept the lowered query ({type(error).__name__}); "
         "nothing was charged",
-        remedy="simplify the expression, or report it as a bug of dpframe",
+        remedy=("simplify the expression", "report it as a bug of dpframe"),
     )
 
 
 def _changed(what: str) -> EngineError:
     return EngineError(
         f"the protected frame {what}; nothing was charged",
-        remedy="look at its files, and protect it again",
+        remedy="check its files, and protect it again",
     )
 
 

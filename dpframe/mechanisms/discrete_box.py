@@ -125,7 +125,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
             raise InvalidBudget(
                 "the scale of discrete box noise would be above 2**54 grid steps, "
                 "more than can be drawn",
-                remedy="a larger epsilon, delta or rho, narrower bounds or a smaller row limit",
+                remedy=("spend more", "give narrower bounds or a smaller row limit"),
             )
         object.__setattr__(self, "epsilon", epsilon)
 

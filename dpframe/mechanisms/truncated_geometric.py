@@ -73,9 +73,11 @@ class TruncatedGeometric(KeyMechanism):
         slack = float(max(self.row_delta, _LEAST))
         if self.row_delta < _LEAST or math.log1p(rate / slack) / rate > _MOST / 4:
             raise InvalidBudget(
-                "too little epsilon or delta is spent on the choice of groups: hardly any would "
-                "appear",
-                remedy="spend more, limit the groups of an individual, or list the keys",
+                "the spend is too small to find groups: almost none would appear",
+                remedy=(
+                    "spend more epsilon or delta",
+                    "list the groups: group_by(..., keys=[...])",
+                ),
             )
 
     @classmethod
@@ -84,7 +86,10 @@ class TruncatedGeometric(KeyMechanism):
         if not share.slack:
             raise MissingKeys(
                 "groups that are not listed can only be found with a delta",
-                remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
+                remedy=(
+                    "spend a delta, for example delta=1e-8",
+                    "list the groups: group_by(..., keys=[...])",
+                ),
             )
         groups, reason = task.groups, "the rule by which most groups appear"
         if isinstance(share, ZCDP):

@@ -75,7 +75,10 @@ class BoundKeys:
                         f"the parameter {parameter.name!r} is of type {parameter.type}, and keys "
                         f"of {outer_words(named.tree)} are {column.dtype}",
                         where=f"partition(frame, {outer_words(named.tree)}, keys=...)",
-                        remedy="declare it with the type of the column, or cast the column",
+                        remedy=(
+                            "declare the parameter with the type of the column",
+                            "cast the column",
+                        ),
                     )
 
 

@@ -187,8 +187,9 @@ def _with(kind: str, body: Node, place: int, part: Any) -> Node:
 
 def _unlike() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "values that are left out in one place would meet others in the same expression: Polars "
-        "fails where numbers of rows differ",
-        remedy="put all conditions into one .filter(...), right before the aggregate, or filter "
-        "the frame",
+        "the expression filters some operands and not others, so their numbers of rows differ",
+        remedy=(
+            "put all conditions into one .filter(...), right before the aggregate",
+            "filter the frame: frame.filter(...)",
+        ),
     )

@@ -239,7 +239,8 @@ def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
     else:
         reason, base = _UNKNOWN, name
     return UnsupportedOperation(
-        f"{name} cannot be used in a private expression: {reason}",
+        f"{name} cannot be used in a private expression",
+        why=reason,
         remedy=remedy or _REMEDIES.get(base) or _DEFAULT_REMEDY[reason],
     )
 

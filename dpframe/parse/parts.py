@@ -105,7 +105,7 @@ def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Group
         raise UnsupportedOperation(
             f"there would be {groups.size} parts, more than {MOST_PARTS}",
             where=f"partition(frame, {_by(groups)}, ...)",
-            remedy="use group_by for many groups, or partition by something coarser",
+            remedy=("use group_by", "partition by a column with fewer values"),
         )
     return groups, bound
 
@@ -119,15 +119,14 @@ def _require_periods(relation: Relation, groups: Groups, waits: Waits) -> None:
             "parts wait until a date is so long ago, and their keys have "
             + ("no date" if not dates else "several"),
             where="partition(..., delay=...)",
-            remedy="divide by one date or datetime, and columns of other types beside it; or leave "
-            "delay out",
+            remedy=("divide by one date or datetime", "leave delay= out"),
         )
     keys = groups.keys.to_series(dates[0])
     if keys.null_count():
         raise UnsupportedOperation(
             "a part of rows without a date never ends, so it would wait for ever",
             where="partition(..., delay=...)",
-            remedy="leave null out of keys, and divide by it without a delay",
+            remedy=("leave null out of keys", "leave delay= out"),
         )
     try:
         if keys.len():
@@ -206,7 +205,7 @@ def _of_parts(error: DPFrameError) -> DPFrameError:
     called = ("group_by(", "partition(frame, ")
     where = error.where and error.where.replace(*called)
     remedy = error.remedy and error.remedy.replace(*called)
-    return type(error)(error.what, where=where, remedy=remedy)
+    return type(error)(error.what, where=where, why=error.why, remedy=remedy)
 
 
 def _by(groups: Groups) -> str:
@@ -218,5 +217,5 @@ def _inexact(groups: Groups) -> UnsupportedOperation:
         "some keys are more precise in the frame than Python can hold, so parts could not be told "
         "apart",
         where=f"partition(frame, {_by(groups)}, keys=...)",
-        remedy="partition by something coarser, such as pl.col('t').dt.truncate('1us'), or by text",
+        remedy=("partition by pl.col('t').dt.truncate('1us')", "partition by text"),
     )

@@ -181,7 +181,7 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
     if count > 1:
         raise UnsupportedOperation(
             f"the expression makes {count} columns named {name!r}",
-            remedy="use .name.suffix() or .name.prefix() instead of .alias()",
+            remedy='write .name.suffix("_x") or .name.prefix("x_") in place of .alias(...)',
         )
 
 

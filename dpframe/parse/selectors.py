@@ -88,7 +88,10 @@ def _broadcast(columns: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
         few, many = sorted(lengths)[:2]
         raise UnsupportedOperation(
             f"selections of {few} and {many} columns cannot be combined",
-            remedy="select the same number of columns on both sides, or one column on one side",
+            remedy=(
+                "select the same number of columns on both sides",
+                "select one column on one side",
+            ),
         )
     length = lengths.pop() if lengths else 1
     return list(zip(*(c if len(c) != 1 else list(c) * length for c in columns), strict=True))

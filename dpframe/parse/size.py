@@ -43,8 +43,10 @@ def too_large(what: str) -> UnsupportedOperation:
         f"the expression is nested more than {MAX_DEPTH} levels deep, "
         f"or has more than {MAX_NODES} parts",
         where=what,
-        remedy="split it over several with_columns, or use pl.sum_horizontal, is_in or "
-        "replace instead of long chains",
+        remedy=(
+            "split it over several with_columns",
+            "use pl.sum_horizontal, is_in or replace in place of long chains",
+        ),
     )
 
 

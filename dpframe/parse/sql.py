@@ -89,8 +89,8 @@ def _prepared(text: str, parameters: Mapping[str, Parameter]) -> str:
             made.append(_standing_for(token[1:], parameters, _before(tokens, number)))
         elif kind == "word" and token.upper() in _CLOCKS:
             raise UnsupportedOperation(
-                f"{token} is another value each time the job is planned, so no plan of it could be "
-                "approved",
+                f"{token} has another value each time the job is planned, so a plan "
+                "with it cannot be approved",
                 remedy='declare a parameter: [parameters] day = {type = "date"}, and write :day',
             )
         elif kind == "word" and token.upper() == "DATE_TRUNC":
@@ -121,7 +121,7 @@ def _every(token: str) -> str:
     unit = token[1:-1].strip().lower()
     if unit not in _UNITS:
         raise UnsupportedOperation(
-            f"DATE_TRUNC knows no unit {token}", remedy=f"use one of {', '.join(_UNITS)}"
+            f"DATE_TRUNC has no unit {token}", remedy=f"use one of {', '.join(_UNITS)}"
         )
     return _UNITS[unit]
 

@@ -212,7 +212,7 @@ def _read(text: str, target: DType) -> Literal:
                 found = _instant(datetime.fromisoformat(bare.replace(" +", "+").replace(" -", "-")))
     if found is None:
         raise UnsupportedOperation(
-            f"{text!r} is compared with a {target}, and is none",
+            f"{text!r} is compared with a {target}, and is not a valid one",
             remedy=_EXAMPLES.get(target.name, "compare values of one type"),
         )
     return found

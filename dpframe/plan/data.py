@@ -155,11 +155,12 @@ class PlanData:
         if self.found is None or output in [self.outputs[n] for n in self.queries[0].outputs]:
             return
         raise UnsupportedOperation(
-            f"the error of {output.name!r} depends on the limit that is found when the query runs",
+            f"the error of {output.name!r} depends on the limit that the query finds when it runs",
             where=f"accuracy({output.name!r})",
-            remedy="plan the query under a limit of its own, such as "
-            f"{self.found.words(self.found.choices[0].n)}; plan.found.choices and explain have the "
-            "errors under each that may be found",
+            remedy=(
+                "read plan.found.choices, which has the errors under each limit",
+                f"plan under one limit, such as {self.found.words(self.found.choices[0].n)}",
+            ),
         )
 
     def _output(self, column: str, query: int | None) -> PlanOutput:

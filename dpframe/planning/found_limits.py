@@ -91,11 +91,14 @@ def planned_with_limit(
     """
     if charged is not None:
         raise UnsupportedOperation(
-            "the query lacks a limit on what one individual adds, and in this session a plan that "
-            "finds one has no finite form: it adds up another measure than that of spends",
+            "the query needs a limit on what one individual adds, and this session "
+            "cannot find one in the same plan",
             where="dp.Session(composition=...)",
-            remedy="find the limit first with query.suggest_limits(...), and write it before the "
-            "query, for example .limit_rows(n)",
+            why="the session adds up costs in another measure than that of spends",
+            remedy=(
+                "write the limit before the query: .limit_rows(n)",
+                "find it first: query.suggest_limits(epsilon=0.1)",
+            ),
         )
     first = spend.of(spend.main * SHARE)
     rest = spend.of(spend.main - first.main, spend.slack)

@@ -171,5 +171,5 @@ def _cannot(name: str, why: str) -> LedgerError:
     return LedgerError(
         f"the stream {name!r} was opened by another version of dpframe, and {why}",
         where="session.stream(...)",
-        remedy="go on with the version that opened it, or open a new stream, which is charged",
+        remedy=("go on with the version that opened it", "open a new stream, which is charged"),
     )

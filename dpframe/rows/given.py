@@ -64,7 +64,7 @@ def constant(value: Operand, what: str) -> Scalar:
         return tree.value
     raise UnsupportedOperation(
         f"{what} must be a constant, not a column or an expression",
-        remedy="write a constant, or one pl.when(...).then(...) branch per constant",
+        remedy=("write a constant", "write one pl.when(...).then(...) branch for each constant"),
     )
 
 

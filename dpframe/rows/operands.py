@@ -161,8 +161,10 @@ def whole_result(what: str, args: Sequence[Domain], image: Callable[..., Interva
         return Domain(INT128, nullable=nullable, interval=most)
     raise UnsupportedOperation(
         f"the {what} of {' and '.join(str(d.dtype) for d in args)} may be too large for Int128",
-        remedy="clamp what is large first, for example with .clip(0, 2**62), or compute with "
-        "floats, with .cast(pl.Float64)",
+        remedy=(
+            "clamp large values first: .clip(0, 2**62)",
+            "compute with floats: .cast(pl.Float64)",
+        ),
     )
 
 

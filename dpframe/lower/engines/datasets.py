@@ -93,19 +93,19 @@ def _require_stated_folders(dataset: Any) -> None:
     for part in getattr(dataset, "children", None) or ():
         if any(str(one.partition_expression) != "true" for one in part.get_fragments()):
             raise UnsupportedOperation(
-                "a dataset that is made of others does not say whether pyarrow guessed the types "
-                "of columns in the names of their folders",
+                "a dataset made of others does not say whether pyarrow guessed the "
+                "types of columns in the names of folders",
                 where=_WHERE,
                 remedy="protect one dataset of a folder, with ds.partitioning(schema, ...)",
             )
     values = getattr(getattr(dataset, "partitioning", None), "dictionaries", None) or ()
     if any(value is not None for value in values):
         raise UnsupportedOperation(
-            "pyarrow guesses the types of columns in the names of folders from these names, so one "
-            "row could change them",
+            "pyarrow guesses the types of columns in the names of folders, so one row "
+            "could change them",
             where=_WHERE,
-            remedy='state them: ds.dataset(folder, partitioning=ds.partitioning(pa.schema([("year",'
-            ' pa.string())]), flavor="hive"))',
+            remedy='write ds.dataset(folder, partitioning=ds.partitioning(pa.schema([("year", '
+            'pa.string())]), flavor="hive"))',
         )
 
 

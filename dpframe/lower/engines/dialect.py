@@ -126,7 +126,11 @@ class Dialect(ABC):
         """The error for something that does not run on this engine."""
         return UnsupportedOperation(
             f"{what} is not supported on {self.label}",
-            remedy="compute it before the frame is protected, or protect a Polars frame",
+            remedy=(
+                "compute it in SQL before the frame is protected, for example select "
+                "cast(x as double)",
+                "protect a Polars frame",
+            ),
         )
 
     def native_type(self, dtype: DType) -> Any:

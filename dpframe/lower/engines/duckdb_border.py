@@ -199,13 +199,14 @@ class Border:
         )
         if any(_combines(json.loads(text)) for _, text in told):
             raise UnsupportedOperation(
-                "the relation compares columns of two tables in WHERE, or in a subquery: DuckDB's "
-                "optimiser, which would make a join of that, is off while a query runs because it "
-                "decides about rows by statistics of others, and each row would be combined with "
-                "each other one",
+                "the relation compares columns of two tables in WHERE, or in a subquery",
                 where=_WHERE,
-                remedy="write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS; or "
-                "CREATE TABLE from the query, and protect that table",
+                why="DuckDB's optimiser, which would make a join of that, is off while a "
+                "query runs",
+                remedy=(
+                    "write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS",
+                    "write CREATE TABLE from the query, and protect that table",
+                ),
             )
 
 
@@ -254,6 +255,8 @@ def _unsafe(what: str) -> UnsupportedOperation:
         f"the optimiser of the DuckDB connection {what}; one row would decide what others count "
         f"(DuckDB {duckdb.__version__})",
         where=_WHERE,
-        remedy="use a connection of duckdb.connect() with its default settings, or write Parquet "
-        "and protect its path",
+        remedy=(
+            "use a connection of duckdb.connect() with its default settings",
+            "write Parquet and protect its path",
+        ),
     )

@@ -89,9 +89,9 @@ def bytes_of(memory: object) -> int:
     size = 0 if found is None else math.floor(_factor(found[2]) * float(found[1]))
     if not size:
         raise InvalidBounds(
-            f"{as_given(memory)} is no amount of memory",
+            f"memory={as_given(memory)} is not an amount of memory",
             where=f"session.protect(..., memory={as_given(memory)})",
-            remedy='write for example memory="2GB", a number of bytes, or memory="auto"',
+            remedy=('write for example memory="2GB" or a number of bytes', 'write memory="auto"'),
         )
     return size
 

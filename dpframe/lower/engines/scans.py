@@ -241,8 +241,10 @@ def _without_order(frame: pl.LazyFrame, kinds: set[str]) -> pl.LazyFrame:
             "the Parquet files state that their rows are in order, which Polars believes without "
             "looking, and the frame has steps that may have used it",
             where=_WHERE,
-            remedy="protect the path of the files and write the steps on the private frame, or "
-            "write the files without sorting_columns",
+            remedy=(
+                "protect the path of the files, and write the steps on the private frame",
+                "write the files without sorting_columns",
+            ),
         )
     names = [n for n, dtype in frame.collect_schema().items() if dtype.is_integer()]
     return frame.with_columns(unordered(pl, pl.col(name)).alias(name) for name in names)
@@ -393,5 +395,5 @@ def require_no_pushdown() -> None:
             f"Polars {pl.__version__} hands filters to what reads the rows although it is told not "
             "to, so statistics of stored data could decide which rows a frame has",
             where=_WHERE,
-            remedy="protect the path of Parquet files, or a frame in memory",
+            remedy=("protect the path of Parquet files", "protect a frame in memory"),
         )
