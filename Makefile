@@ -125,7 +125,8 @@ notebooks: .venv/stamp-notebooks ## execute the notebooks of examples again
 	.venv/bin/python -m tests.notebooks
 
 screenshots: .venv/stamp-dev ## draw plans and notebooks for the documentation; needs Chromium
-	.venv/bin/python -m tests.screenshots $(if $(MERMAID),--mermaid $(MERMAID))
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
+	.venv/bin/python -m tests.screenshots --site site $(if $(MERMAID),--mermaid $(MERMAID))
 
 docs-pictures: .venv/stamp-dev ## draw the charts in the documentation again
 	.venv/bin/python -m tests.pictures

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         UnboundedSensitivity,
         UnitDropped,
         UnknownColumn,
+        Unsound,
         UnsupportedOperation,
         ValuesAtBounds,
     )
@@ -124,6 +125,7 @@ __all__ = [
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
+    "Unsound",
     "UnsupportedOperation",
     "ValuesAtBounds",
     "accounting",
@@ -153,7 +155,7 @@ __all__ = [
 _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
     *("LedgerError", "MissingKeys", "NoBudget", "PlanMismatch", "TooEarly"),
-    *("UnboundedSensitivity", "UnitDropped", "UnknownColumn", "UnsupportedOperation"),
+    *("UnboundedSensitivity", "UnitDropped", "UnknownColumn", "Unsound", "UnsupportedOperation"),
     *("DroppedRows", "EventRows", "ImpossibleKeys", "NoGroups", "NoRows", "ResultWarning"),
     "ValuesAtBounds",
 )
@@ -188,19 +190,23 @@ _HOMES = MappingProxyType(
 """Where public names come from that are no modules, as type checkers read above."""
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, or a module of the package, loaded when it is first asked for."""
-    if name in _HOMES:
-        found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
-    elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
-        meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
-        instead = f"; {meant}" if meant else ""
-        raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
-    else:
-        found = import_module(f"dpframe.{name}")
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # checkers know the names above, and report others
+
+    def __getattr__(name: str) -> Any:
+        """A public name, or a module of the package, loaded when it is first asked for."""
+        if name in _HOMES:
+            found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
+        elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
+            meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
+            if not meant and name.startswith(("read_", "scan_")):
+                meant = f"protect the path: session.protect('file.{name[5:]}', unit=...)"
+            instead = "; " + meant.replace("\n", "; or ") if meant else ""
+            raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
+        else:
+            found = import_module(f"dpframe.{name}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -24,13 +24,16 @@
         ├── ImpossibleKeys     listed keys that no row can have
         └── EventRows          rows are protected, and people seem to have several
 
-A message has up to three parts: what is wrong, the expression it was found in, and what to write
-instead. No part is ever derived from private data, and addresses in it have lost what gives access
-to them.
+A message has up to four parts, each on lines of its own: what is wrong, the expression it was
+found in (``in:``), the reason (``why:``), and what to do (``instead:``). The last holds code or
+actions, never reasons: one, or two with the better one first. Code in it runs to a right result, or
+has a placeholder such as ``low`` and cannot run at all. No part is ever derived from private data,
+and addresses in it have lost what gives access to them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -56,6 +59,7 @@ __all__ = [
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
+    "Unsound",
     "UnsupportedOperation",
     "ValuesAtBounds",
 ]
@@ -70,26 +74,46 @@ class DPFrameError(Exception):
         What is wrong, in one sentence.
     where
         The expression or argument it was found in, as the analyst would write it.
+    why
+        The reason, where `what` does not say it.
     remedy
-        What to write instead.
+        What to do: code or an action. A pair has a second way, for when the first does not fit.
+        The attribute `remedy` is a text with a line for each.
     """
 
-    def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        why: str | None = None,
+        remedy: str | tuple[str, str] | None = None,
+    ) -> None:
         self.what = redacted(what)
         self.where = None if where is None else redacted(where)
-        self.remedy = None if remedy is None else redacted(remedy)
-        super().__init__(self.what, self.where, self.remedy)
+        self.why = None if why is None else redacted(why)
+        ways = remedy if isinstance(remedy, str | None) else "\n".join(remedy)
+        self.remedy = None if ways is None else redacted(ways)
+        super().__init__(self.what, self.where, self.why, self.remedy)
 
     def __str__(self) -> str:
-        lines = [self.what]
+        return "\n".join([self.what, *self.lines(str)])
+
+    def lines(self, shown: Callable[[str], str]) -> list[str]:
+        """The lines below `what`, each text as a function shows it."""
+        lines = []
         if self.where is not None:
-            lines.append(f"  in: {self.where}")
+            lines.append(f"  in: {shown(self.where)}")
+        if self.why is not None:
+            lines.append(f"  why: {shown(self.why)}")
         if self.remedy is not None:
-            lines.append(f"  instead: {self.remedy}")
-        return "\n".join(lines)
+            first, *second = self.remedy.split("\n", 1)
+            lines.append(f"  instead: {shown(first)}")
+            lines += [f"       or: {shown(way)}" for way in second]
+        return lines
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are copied from `args`, which subclasses need not take.
+        # Exceptions are built again from `args`, which subclasses need not take.
         return _remade, (type(self), self.args), dict(self.__dict__)
 
     def at(self, where: str) -> DPFrameError:
@@ -150,6 +174,10 @@ class PlanMismatch(DPFrameError):
     """The plan is not the one that was approved."""
 
 
+class Unsound(DPFrameError):
+    """A plan whose statements do not follow from what would run: an error of dpframe itself."""
+
+
 class TooEarly(DPFrameError):
     """A period that ended too short a time ago: its `delay` has not passed.
 
@@ -160,9 +188,15 @@ class TooEarly(DPFrameError):
     """
 
     def __init__(
-        self, what: str, *, due: datetime, where: str | None = None, remedy: str | None = None
+        self,
+        what: str,
+        *,
+        due: datetime,
+        where: str | None = None,
+        why: str | None = None,
+        remedy: str | tuple[str, str] | None = None,
     ) -> None:
-        super().__init__(what, where=where, remedy=remedy)
+        super().__init__(what, where=where, why=why, remedy=remedy)
         self.due = due
 
 

@@ -66,8 +66,11 @@ def minimum_spend(
             f"no spend makes the error of {' and '.join(map(repr, targets))} so small with 95% "
             "confidence",
             where=f"accuracy={dict(wanted)}",
-            remedy="ask for a larger error, or for that of counts and sums: a mean's depends on "
-            "how many values there are",
+            remedy=(
+                "ask for a larger error",
+                "ask for the errors of counts and sums: the error of a mean depends on "
+                "the number of values",
+            ),
         )
     low, high = _LEAST, _MOST
     while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):

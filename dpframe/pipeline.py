@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import polars as pl
@@ -30,7 +31,7 @@ from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
-from dpframe.core.tree import Named
+from dpframe.core.tree import Column, Named, Tree
 from dpframe.describe import (
     cost_of_forcing,
     described_together,
@@ -40,6 +41,8 @@ from dpframe.describe import (
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.delays import Waits
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.group_by_individual import GroupByIndividual
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.own_columns import own_columns
@@ -54,9 +57,10 @@ from dpframe.lower import Counted, Execution, TablesWanted, mark_used, require_t
 from dpframe.parse.few_keys import origin_in
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
+from dpframe.parse.individual_aggregates import read_group, read_row
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
-from dpframe.parse.reader import read
+from dpframe.parse.reader import Each, read
 from dpframe.planning import (
     Planning,
     Prepared,
@@ -64,6 +68,7 @@ from dpframe.planning import (
     given,
     on_part,
     planned_with_limit,
+    require_sound,
     stating,
     tables_of,
     with_remaining,
@@ -86,7 +91,15 @@ from dpframe.release import (
 )
 from dpframe.rows.failures import FAILURES
 
-__all__ = ["Prepared", "PreparedTogether", "given", "on_part", "stating", "with_remaining"]
+__all__ = [
+    "Prepared",
+    "PreparedTogether",
+    "given",
+    "on_part",
+    "require_sound",
+    "stating",
+    "with_remaining",
+]
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
 FOR_DROPPED: Final = Fraction(1, 5)
@@ -95,21 +108,68 @@ FOR_DROPPED: Final = Fraction(1, 5)
 
 
 def read_rows(
-    expressions: Iterable[Any], named: Mapping[str, Any], relation: Relation, what: str
+    expressions: Iterable[Any],
+    named: Mapping[str, Any],
+    relation: Relation,
+    what: str,
+    each: Each | None = None,
 ) -> tuple[Named, ...]:
-    """Row-wise expressions over a frame, keywords naming their outputs."""
+    """Expressions over a frame, keywords naming their outputs; row-wise ones, unless `each` reads
+    others.
+    """
     schema = polars_schema(relation.facts.columns)
-    found = [n for e in expressions for n in read(e, schema, what=what)]
+    found = [n for e in expressions for n in read(e, schema, what=what, each=each)]
     for name, expression in named.items():
-        made = read(expression, schema, what=what)
+        made = read(expression, schema, what=what, each=each)
         if len(made) != 1:
             raise UnsupportedOperation(
-                f"{name!r} is one column, and its expression makes {len(made)}",
+                f"the expression for {name!r} expands to {len(made)} columns",
                 where=f"{what}({name}=...)",
                 remedy="name one column",
             )
         found.append(Named(name, made[0].tree))
     return tuple(found)
+
+
+def read_rows_of_individuals(
+    expressions: Iterable[Any], named: Mapping[str, Any], relation: Relation, what: str
+) -> tuple[Named, ...]:
+    """Expressions of rows, in which aggregates of an individual's rows may stand, with ``over``."""
+    return read_rows(expressions, named, relation, what, partial(_read_row, relation.facts))
+
+
+def _read_row(facts: FrameFacts, node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
+    return read_row(node, facts, schema)
+
+
+def individuals(
+    relation: Relation, by: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[str, tuple[Named, ...]] | None:
+    """What a group-by of the identifier calls it, and its further keys; None for others."""
+    who = relation.facts.identifier
+    if who is None:
+        return None
+    keys = read_rows(by, named, relation, "group_by")
+    own = [n for n in keys if n.tree == Column(who)]
+    if not own:
+        return None
+    return own[0].name, tuple(n for n in keys if n is not own[0])
+
+
+def one_row_each(
+    relation: Relation,
+    who: str,
+    by: tuple[Named, ...],
+    expressions: Iterable[Any],
+    named: Mapping[str, Any],
+) -> GroupByIndividual:
+    """The step to one row for each individual, and value of further keys, with aggregates."""
+
+    def each(node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
+        return read_group(node, relation.facts, schema)
+
+    outputs = read_rows(expressions, named, relation, "agg", each)
+    return GroupByIndividual(who, by, outputs)
 
 
 def group(
@@ -303,6 +363,8 @@ def run(
         Before any data is read; nothing is charged then.
     PlanMismatch
         When no approval counts that it needs; nothing is charged then either.
+    Unsound
+        When what would run is not what the plan says; nothing is charged then either.
     LedgerError
         When the charge, or that its release is done, cannot be recorded.
     EngineError
@@ -332,6 +394,7 @@ def run_several(
     """
     require_threads()
     require_due(query.relation for query in prepared.queries)
+    require_sound(prepared)
     mark_used()
     parts, plan = prepared.parts, prepared.plan
     for execution, part in zip(executions, parts, strict=True):
@@ -359,9 +422,9 @@ def run_several(
     if not issubclass(result, FAILURES):
         raise result
     raise EngineError(
-        f"the release failed after it was charged ({result.__name__}); the message is withheld "
-        "because it may quote private data",
-        remedy="spend a query on fewer groups or simpler arithmetic; the charge stays",
+        f"the release failed after it was charged ({result.__name__})",
+        why="its message is withheld because it may quote private data",
+        remedy="ask for fewer groups or simpler arithmetic; the charge stays",
     )
 
 

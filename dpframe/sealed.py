@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
+from dpframe.arguments import misfit
 from dpframe.errors import DPFrameError
 
 P = ParamSpec("P")
@@ -33,7 +34,9 @@ def sealed(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            failed = error
+            failed: BaseException = error
+        if isinstance(failed, TypeError):  # Python's own of a call, perhaps
+            failed = misfit(function, args, kwargs) or failed
         if isinstance(failed, DPFrameError):
             _hide(failed, [*args, *kwargs.values()])
         del args, kwargs  # which hold what was handed over
@@ -68,7 +71,7 @@ def _hide(error: DPFrameError, given: list[Any]) -> None:
                 name = f"a {type(value).__name__}"
                 error.what = error.what.replace(text, name)
                 error.where = None if error.where is None else error.where.replace(text, name)
-            error.args = (error.what, error.where, error.remedy)
+            error.args = (error.what, error.where, error.why, error.remedy)
 
 
 def has_rows(value: object) -> bool:

@@ -144,8 +144,8 @@ def draw(
     if not issubclass(found, FAILURES):
         raise found
     raise EngineError(
-        f"the stream failed after it read the data ({found.__name__}); the message is withheld "
-        "because it may quote private data",
+        f"the stream failed after it read the data ({found.__name__})",
+        why="its message is withheld because it may quote private data",
         remedy="release the period again; it is paid for, and nothing was drawn",
     )
 
@@ -192,7 +192,7 @@ def with_rising_totals(prepared: Prepared) -> Prepared:
             raise UnsupportedOperation(
                 f"the running total of {aggregate.name!r} may fall: rows add negative values",
                 where="monotone=True",
-                remedy="leave monotone out, or use bounds from 0 on",
+                remedy=("leave monotone out", "use bounds from 0 on"),
             )
     return replace(prepared, plan=replace(plan, remarks=(*plan.remarks, _RISING)))
 

@@ -242,7 +242,7 @@ def _names(names: Sequence[str]) -> str:
 def _code(remedy: str) -> str:
     """A remedy, with what is code as code."""
     words: list[str] = []
-    for word in remedy.split(" "):
+    for word in remedy.replace("\n", "; or ").split(" "):
         if words and words[-1].count("(") > words[-1].count(")"):
             words[-1] += f" {word}"
         else:

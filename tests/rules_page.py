@@ -50,6 +50,8 @@ STEPS = {
     "LimitGroups": "`limit_groups`",
     "LimitNorm": "`limit_norm`",
     "Explode": "`explode`",
+    "GroupByIndividual": "`group_by` of the identifier, with aggregates of Polars",
+    "OverIndividual": "aggregates with `over` the identifier",
     "JoinPublic": "`join` with a public frame",
     "JoinPrivate": "`join` with a private frame",
     "JoinPrivateKeys": "`join` with a private frame on the identifier and other columns",

@@ -138,11 +138,25 @@ def fragments() -> Iterator[tuple[str, str]]:
     yield "notebook", "<br>".join(str(thing._repr_html_()) for thing in shown)
 
 
+SITE = {"home": "", "quickstart": "quickstart/", "coming-from-polars": "coming-from-polars/"}
+"""Pages of the site that are drawn, by the name of their picture."""
+
+
+def shoot_site(chromium: str, site: Path, out: Path) -> None:
+    """The first screen of some pages of a built site."""
+    for name, page_of_site in SITE.items():
+        image = out / f"site-{name}.png"
+        address = (site.resolve() / page_of_site / "index.html").as_uri()
+        run(chromium, "--window-size=1300,1400", f"--screenshot={image}", address)
+        shrink(image)
+
+
 def main() -> None:
     """Draw everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mermaid", type=Path)
     parser.add_argument("--out", type=Path, default=IMAGES)
+    parser.add_argument("--site", type=Path, help="folder of the built site, to draw its pages too")
     given = parser.parse_args()
     chromium = browser()
     if chromium is None:
@@ -158,6 +172,9 @@ def main() -> None:
         diagram = queries()[2].explain(epsilon=0.5, format="mermaid")
         drawn = f'<pre class="mermaid">{html.escape(diagram)}</pre>'
         shoot(chromium, page(drawn, before=script), given.out / "plan-diagram.png")
+
+    if given.site is not None:
+        shoot_site(chromium, given.site, given.out)
 
 
 if __name__ == "__main__":

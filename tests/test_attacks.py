@@ -391,7 +391,7 @@ def test_results_that_do_not_fit_in_memory_are_refused_before_the_charge() -> No
 
 def test_a_name_that_is_a_pattern_is_refused() -> None:
     frame = protected(pl.DataFrame({"x": [1] * 3, "y": [10] * 3}))
-    with pytest.raises(dp.UnsupportedOperation, match="takes for a pattern"):
+    with pytest.raises(dp.UnsupportedOperation, match="reads it as a pattern"):
         frame.rename({"x": "^y|x$"})
 
 

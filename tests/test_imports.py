@@ -55,7 +55,9 @@ def test_each_entrance_works_first(use: str) -> None:
 def names_for_type_checkers() -> Iterator[tuple[str, str]]:
     """What `dpframe/__init__.py` imports for type checkers only: names with their modules."""
     tree = ast.parse(Path(dp.__file__).read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    (block,) = (
+        node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+    )
     for node in block.body:
         assert isinstance(node, ast.ImportFrom)
         assert node.module is not None

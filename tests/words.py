@@ -70,7 +70,7 @@ HABITS: tuple[Habit, ...] = (
     ),
     habit(
         "inverted clause",
-        r"^(?:what|who|where) (?:[\w'’-]+ ){0,9}(?:is|are|was|were|becomes?|has|have|may|must|stays?|costs?) "
+        r"^(?:what|who) (?:[\w'’-]+ ){0,9}(?:is|are|was|were|becomes?|has|have|may|must|stays?|costs?) "
         r"(?:[\w'’-]+ ){0,9}(?:is|are|becomes?|may|must|stays?|costs?)\b(?!.*\?)",
         "begin with the thing itself: 'a value that does not fit becomes null'",
     ),
@@ -89,7 +89,7 @@ HABITS: tuple[Habit, ...] = (
     habit(
         "for as because",
         r"[,;:] for (?:they|it|that|there|then|nothing|no|both|what|we|you|else|he|otherwise|this)\b"
-        rf"|[,;:] for (?:the|a|an|its|their|all|each|some|one|only|any|every|\w+s) (?:\w+ ){{0,4}}{_VERB}\b",
+        rf"|[,;:] for (?:the|a|an|its|their|\w+s) (?:\w+ ){{0,4}}{_VERB}\b",
         "write because or since, or begin a sentence",
     ),
     habit(
@@ -110,12 +110,12 @@ HABITS: tuple[Habit, ...] = (
     ),
     habit(
         "is none",
-        r"\b(?:is|are|was|were|be) none\b|\bno such\b|\bnone of (?:its|their)\b|\bthere (?:is|are) not\b",
+        r"(?<!there )\b(?:is|are|was|were|be) none\b|\bno such\b|\bnone of (?:its|their)\b|\bthere (?:is|are) not\b",
         "say what it is not: 'is not a valid date', 'does not exist'",
     ),
     habit(
         "archaic",
-        r"\b(?:mend(?:s|ed|ing)?|dearer|dearest|anew|besides?|anyhow|afresh|hitherto|lest|thereof|"
+        r"\b(?:mend(?:s|ed|ing)?|dearer|dearest|anew|beside|besides(?=[,.;:)]|$)|anyhow|afresh|hitherto|lest|thereof|"
         r"wherein|whence|minded|errs?|erred|likelier|belongs? into|empty place|caught up with|"
         r"com(?:es?|ing) about|came about|from the matter|at will|thrice|ere|nought|naught|erst|unto|"
         r"outweighs|makes? out|gone over|brought together|is meant|are meant|as good as|"

@@ -1,4 +1,4 @@
-"""What all accountants share: reading what is asked, and finding delta from epsilon."""
+"""The common parts of all accountants: reading the request, and finding delta from epsilon."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ class Accountant(ABC):
             if not isinstance(event, Event):
                 raise InvalidBudget(
                     f"{as_given(event)} is not an event",
-                    remedy="for example accounting.LaplaceEvent(10)",
+                    remedy="write for example accounting.LaplaceEvent(10)",
                 )
             if not self._covers(event):
                 raise UnsupportedOperation(
                     f"{self.method} does not apply to {type(event).__name__}",
                     where=repr(event),
-                    remedy="accounting.compare(events, delta) lists the bounds that apply",
+                    remedy="call accounting.compare(events, delta), which lists the bounds "
+                    "that apply",
                 )
 
     def epsilon(self, delta: Number) -> float:
@@ -105,7 +106,7 @@ class Accountant(ABC):
         return total
 
     def _left(self, delta: Fraction) -> float:
-        """What remains of delta beside failures, rounded down; 0 or less when nothing does."""
+        """The remaining delta after failures, rounded down; 0 or less when nothing remains."""
         return float_down(delta - self._slack)
 
     @abstractmethod

@@ -1,9 +1,9 @@
-"""Many choices of bounded range e, one after another: the worst that they can tell together.
+"""Many choices of bounded range e, one after another: the most that they can reveal together.
 
-Of one choice the losses lie within an interval of length e, and the worst have two values, t and
-t - e, for some t in (0, e), which the data and all that was chosen before decide. The worst t
-depends on how much has been told so far. So the largest delta of k choices at x is (Dong, Durfee
-and Rogers 2020, whose adaptive optimum this is)
+The losses of one choice are within an interval of length e. The worst have two values, t and t -
+e, for some t in (0, e), which the data and all earlier choices decide. The worst t depends on how
+much has been revealed so far. So the largest delta of k choices at x is (Dong, Durfee and Rogers
+2020, whose adaptive optimum this is)
 
     F_k(x) = max over t of p(t) F_(k-1)(x - t) + (1 - p(t)) F_(k-1)(x - t + e),
 
@@ -17,14 +17,14 @@ the two lines. It lies above the larger of its values at the cell's ends by no m
 second derivative times the cell's width squared over 8. F is taken from 0 on: exchanging P and Q
 gives F(-x) = 1 - exp(-x) (1 - F(x)). Beyond the last point it is at most what it is there.
 
-*A pair.* F_k is again convex in exp(x), so lines through upper bounds on the grid are the delta of
-a pair of laws on the grid, which dominates all k choices as one mechanism; and blocks of choices
+*A pair.* F_k is again convex in exp(x), so lines through upper bounds on the grid are the delta
+of a pair of laws on the grid, which dominates all k choices as one mechanism. Blocks of choices
 one after another are dominated by products of such pairs (Zhu, Dong and Wang 2022, Theorem 10).
 
-*Beside other events.* Let C be what an event with a pair of its own does to a curve, the mean of
+*With other events.* Let C be what an event with a pair of its own does to a curve, the mean of
 F(x - L). Then max over t of a mean is at most the mean of a max, so it is worst for C to happen
-first. Events may come in any order; choices of one range are taken together and all others by their
-pairs.
+first. Events may come in any order; choices of one range are taken together and all others by
+their pairs.
 
 *Ranges that are known by their sum and maximum only.* Pairs of unequal ones dominate those of equal
 ones (`loss_laws`); of F this is not proven. So where ranges 1, 1 and 1 stand for 3/4 four times,
@@ -51,17 +51,17 @@ __all__ = ["choice_masses", "together"]
 Floats = NDArray[np.float64]
 
 _BLOCK: Final = 64
-"""So many choices are followed one by one."""
+"""This many choices are followed one by one."""
 _FEWEST: Final = 3
 """Of two no less is known than of each alone, but for 0.2 percent."""
 _LARGEST: Final = Fraction(2)
-"""Grids are too coarse for choices of a larger range, of which few can be paid."""
+"""Grids are too coarse for choices of a larger range, and few of these can be paid."""
 _TOP: Final = 14.0
 _UP: Final = 1.0 + 1e-12
 
 
 def together(laws: Mapping[LossLaw, int]) -> Counter[LossLaw]:
-    """The same laws, with choices of one range (those that tell most) in blocks."""
+    """The same laws, with choices of one range (those that reveal most) in blocks."""
     found = Counter(laws)
     many = {
         law: n * law.epsilon**2

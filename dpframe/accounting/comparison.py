@@ -103,7 +103,7 @@ def best(events: Iterable[AnyEvent], delta: Number, valid_for: ValidFor = WITHIN
         raise InvalidBudget(
             "no bound is finite at this delta",
             where=f"delta={as_given(delta)}",
-            remedy="a larger delta",
+            remedy="use a larger delta",
         )
     return min(usable, key=lambda bound: bound.epsilon)
 

@@ -17,7 +17,7 @@ from dpframe.accounting.normal import log_delta_normal, normal_epsilon
 from dpframe.accounting.tilting import View, view_at_delta, view_at_epsilon
 from dpframe.core.exact import dyadic_up, float_up
 
-__all__ = ["Composition"]
+__all__ = ["GRID_ERROR", "Composition"]
 
 _COARSE: Final = 64
 """Cells of a law when only the window is sought."""
@@ -25,8 +25,8 @@ _MOST_LOSS: Final = 600.0
 """An event with more is taken to reveal everything: exp of it would leave floats."""
 _LARGEST: Final = 1 << 17
 _SMALLEST: Final = 1 << 14
-_ERROR: Final = 2e-8
-"""How much of epsilon may be added by the grid, where its size allows."""
+GRID_ERROR: Final = 2e-8
+"""Which part of epsilon the grid may add, where its size allows."""
 
 
 class Composition:
@@ -36,9 +36,12 @@ class Composition:
     ----------
     pairs
         How often each occurs. Gaussian ones are one together: their squared distances add up.
+    grid_error
+        Which part of epsilon the grid may add: results are upper bounds at any.
     """
 
-    def __init__(self, pairs: Mapping[Translated, int]) -> None:
+    def __init__(self, pairs: Mapping[Translated, int], grid_error: float = GRID_ERROR) -> None:
+        self._grid_error = grid_error
         found: Counter[LossLaw] = Counter()
         failure, log_factor, normal = Fraction(0), 0.0, Fraction(0)
         for pair, count in pairs.items():
@@ -115,8 +118,8 @@ class Composition:
     def _step(self, width: float, view: View) -> Fraction:
         """The grid's step: on all atoms if that is possible, else as fine as is paid for.
 
-        Splitting between two points h apart adds at most h**2 / 6 to the variance of a smooth loss,
-        so theta h**2 / 12 or so per event to epsilon.
+        Splitting between two points at a distance of h adds at most h**2 / 6 to the variance of a
+        smooth loss, so theta h**2 / 12 or so per event to epsilon.
         """
         most = max(_SMALLEST, min(_LARGEST, 2 * _LARGEST // len(self._laws)))
         atoms = _common_step([spacing(law) for law in self._laws], width / (2 * most))
@@ -125,7 +128,7 @@ class Composition:
             return atoms
         draws = sum(self._laws[law] for law in free)
         coarsest = min(spread(law) for law in free) / 16
-        added = 12.0 * _ERROR * max(view.epsilon, coarsest) / (draws * view.theta)
+        added = 12.0 * self._grid_error * max(view.epsilon, coarsest) / (draws * view.theta)
         aim = max(min(math.sqrt(added), coarsest), width / most)
         if atoms is None:
             return Fraction(aim)
@@ -137,7 +140,7 @@ def _is_atomic(law: LossLaw) -> bool:
 
 
 def _common_step(steps: list[Fraction | None], least: float) -> Fraction | None:
-    """The largest step of which all are multiples, unless it is below `least`."""
+    """The largest step with all of them as multiples, unless it is below `least`."""
     found: Fraction | None = None
     for step in steps:
         if step is None:

@@ -1,4 +1,4 @@
-"""Concentrated privacy: rho adds up, whoever chooses what comes next."""
+"""Concentrated privacy: rho adds up, even if later steps are chosen after earlier ones."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 
 *Connecting the dots* (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). delta is a convex
 function of exp(epsilon). Joining its values at the grid's points by straight lines gives a larger
-function, which is that of a law on the grid. In terms of masses: what lies in a cell between the
-points t and t + h goes to its two ends, keeping its mass p under P and q under Q: the share of the
-upper end is b = (p - exp(t) q) / (1 - exp(-h)), of the lower end p - b. More at the upper end is
-never less private, so b is rounded up by more than the error of p and q. What lies beyond the ends
-of the grid is moved up: to the lowest point, or to infinity.
+function, which is that of a law on the grid. In terms of masses: the mass in a cell between the
+points t and t + h goes to its two ends, keeping its mass p under P and q under Q. The share of
+the upper end is b = (p - exp(t) q) / (1 - exp(-h)), of the lower end p - b. More at the upper end
+is never less private, so b is rounded up by more than the error of p and q. What lies beyond the
+ends of the grid is moved up: to the lowest point, or to infinity.
 
-Masses are right to a relative 1e-12 and positions to 2**-50 of the loss, for which whoever composes
-them allows.
+Masses are right to a relative 1e-12 and positions to 2**-50 of the loss; the composition allows
+for that.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Dots:
 
 
 def spacing(law: LossLaw) -> Fraction | None:
-    """A step of which all atoms are multiples; None when there are no atoms."""
+    """A step with all atoms as multiples; None when there are no atoms."""
     match law:
         case Response() | HalfLine():
             return law.epsilon

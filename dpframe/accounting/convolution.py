@@ -1,20 +1,20 @@
 """The privacy loss of many events together, from fast Fourier transforms.
 
-The laws of the events are put on one grid (`dpframe.accounting.connect_the_dots`), which only adds
-loss,
-*tilted* (multiplied by exp(theta loss) and normalised, so that the losses that decide about delta
-become the likely ones and are not lost in rounding), transformed, multiplied and transformed back
-on a window of n points. What is reported is never below what exact arithmetic gives:
+The laws of the events are put on one grid (`dpframe.accounting.connect_the_dots`), which only
+adds loss. They are *tilted* (multiplied by exp(theta loss) and normalised, so that the losses
+that decide about delta become the likely ones and are not lost in rounding). Then they are
+transformed, multiplied and transformed back on a window of n points. The reported delta is never
+below the one of exact arithmetic:
 
 *Outside the window.* A transform of length n wraps losses around. Losses below the window come back
 inside it and only add to delta; losses above it come back too, but count for too little, so delta
 is raised by P(loss above), by Chernoff's bound.
 
-*Rounding.* With unit roundoff u = 2**-53 a transform of length n errs by at most 8 u log2(n) of its
-Euclidean norm (Higham 2002, Theorem 24.2: (u + 4 u (sqrt(2) + u) + ...) log2(n)). Tilted laws x_i
-have |x_i| <= 1, their spectra are at most 1 in modulus, so the spectrum of the product of k_i-th
-powers errs by at most 8 u log2(n) sqrt(n) sum(k_i |x_i|) plus 3 u sqrt(n) sum(k_i) for the products
-(2.3 u each, in Euclidean norm), and the result by
+*Rounding.* With unit roundoff u = 2**-53 the error of a transform of length n is at most 8 u
+log2(n) of its Euclidean norm (Higham 2002, Theorem 24.2: (u + 4 u (sqrt(2) + u) + ...) log2(n)).
+Tilted laws x_i have |x_i| <= 1, and their spectra are at most 1 in modulus. So the error of the
+spectrum of the product of k_i-th powers is at most 8 u log2(n) sqrt(n) sum(k_i |x_i|) plus 3 u
+sqrt(n) sum(k_i) for the products (2.3 u each, in Euclidean norm), and that of the result
 
     E = 1.1 u (8 log2(n) (sum(k_i |x_i|) + 2) + 3 sum(k_i)).
 
@@ -55,9 +55,10 @@ class Composed:
     Parameters
     ----------
     losses, masses
-        The grid, rising, and upper bounds on the masses there, rounding apart.
+        The grid, rising, and upper bounds on the masses there, except for rounding.
     noise
-        E times the weights: tilted masses err by a vector of norm E, which weights turn into these.
+        E times the weights: the error vector of tilted masses has norm E, and weights turn these
+        into the masses.
     beyond
         The probability of a loss above the window or of an infinite one.
     inflate

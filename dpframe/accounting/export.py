@@ -22,10 +22,9 @@ __all__ = ["to_dp_accounting"]
 def to_dp_accounting(events: Iterable[AnyEvent]) -> Any:
     """One `ComposedDpEvent` that says no less than these events, for dp-accounting 0.6 or later.
 
-    What that library has no event for becomes an upper bound: pure mechanisms a
+    Events without an equivalent in that library become upper bounds: pure mechanisms a
     `DiscreteLaplaceDpEvent` of sensitivity 1, which no other of the same epsilon exceeds, and
-    discrete Gaussian noise
-    a `ZCDpEvent`.
+    discrete Gaussian noise a `ZCDpEvent`.
 
     Raises
     ------
@@ -38,7 +37,8 @@ def to_dp_accounting(events: Iterable[AnyEvent]) -> Any:
         raise UnsupportedOperation(
             "dp-accounting is not installed",
             where="accounting.to_dp_accounting",
-            remedy="pip install dp-accounting, in an environment of its own if attrs conflicts",
+            remedy="pip install dp-accounting, in an environment of its own if the versions "
+            "of attrs conflict",
         ) from None
     return dp_accounting.ComposedDpEvent([_one(event, dp_accounting) for event in events])
 

@@ -29,7 +29,7 @@ class GaussianDPAccountant(Accountant):
 
     @property
     def mu(self) -> float:
-        """The distance between two unit normals that are as hard to tell; rounded up."""
+        """The distance between two unit normals that are as hard to distinguish; rounded up."""
         return math.sqrt(self._squared_and_factor()[0]) * (1.0 + 2.0**-50)
 
     def _covers(self, event: AnyEvent) -> bool:

@@ -7,23 +7,23 @@ Theorem 7, a sum of nonnegative terms. Used up to sigma = 2048.
 
 *On the integers, by their sum*, when n entries change by 1 each: the privacy loss is (n - 2 S) /
 (2 sigma**2), S the sum of the noise of n entries. S is discrete Gaussian noise of variance n
-sigma**2 but for a factor: adding one entry to k others, the sum over their shares is one of a
-Gaussian of variance sigma**2 k / (k + 1) over shifted integers, within 1 +- t_k of its mean, t_k =
-2 sum(exp(-2 pi**2 sigma**2 k / (k + 1) j**2), j >= 1) (Poisson summation). So delta is at most
-prod((1 + t_k) / (1 - t_k), k < n) times that of one entry with variance n sigma**2 that moves by
-n, which has the same loss. Fewer entries tell less.
+sigma**2 up to a factor. When one entry is added to k others, the sum over their shares is one of
+a Gaussian of variance sigma**2 k / (k + 1) over shifted integers, within 1 +- t_k of its mean,
+t_k = 2 sum(exp(-2 pi**2 sigma**2 k / (k + 1) j**2), j >= 1) (Poisson summation). So delta is at
+most prod((1 + t_k) / (1 - t_k), k < n) times that of one entry with variance n sigma**2 that
+moves by n, which has the same loss. Fewer entries reveal less.
 
 *By smoothing*, for any number of entries: discrete Gaussian noise is, up to a factor next to 1,
 continuous Gaussian noise that was rounded at random, and rounding is post-processing. Let
-r(x) = exp(-x**2 / (2 s**2)) and round y to z with probability r(z - y) / sum(r(z' - y)). By Poisson
-summation the sum is s sqrt(2 pi) (1 + c), |c| <= t = 2 sum(exp(-2 pi**2 s**2 k**2), k >= 1),
-whatever y is. So N(mu, sigma**2 - s**2), rounded, has at z a probability between (1 + t)**-1 and
-(1 - t)**-1 times the density of N(mu, sigma**2) at z (the convolution of two Gaussians); and so has
-the discrete Gaussian, when sigma >= s. The two differ by a factor of at most exp(K),
-K = ln((1 + t) / (1 - t)), per entry. Hence if continuous noise of variance sigma**2 - s**2 is
-(e, d)-private (Balle and Wang 2018, Theorem 8), discrete noise of variance sigma**2 is
-(e + 2 l0 K, exp(l0 K) d)-private, where l0 entries change at most. With s**2 from 1 to 2, l0 K is
-below 2**-31. (The smoothing parameter of a lattice: Micciancio and Regev 2007.)
+r(x) = exp(-x**2 / (2 s**2)) and round y to z with probability r(z - y) / sum(r(z' - y)). By
+Poisson summation the sum is s sqrt(2 pi) (1 + c), |c| <= t = 2 sum(exp(-2 pi**2 s**2 k**2), k >=
+1), for any y. So N(mu, sigma**2 - s**2), rounded, has at z a probability between (1 + t)**-1 and
+(1 - t)**-1 times the density of N(mu, sigma**2) at z (the convolution of two Gaussians); and so
+has the discrete Gaussian, when sigma >= s. The two differ by a factor of at most exp(K), K =
+ln((1 + t) / (1 - t)), per entry. Hence if continuous noise of variance sigma**2 - s**2 is (e,
+d)-private (Balle and Wang 2018, Theorem 8), discrete noise of variance sigma**2 is (e + 2 l0 K,
+exp(l0 K) d)-private, where l0 entries change at most. With s**2 from 1 to 2, l0 K is below
+2**-31. (The smoothing parameter of a lattice: Micciancio and Regev 2007.)
 
 *Through zCDP*: rho = l2**2 / (2 sigma**2) and CKS 2020, Proposition 12.
 
@@ -53,13 +53,14 @@ _LARGE: Final = Fraction(2048**2)
 
 _TOLERANCE: Final = 5e-7
 _BITS: Final = 28
-"""Of the variance: plans should be the same on machines whose logarithms differ in the last."""
+"""The bits of the variance: plans should be the same on machines whose logarithms differ in the
+last."""
 _INFLATE: Final = 1.0 + 1e-11
 _LEAST: Final = 1e-280
 _MOST_RIPPLE: Final = 0.1
 """Beyond, other bounds are better."""
 _MOST_EPSILON: Final = Fraction(10**4)
-"""What is private with this epsilon is so with any larger one, which floats might not hold."""
+"""A mechanism with this epsilon also has any larger one, which floats might not hold."""
 
 
 @lru_cache(maxsize=1024)
@@ -71,6 +72,7 @@ def delta_bound(
     linf: Fraction | None = None,
 ) -> float:
     """The least of the valid upper bounds on delta."""
+    epsilon = min(epsilon, _MOST_EPSILON)
     l0 = _entries(l0, l2_squared)
     found = [1.0, math.exp(log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
     smoothed = _smoothing(l0, epsilon)
@@ -109,7 +111,8 @@ def variance_for(
         raise ValueError("l0 must be at least 1")
     if not _LEAST < delta < 1:
         raise InvalidBudget(
-            "delta must lie between 1e-280 and 1", remedy="delta=1e-8, or a budget without a delta"
+            "delta must lie between 1e-280 and 1",
+            remedy=("write delta=1e-8", "use a budget without a delta"),
         )
     epsilon = min(epsilon, _MOST_EPSILON)
     l0 = _entries(l0, l2_squared)

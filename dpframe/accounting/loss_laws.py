@@ -1,4 +1,4 @@
-"""Dominating pairs: for each event two laws that are distinguished at least as well as its
+"""Dominating pairs: each event has a pair of laws that are at least as easy to distinguish as its
 outputs.
 
 The *privacy loss* of a pair (P, Q) at an outcome is L = ln(P / Q). Its law under P decides
@@ -14,11 +14,11 @@ Write T(epsilon) = exp(-epsilon / 2) (1 - delta(epsilon)); the lower, the less p
 
 *Laplace*, scale 1, moved by e: T = exp(-max(e, |epsilon|) / 2). *Discrete Laplace* with q =
 exp(-1 / s), moved by D: the same with e = D / s where epsilon is one of (D - 2 j) / s, and between
-those delta is linear in exp(epsilon). A vector moved by D in all is no easier to tell than one
-entry moved by D: for two entries moved by a and b the T of both is
-F(epsilon) = E[T_a(epsilon - L_b) exp(-L_b / 2)]. It is even, does not rise on (0, a + b)
-(differentiate; terms cancel because |T'| = T / 2 outside (-a, a)), and from a + b on it equals T of
-the one entry, which is constant before. On the integers the same holds with differences.
+those delta is linear in exp(epsilon). A vector moved by D in all is no easier to distinguish than
+one entry moved by D: for two entries moved by a and b the T of both is F(epsilon) =
+E[T_a(epsilon - L_b) exp(-L_b / 2)]. It is even, does not rise on (0, a + b) (differentiate; terms
+cancel because |T'| = T / 2 outside (-a, a)), and from a + b on it equals T of the one entry,
+which is constant before. On the integers the same holds with differences.
 
 *Vectors of Laplace noise* moved by a and b are dominated by ones whose moves differ more and have
 the same sum. In the mass exp(-L / 2) P(L) of one move a factor of exp(-a / 2) depends on the sum
@@ -38,10 +38,10 @@ product's mass exp(-L / 2) P(L) has the density C(d) (s - max(|L|, d)) on (-s, s
 convex), so the difference D of the densities is below 0 next to 0 and above 0 farther out. H =
 exp(-epsilon / 2) times the difference of deltas is even, H'' - H / 4 = D, and H > 0 where only D
 >= 0 lies beyond. Were H < 0 at its least point, D < 0 there, so H'' < H / 4 < 0, and it were not
-the least. Hence most is told where as many groups as possible have the largest range, and one has
-the rest. Rounds of one choice are made after earlier ones are seen; pairs that dominate each round,
-whatever came before, dominate all rounds together (the same Theorem 10), and so do their rho (Bun
-and Steinke 2016, Lemma 2.3).
+the least. Hence most is revealed where as many groups as possible have the largest range, and one
+has the rest. Rounds of one choice are made after earlier ones are seen. Pairs that dominate each
+round, for any earlier results, dominate all rounds together (the same Theorem 10), and so do
+their rho (Bun and Steinke 2016, Lemma 2.3).
 
 *Pure* (epsilon, delta)-privacy: a failure with probability delta, else binary randomised response
 (Kairouz, Oh and Viswanath 2015, Theorem 3.3).
@@ -146,7 +146,7 @@ class Choices:
 
     @property
     def step(self) -> Fraction:
-        """Of the grid."""
+        """The step of the grid."""
         return self.epsilon / self.cells
 
 
@@ -160,7 +160,7 @@ class Translated:
     Parameters
     ----------
     law
-        Of the loss, if the event does not fail.
+        The law of the loss, if the event does not fail.
     failure
         The probability that it fails.
     factor
@@ -174,7 +174,7 @@ class Translated:
 
 _MOST_STEPS: Final = 256
 _BITS: Final = 40
-"""Of the losses of noise on many steps, so that nearly equal ones are one law."""
+"""The bits of the losses of noise on many steps, so that nearly equal ones are one law."""
 LARGEST_STEPPED: Final = Fraction(256**2)
 _FACTOR: Final = 2.0**-44
 

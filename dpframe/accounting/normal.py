@@ -17,8 +17,8 @@ __all__ = ["log_delta_normal", "mills", "mills_of", "mills_of_many", "normal_eps
 _DENSITY: Final = 64
 _DEGREE: Final = 6
 _LAST: Final = 40
-"""Taylor polynomials of Mills' ratio: around how many points per unit, of which degree, up to
-where."""
+"""Taylor polynomials of Mills' ratio: how many points per unit, the degree, and the last
+point."""
 
 
 def log_delta_normal(d: float, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""Privacy loss distributions, for events whose parameters are fixed.
+"""Privacy loss distributions, to account for events whose parameters are fixed.
 
 Exact for noise. Of choices only the range of losses is known: those of one range are taken together
 (`dpframe.accounting.choices`), others by a pair that is the worst at every epsilon alone.
@@ -26,11 +26,12 @@ class PrivacyLossAccountant(Accountant):
     and Honkela 2020), on a grid that only adds loss.
 
     Exact up to rounding for randomised response and for discrete noise on integers at sensitivity 1
-    (discrete Laplace noise up to 256) when the losses have a common step. Else it exceeds the exact
-    value by a few parts in 10**8, more when very many different events share the work, or where an
-    epsilon is close to the sum of all: the largest loss lies between two points of the grid, and
-    counts as the upper one. So the sum itself is taken where that is less. See
-    `dpframe.accounting.loss_laws`, `dots` and `convolution` for the proofs. Not valid across plans.
+    (discrete Laplace noise up to 256) when the losses have a common step. Otherwise it exceeds
+    the exact value by a few parts in 10**8. It is more when very many different events are
+    composed, or where an epsilon is close to the sum of all: the largest loss is between two
+    points of the grid, and counts as the upper one. So the sum itself is taken where that is
+    less. See `dpframe.accounting.loss_laws`, `dots` and `convolution` for the proofs. Not valid
+    across plans.
     """
 
     method: ClassVar[str] = "privacy loss distribution"

@@ -1,4 +1,4 @@
-"""Optimal composition of events of which only (epsilon, delta) is used."""
+"""Optimal composition of events when only their (epsilon, delta) is used."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class View:
     low, high
         A window around them: what is outside barely changes the answer.
     epsilon
-        About the answer, or what was asked.
+        The neighbourhood of the answer, or of the requested point.
     """
 
     theta: float

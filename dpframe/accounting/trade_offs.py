@@ -1,26 +1,29 @@
-"""Gaussian differential privacy: how far apart two unit normals are that are as hard to tell.
+"""Gaussian differential privacy: the distance of two unit normals that are as hard to
+distinguish.
 
 The *trade-off* of a pair of laws gives, for each probability of a false alarm, the least one of a
-miss. It is that of mu-GDP or above it when no test tells the pair better than one tells N(0, 1)
-from N(mu, 1) (Dong, Roth and Su 2022). The trade-off of discrete laws is a convex broken line, and
-that of GDP is convex, so it is enough to compare the corners: with alpha and beta the two errors
-there, mu must be at least z(1 - alpha) - z(beta), z being the quantile of the normal law. This
-module has the least such mu, and never less.
+miss. It is that of mu-GDP or above it when no test distinguishes the pair better than N(0, 1)
+from N(mu, 1) (Dong, Roth and Su 2022). The trade-off of discrete laws is a convex broken line,
+and that of GDP is convex, so it is enough to compare the corners. With alpha and beta the two
+errors there, mu must be at least z(1 - alpha) - z(beta), z being the quantile of the normal law.
+This module has the least such mu, and never less.
 
-*Pure privacy*: one corner, alpha = beta = 1 / (1 + exp(e)): mu = 2 z(exp(e) / (1 + exp(e))).
+*Pure privacy*: there is one corner, alpha = beta = 1 / (1 + exp(e)), so mu = 2 z(exp(e) / (1 +
+exp(e))).
 
-*Bounded range e*: at worst two losses t and t - e, t in (0, e), so one corner, where alpha beta /
-(1 - alpha - beta) = 1 / (exp(e) - 1) whatever t is. mu is largest where alpha = beta: if beta <
-alpha the slope there is positive as long as R(alpha) <= R(beta), R(x) = phi(z(x)) / (x (1 - x)),
-and R is the sum of the hazards of the normal law at z(x) and -z(x), which is convex (Sampford 1953)
-and even, so it grows away from x = 1/2. So mu is that of pure privacy e / 2.
+*Bounded range e*: at worst there are two losses t and t - e, t in (0, e), so one corner, where
+alpha beta / (1 - alpha - beta) = 1 / (exp(e) - 1) for any t. mu is largest where alpha = beta. If
+beta < alpha the slope there is positive as long as R(alpha) <= R(beta), with R(x) = phi(z(x)) /
+(x (1 - x)). R is the sum of the hazards of the normal law at z(x) and -z(x), which is convex
+(Sampford 1953) and even, so it grows away from x = 1/2. So mu is that of pure privacy e / 2.
 
 *k categories*: two corners with the same mu, z(1 - 1 / n) - z((k - 1) / n), n = exp(e) + k - 1.
 
 *Discrete Laplace noise*, q = exp(-h), moved by D: corners between neighbouring outcomes, with mu =
 k(j) + k(D - 1 - j), k(j) = z(1 - q**(j + 1) / (1 + q)) concave (the normal law's hazard grows), so
-the middle is the worst; farther out it falls. For vectors see `dpframe.accounting.loss_laws`: most
-is told where as much as possible moves at once. mu**2 adds up over independent coordinates.
+the middle is the worst; farther out it falls. For vectors see `dpframe.accounting.loss_laws`:
+most is revealed where as much as possible moves at once. mu**2 adds up over independent
+coordinates.
 
 *Discrete Gaussian noise* moved by 1: mu = max(z(F(j)) - z(F(j - 1))) over j, F its distribution
 function. A move by d is d such steps at most, so a vector moved by d costs |d|**2 mu**2. Two ways:
@@ -82,12 +85,12 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
 
 
 def bounded_range_mu_squared(epsilon: Fraction) -> Fraction:
-    """Of a mechanism whose losses lie within an interval of length `epsilon`."""
+    """The mu**2 of a mechanism whose losses are within an interval of length `epsilon`."""
     return pure_mu_squared(epsilon / 2)
 
 
 def response_mu_squared(epsilon: Fraction, categories: int) -> Fraction:
-    """Of one report by randomised response."""
+    """The mu**2 of one report by randomised response."""
     if categories == 2 or epsilon > _LARGE:
         return pure_mu_squared(epsilon)
     shrunk = math.exp(-float(epsilon))
@@ -99,7 +102,7 @@ def response_mu_squared(epsilon: Fraction, categories: int) -> Fraction:
 
 
 def laplace_mu_squared(scale: Fraction, l1: Fraction, linf: Fraction) -> Fraction:
-    """Of a vector of discrete Laplace noise, sensitivities in steps."""
+    """The mu**2 of a vector of discrete Laplace noise, sensitivities in steps."""
     moves = concentrated(Fraction(math.ceil(l1)), Fraction(math.ceil(linf)))
     counts = {move: moves.count(move) for move in dict.fromkeys(moves)}
     one = {move: _squared(_laplace_mu(1 / scale, int(move))) for move in counts}
@@ -107,7 +110,7 @@ def laplace_mu_squared(scale: Fraction, l1: Fraction, linf: Fraction) -> Fractio
 
 
 def discrete_gaussian_mu_squared(sigma_squared: Fraction, l2_squared: Fraction) -> Fraction:
-    """Of a vector of discrete Gaussian noise, sensitivities in steps."""
+    """The mu**2 of a vector of discrete Gaussian noise, sensitivities in steps."""
     return l2_squared * _unit(sigma_squared)
 
 

@@ -105,13 +105,13 @@ class Argmax(Aggregate):
     A row belongs to one category and moves that score alone, by at most b; k rows change the
     difference of two scores by at most k b, in any division among categories. A row that changes
     takes b from one and gives b to another. With a frame of candidates a row adds to every score
-    between lo and hi, or 0, so it changes the difference of two of them by at most w = max(hi, 0)
-    - min(lo, 0) in place of b. Where limits leave an individual m rows of each category at most,
+    between lo and hi, or 0, so it changes the difference of two of them by at most w = max(hi,
+    0) - min(lo, 0) in place of b. Where limits leave an individual m rows of each category at most,
       each score moves by at most m max(hi, 0) in one direction or m max(-lo, 0) in the other, so
       the difference of two of them changes by at most m w. An individual is counted once for each
       candidate that one of its rows belongs to, and not for others. So adding it moves every
-      score by 0 or 1, and removing it by 0 or -1: the difference of two scores changes by at most
-      1. Why the mechanisms need no more than the range
+      score by 0 or 1, and removing it by 0 or -1: the difference of two scores changes by at
+      most 1. Why the mechanisms need no more than the range
     stands with them. Later choices are made after seeing earlier ones, at a cost that was fixed
     before: costs add up, in epsilon or in rho, and pairs that dominate their privacy losses
     compose (Zhu, Dong & Wang 2022, Theorem 10).
@@ -183,10 +183,13 @@ def _listed_groups(scope: QueryScope) -> int:
     assert scope.groups is not None
     if scope.groups.discovered:
         raise MissingKeys(
-            "the best group is chosen among public keys, and none are listed",
+            "dp_argmax() by group chooses among public keys, and none are listed",
             where=f"{scope.groups.words()}.dp_argmax()",
-            remedy="list them: group_by(..., keys=[...]); or find groups, .group_by(...).len(), "
-            "and take the largest of the released result",
+            remedy=(
+                "list them: group_by(..., keys=[...])",
+                "find the groups with .group_by(...).len(), and take the largest of "
+                "the released result",
+            ),
         )
     return scope.groups.size
 
@@ -220,19 +223,18 @@ def _require_no_bounds(given: GivenBounds) -> None:
     """Refuse bounds where no row-wise score is summed: they would bound nothing."""
     if given is not None:
         raise InvalidBounds(
-            "bounds say what one row may add to a row-wise score, and there is none",
+            "bounds= limits what one row adds to a row-wise score, and there is no row-wise score",
             where="dp_argmax(bounds=...)",
-            remedy="leave bounds= out, give them to the dp aggregate that is the score, or give "
-            "score= a row-wise expression",
+            remedy=("leave bounds= out", "give score= a row-wise expression"),
         )
 
 
 def _aggregate_score(inner: Request, scope: QueryScope) -> Statistic:
     if not isinstance(inner.aggregate, ScoringAggregate):
         raise UnsupportedOperation(
-            f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over "
-            "rows",
+            f"a {inner.kind} cannot be the score of candidates",
             where="dp_argmax(score=...)",
+            why="its sensitivity is not that of a sum over rows",
             remedy="score by dp.count(), .dp_sum(bounds), .dp_n_unique() or a row-wise expression",
         )
     return inner.aggregate.score(inner, scope)

@@ -110,9 +110,9 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
     value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
     if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:
         raise UnsupportedOperation(
-            f"bounds of values of type {value.domain.dtype} are not searched for",
+            f"dp_bounds() does not work on values of type {value.domain.dtype}",
             where=f"{words(value.tree)}.dp_bounds()",
-            remedy="give the range in which the values could lie",
+            remedy="give the range in which the values can lie: (low, high)",
         )
     if value.is_wide:  # which floats distinguish far enough
         real = Cast(FLOAT64).of(value.tree)

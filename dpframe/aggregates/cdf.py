@@ -286,13 +286,16 @@ def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
         raise InvalidBounds(
             f"bins must be a number or a list, not {as_given(bins)}",
             where=where,
-            remedy="write for example bins=[10, 20], or bins=100 with known bounds",
+            remedy=(
+                "write for example bins=[10, 20]",
+                "write bins=100 where the bounds of the column are known",
+            ),
         )
     if bounds is not None:
         raise InvalidBounds(
-            "bounds say where equal bins begin and end, and the bins are listed",
+            "bounds= says where equal bins begin and end, and these bins are listed",
             where=where,
-            remedy="leave bounds= out, or give a number of bins",
+            remedy=("leave bounds= out", "give a number of bins"),
         )
     return bins
 

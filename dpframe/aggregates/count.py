@@ -147,10 +147,10 @@ class Count(ScoringAggregate):
         if self.bounds is not None:
             if self.per is None:
                 raise InvalidBounds(
-                    "the bounds of a count limit how often one individual counts, and this count "
-                    "is of rows",
+                    "bounds= of a count limits how often one individual counts, and "
+                    "this counts rows",
                     where=f"{request.name}: dp_count(bounds=...)",
-                    remedy='write dp.count(per="unit", bounds=(0, n)), or leave out the bounds',
+                    remedy=('write dp.count(per="unit", bounds=(0, n))', "leave bounds= out"),
                 )
             _most(request, self.bounds)  # a row is one individual here, and counts once
         return COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)

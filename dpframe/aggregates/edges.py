@@ -192,7 +192,7 @@ def _require_room(edges: Edges, value: Value, where: str) -> None:
         raise InvalidBounds(
             "an edge is too large for Int64",
             where=where,
-            remedy="write smaller edges, or cast the column to Float64",
+            remedy=("write smaller edges", "cast the column with .cast(pl.Float64)"),
         )
 
 

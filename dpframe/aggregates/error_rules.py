@@ -137,9 +137,9 @@ class RankError:
     at cell i that has a rank below q u_n, but a number that is not below q times the last one,
     which is not less than u_n + N_n. The mean of u + N from the start of its pool to i is no
     less, and u no more than u_i there: q u_n - u_i <= N_h - q N_n for some h <= i. Let it have a
-    rank above instead, and the number before it not be above q times the last one. The mean of u
-    + N from i
-    - 1 to the end of its pool is no more, and u no less than u_(i-1) there; the last one is the
+    rank above instead, and the number before it not be above q times the last one. The mean of
+    u + N from
+    i - 1 to the end of its pool is no more, and u no less than u_(i-1) there; the last one is the
     mean of a later pool, and at most u_n + N_k for one of its k: u_(i-1) - q u_n <= q N_k - N_h
     for some h <= k. Either is at most by how much N ranges. N rises or falls by x for the first
     time at some cell; what comes after is as likely to add to that as to take from it. So N

@@ -82,13 +82,13 @@ class GroupKeys(Aggregate):
             raise UnsupportedOperation(
                 f"groups are found in 1 to {MOST_ROUNDS} rounds, not {as_given(rounds)}",
                 where=where,
-                remedy=f"leave it out, or write rounds={BEST_ROUNDS}",
+                remedy=("leave rounds= out", f"write rounds={BEST_ROUNDS}"),
             )
         if scope.groups is None or not scope.groups.discovered:
             raise UnsupportedOperation(
-                "the groups are listed, so nothing of the data tells which there are",
+                "keys= already lists the groups, so there is nothing to discover",
                 where="dp_groups()",
-                remedy="leave keys= out to find those that have individuals, or ask for .len()",
+                remedy=("leave keys= out", "count the rows of each group with .len()"),
             )
         return BoundGroupKeys(request, (), rounds)
 
@@ -105,8 +105,8 @@ def require_numbers(aggregates: Iterable[BoundAggregate], where: str, why: str) 
         raise UnsupportedOperation(
             f"dp_groups() releases no number of any group, and {why}",
             where=where,
-            remedy="ask it of a second query, by the groups that this one finds: "
-            "group_by(..., keys=found)",
+            remedy="write a second query by the groups that this one finds: group_by(..., "
+            "keys=groups)",
         )
 
 

@@ -173,13 +173,16 @@ class Histogram(Aggregate):
             raise InvalidBounds(
                 f"bins must be a number or a list, not {as_given(bins)}",
                 where=where,
-                remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
+                remedy=(
+                    "write for example bins=[0, 10, 20]",
+                    "write bins=10 where the bounds of the column are known",
+                ),
             )
         if self.bounds is not None:
             raise InvalidBounds(
-                "bounds say where equal bins begin and end, and the bins are listed",
+                "bounds= says where equal bins begin and end, and these bins are listed",
                 where=where,
-                remedy="leave bounds= out, or give a number of bins",
+                remedy=("leave bounds= out", "give a number of bins"),
             )
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
@@ -197,10 +200,13 @@ class Histogram(Aggregate):
             return cells
         if isinstance(cells, CategoryCells):
             raise UnsupportedOperation(
-                "individuals are counted by their totals, and categories have none",
+                'per="unit" counts individuals by their totals, and categories have no total',
                 where=f'{words(cells.tree)}.dp_histogram(per="unit")',
-                remedy="count the individuals with each value: group_by it, and ask for n_unique "
-                "of the identifier; or give edges, as bins=[0, 10, 20]",
+                remedy=(
+                    "give edges: bins=[0, 10, 20]",
+                    "count the individuals with each value: "
+                    "group_by(column).agg(pl.col(identifier).dp_n_unique())",
+                ),
             )
         number = self.bins is None or isinstance(self.bins, int)
         given = self.bounds if number else tuple(cells.edges)
@@ -272,10 +278,13 @@ def known_categories(tree: Tree, found: Domain) -> tuple[Scalar, ...]:
     """
     if found.categories is None:
         raise MissingKeys(
-            f"the values of {words(tree)} are not known without reading private data",
+            f"the values of {words(tree)} are not known, and they may not be read from "
+            "private data",
             where=words(tree),
-            remedy="list them, declare them with session.protect(..., categories={...}), or use "
-            "bins for numbers",
+            remedy=(
+                'list them: .dp_histogram(["a", "b"])',
+                'declare them: session.protect(..., categories={"column": ["a", "b"]})',
+            ),
         )
     return found.categories
 
@@ -289,7 +298,9 @@ def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Sca
             remedy="take a field or an element of it first",
         )
     if not values:
-        raise InvalidBounds("the list of categories is empty", where=where, remedy="list some")
+        raise InvalidBounds(
+            "the list of categories is empty", where=where, remedy="list at least one value"
+        )
     made = listed("", values, found.dtype)
     if made is None:
         raise InvalidBounds(

@@ -320,7 +320,7 @@ class Variance(Aggregate):
         value, bounds, grid = _centred(request, scope, self.bounds)
         if value.domain.dtype.is_temporal:
             raise UnsupportedOperation(
-                f"a {self.kind} of values of type {value.domain.dtype} has no meaning",
+                f"values of type {value.domain.dtype} have no {self.kind}",
                 where=words(value.tree),
                 remedy="convert it to a number first, for example with .dt.total_seconds()",
             )

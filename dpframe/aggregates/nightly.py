@@ -53,16 +53,16 @@ class NightlySums(Measurement):
     its noise is independent of all before. So with rho of discrete Gaussian noise, the divergence
     of order a between the laws of that night, given the past, is at most a |v_t|^2 / (2 sigma^2),
     v_t being that difference (Canonne, Kamath and Steinke 2020, Theorem 4). On every path the sum
-    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of exp((a
-    - 1) loss) then stays below exp((a - 1) a bound / (2 sigma^2)) as nights are added one after
-    another (Feldman and Zrnic 2021, Theorem 3.1; this is their filter with a bound that always
-    holds). So the whole is (bound / (2 sigma^2))-zCDP. For continuous noise the same is known for
-    each row of a lower triangular matrix with an adaptive adversary (Denisov, McMahan, Rush,
-    Smith and Thakurta 2022, Theorem 2.1). So the whole is as private as one Gaussian vector, also
-    as (epsilon, delta) or in mu (Smith and Thakurta 2022). Discrete noise is, up to a factor next
-    to 1 for each entry that moves, such noise that was rounded at random, and rounding each entry
-    after the past of it is post-processing. Pure losses of independent Laplace noise add up on
-    every path.
+    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of
+    exp((a-1) loss) then stays below exp((a-1) a bound / (2 sigma^2)) as nights are added one
+    after another (Feldman and Zrnic 2021, Theorem 3.1; this is their filter with a bound that
+    always holds). So the whole is (bound / (2 sigma^2))-zCDP. For continuous noise the same is
+    known for each row of a lower triangular matrix with an adaptive adversary (Denisov, McMahan,
+    Rush, Smith and Thakurta 2022, Theorem 2.1). So the whole is as private as one Gaussian
+    vector, also as (epsilon, delta) or in mu (Smith and Thakurta 2022). Discrete noise is, up to
+    a factor next to 1 for each entry that moves, such noise that was rounded at random, and
+    rounding each entry after the past of it is post-processing. Pure losses of independent
+    Laplace noise add up on every path.
 
     *Rows.* Row r adds to the difference on night t its value, or 0 while it is not there, times
     the coefficient of its period, in its key. So no entry is more than b times that of its
@@ -235,11 +235,12 @@ def nightly_output(
     inner = output.only
     if inner is None or not is_streamed(inner):
         raise UnsupportedOperation(
-            "a stream has counts and sums, signed, without arithmetic, and no mechanism= of "
-            "their own",
+            "a stream releases counts and sums: no arithmetic, no nonnegative=, no mechanism=",
             where=output.words,
-            remedy="ask for the counts and sums that it is made of, and compute on the results; "
-            "monotone=True keeps totals from falling",
+            remedy=(
+                "ask for the counts and sums, and compute with the released numbers",
+                "use monotone=True to keep totals from falling",
+            ),
         )
     (use,) = inner.uses
     assert isinstance(use.part, Additive)

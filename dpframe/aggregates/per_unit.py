@@ -37,14 +37,13 @@ def is_per_unit(
         if scope.spread.rows == 1:
             return False
         raise UnsupportedOperation(
-            "a total per individual needs to know whose rows they are, and unit=dp.Rows() does "
-            "not say",
+            'per="unit" needs an identifier of individuals, and unit=dp.Rows() has none',
             where=where,
-            remedy='use per="row"',
+            remedy=('write per="row"', 'protect the frame with unit="user_id"'),
         )
     if dtype is not None and dtype.is_temporal and dtype.name != "Duration":
         raise UnsupportedOperation(
-            f"a total of values of type {dtype} has no meaning",
+            f"values of type {dtype} have no total",
             where=where,
             remedy='use per="row"',
         )
@@ -52,9 +51,9 @@ def is_per_unit(
         raise UnboundedSensitivity(
             "the total of an individual has no known bounds",
             where=where,
-            remedy=f'give them: {what}dp_{method}({_BEFORE.get(method, "")}(low, high), per="unit")'
+            remedy=f'write {what}dp_{method}({_BEFORE.get(method, "")}(low, high), per="unit")'
             if request.kind != "count"
-            else 'give them: dp.count(per="unit", bounds=(0, n))',
+            else 'write dp.count(per="unit", bounds=(0, n))',
         )
     return True
 
@@ -69,9 +68,9 @@ def require_rows_scored(request: Request, scope: QueryScope, per: Per, bounds: G
     """
     if is_per_unit(request, scope, per, bounds):
         raise UnsupportedOperation(
-            "candidates are scored by rows, not by totals of individuals",
+            "dp_argmax() scores candidates by rows, not by totals of individuals",
             where="dp_argmax(score=...)",
-            remedy='leave out per="unit"; limit_rows bounds what one individual adds to a score',
+            remedy='leave per="unit" out, and limit what one individual adds with .limit_rows(n)',
         )
 
 

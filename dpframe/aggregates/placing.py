@@ -61,8 +61,8 @@ class Parts:
     The number computed from x is place(x), by the same operations of floats in the same order for
     all, and a table that does not fall. Each of them is monotone (IEEE 754: the nearest float of
     a monotone function), so place is. That place(e_j) = j is checked by `parts_of` of every edge.
-    So numbers in [e_j, e_{j+1}], between two edges that follow each other, have a place of j or j
-    + 1, those up to the first edge 0, and those from the last one on the last. Let x be in [e_j,
+    So numbers in [e_j, e_{j+1}], between two edges that follow each other, have a place of j or
+    j + 1, those up to the first edge 0, and those from the last one on the last. Let x be in [e_j,
     e_{j+1}): with a place of j it is at least the edge of its place, with j + 1 below it, so j +
     1 edges are <= x either way. Let x be in (e_j, e_{j+1}]: with a place of j it is above the
     edge of its place, with j + 1 not, so j + 1 edges are < x either way. Polars and NumPy do the

@@ -307,7 +307,7 @@ class Quantile(Aggregate):
                 raise InvalidBounds(
                     f"no value of type {value.domain.dtype} lies within the bounds",
                     where=f"{words(value.tree)}.dp_{written}(...)",
-                    remedy="give the range in which the values really lie",
+                    remedy="give the range of the values: (low, high)",
                 )
         width = hi - lo
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1

@@ -96,8 +96,8 @@ class QuantilesAtOnce(ChosenTogether):
         Where rows lie close and are many, the sizes of the m + 1 parts are off by independent
         Laplace numbers at a scale of 2, given that they add up to 0. Given that k of these are
         above 0, the sum of them is gamma distributed and divided evenly at random, and so is that
-        of the others. With a scale of 1, the squares of all add up to m (m + 1) / 4 (2 / (k + 1)
-        + 2 / (m + 2 - k)), and k has a probability in proportion to C(m + 1, k) C(m - 1, k - 1).
+        of the others. With a scale of 1, the squares of all add up to m (m + 1) / 4 (2 / (k +
+        1) + 2 / (m + 2 - k)), and k has a probability in proportion to C(m + 1, k) C(m - 1, k - 1).
         The error of quantile j is the sum of j parts of m + 1 that are exchangeable: j (m + 1 -
         j) / m times the square of one.
         """

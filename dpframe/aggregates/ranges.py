@@ -206,9 +206,10 @@ class BinRanges(Ranges):
             )
         if self.nonnegative and bins > 1:
             raise UnsupportedOperation(
-                "counts below 0 became 0, which makes sums of several bins too large on average",
+                "nonnegative=True turned counts below 0 into 0",
                 where="between(...)",
-                remedy="release the histogram without nonnegative=True, or use dp_cdf",
+                why="sums of several bins are then too large on average",
+                remedy=("release the histogram without nonnegative=True", "use dp_cdf"),
             )
         if self.rule is not None:
             noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
@@ -230,8 +231,7 @@ def _found(
         return place
     near = [edge_words(edges[i], value) for i in (place, place + 1) if 0 <= i < len(edges)]
     raise InvalidBounds(
-        f"{as_given(given)} is no edge of what was released",
+        f"{as_given(given)} is not an edge of the release",
         where=where,
-        remedy=f"ask at its edges; next to it {'are' if len(near) > 1 else 'is'} "
-        f"{' and '.join(near)}",
+        remedy=f"use an edge; next to it {'are' if len(near) > 1 else 'is'} {' and '.join(near)}",
     )

@@ -201,9 +201,9 @@ class Ratio(Aggregate):
         per_unit = is_per_unit(request, scope, self.per, self.bounds, above.domain.dtype)
         if per_unit and self.denominator_bounds is None:
             raise InvalidBounds(
-                "the total of an individual below the line has no known bounds",
+                "the denominator's total per individual has no known bounds",
                 where=f'{words(request.tree)}.dp_ratio(per="unit")',
-                remedy="give them: denominator_bounds=(0, high)",
+                remedy="write denominator_bounds=(0, high)",
             )
         if per_unit:
             above.require_totals()
@@ -232,7 +232,7 @@ def _number(tree: Tree, scope: QueryScope) -> Value:
     value = numeric_value(tree, domain(tree, scope.facts.columns), "ratio")
     if value.domain.dtype.is_temporal:
         raise UnsupportedOperation(
-            f"a ratio of values of type {value.domain.dtype} has no unit",
+            f"values of type {value.domain.dtype} have no ratio",
             where=words(tree),
             remedy="convert them to numbers first, for example with .dt.total_seconds()",
         )
@@ -246,17 +246,19 @@ def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction,
             f"the values of {words(value.tree)} have no known bounds, so one individual could "
             "change the ratio by any amount",
             where=f"{words(value.tree)} in dp_ratio",
-            remedy=f"give {name}=(0, high), clip the expression, or declare them with "
-            "session.protect(..., bounds={...})",
+            remedy=(
+                f"write {name}=(0, high)",
+                'declare session.protect(..., bounds={"column": (0, high)})',
+            ),
         )
     lo, hi = bounds_of(value, given, "ratio")
     if given is None:
         lo, hi = min(lo, Fraction(0)), max(hi, Fraction(0))
     if not lo <= 0 <= hi or lo == hi:
         raise InvalidBounds(
-            f"{name}=({show(lo)}, {show(hi)}) do not reach from 0 to another number, and pairs are "
-            "scaled down towards 0",
+            f"{name}=({show(lo)}, {show(hi)}) must begin or end at 0",
             where=f"{words(value.tree)} in dp_ratio",
+            why="pairs beyond the bounds are scaled down towards 0",
             remedy=f"write {name}=(0, {show(hi)})" if hi > 0 else f"write {name}=(0, high)",
         )
     return lo, hi

@@ -374,19 +374,20 @@ def _by_own_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
         assert scope.groups is not None
         by = ", ".join(repr(name) for name in scope.groups.names)
         raise UnsupportedOperation(
-            f"an individual may be in several of the finest groups, and {inner.request.kind} of "
-            "individuals does not follow from these: larger groups would count them several times",
+            f"{inner.request.kind} of individuals by grouping sets needs individuals "
+            "that are in one of the finest groups each",
             where=inner.request.name,
-            remedy=f"add .limit_groups(1, by=[{by}]) before it, or ask for this in a query of its "
-            f"own for each set: {_APART}",
+            why="larger groups would count the others several times",
+            remedy=(
+                f"add .limit_groups(1, by=[{by}]) before it",
+                f"write one group_by for each set, {_APART}",
+            ),
         )
     raise UnsupportedOperation(
-        f"{inner.request.kind} does not follow from results of smaller groups, so it cannot be "
-        "released by grouping sets",
+        f"{inner.request.kind} cannot be released by grouping sets",
         where=inner.request.name,
-        remedy="use counts, sums, means, variances, histograms, distribution functions, quantiles "
-        "and numbers of distinct values here, and ask for this in a query of its own for each set: "
-        f"{_APART}",
+        why="it cannot be computed from the results of smaller groups",
+        remedy=f"write one group_by for each set, {_APART}",
     )
 
 

@@ -96,7 +96,7 @@ def candidate_scores(
         raise InvalidBounds(
             f"there must be between 1 and 10000 candidates, not {candidates.height}",
             where="dp_argmax(candidates=<frame>)",
-            remedy="list the candidates that are worth choosing",
+            remedy="list at most 10,000 candidates",
         )
     types = {name: from_polars(dtype) for name, dtype in candidates.schema.items()}
     trees = [

@@ -196,5 +196,5 @@ def require_groups(request: Request, scope: QueryScope) -> None:
         raise UnsupportedOperation(
             f"shrink=True moves means of groups towards their common mean, and here {what}",
             where=request.name,
-            remedy="ask for it in a group_by of one set of columns, or leave shrink=True out",
+            remedy=("leave shrink=True out", "use it in a group_by of one set of columns"),
         )

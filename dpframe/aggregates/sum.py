@@ -151,9 +151,9 @@ class Sum(ScoringAggregate):
         dtype = value.domain.dtype
         if dtype.is_temporal and dtype.name != "Duration":
             raise UnsupportedOperation(
-                f"a sum of values of type {dtype} has no meaning",
+                f"values of type {dtype} have no sum",
                 where=words(request.tree),
-                remedy="sum durations or numbers, or take .dp_mean() of it",
+                remedy=("use .dp_mean() of it", "sum a number or a duration"),
             )
         per_unit = is_per_unit(request, scope, self.per, self.bounds, dtype)
         bounds = bounds_of(value, self.bounds, "sum")
@@ -191,15 +191,15 @@ def _require_room(value: Value, bounds: tuple[Fraction, Fraction]) -> None:
             raise InvalidBounds(
                 "a sum of integers within these bounds may have more than 38 digits",
                 where=words(value.tree),
-                remedy="give smaller bounds, or sum floats, with .cast(pl.Float64)",
+                remedy=("give smaller bounds", "sum floats, with .cast(pl.Float64)"),
             )
         return
     per = Fraction(1_000, dtype.units_per_second)
     if not fits_int64(bounds) and not fits_int64((bounds[0] * per, bounds[1] * per)):
         raise InvalidBounds(
-            "a sum of durations of more than 24 days may be longer than a Duration holds",
+            "a sum of durations of more than 24 days may be longer than a Duration can hold",
             where=words(value.tree),
-            remedy="sum seconds instead, for example .dt.total_seconds().dp_sum((0, 86_400 * 365))",
+            remedy="sum seconds: .dt.total_seconds().dp_sum((low, high))",
         )
 
 

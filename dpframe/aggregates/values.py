@@ -109,8 +109,10 @@ class Value:
             raise UnsupportedOperation(
                 f"totals of values of type {self.domain.dtype} may lie beyond 64 bits",
                 where=self.words,
-                remedy="clamp the values first, for example with .clip(0, 2**32), or take totals "
-                "of floats, with .cast(pl.Float64)",
+                remedy=(
+                    "clamp the values first, for example with .clip(0, 2**32)",
+                    "total floats, with .cast(pl.Float64)",
+                ),
             )
 
     def require_int64(self, first: Fraction, last: Fraction, where: str) -> None:
@@ -128,7 +130,7 @@ class Value:
                 f"{show(last if last > 2**62 else first)} is too large: values of type "
                 f"{self.domain.dtype} are compared with numbers that lie within 64 bits",
                 where=where,
-                remedy="write smaller numbers, or compare floats, with .cast(pl.Float64)",
+                remedy=("write smaller numbers", "compare floats, with .cast(pl.Float64)"),
             )
 
 
@@ -186,9 +188,12 @@ def bounds_of(
                 f"the values of {words(value.tree)} have no known bounds, so one individual could "
                 f"change the {aggregate} by any amount",
                 where=where,
-                remedy=f"give bounds: .dp_{aggregate}({_EXAMPLES.get(aggregate, '')}"
-                "(low, high)), clip the expression, or declare them with "
-                "session.protect(..., bounds={...})",
+                remedy=(
+                    f"write .dp_{aggregate}({_EXAMPLES.get(aggregate, '')}(low, high)) "
+                    "with the range that you expect; values outside it are clipped to "
+                    "it",
+                    'declare session.protect(..., bounds={"column": (low, high)})',
+                ),
             )
         lo, hi = inferred
     else:
@@ -203,7 +208,7 @@ def bounds_of(
         raise InvalidBounds(
             f"the bounds are equal, so the {aggregate} can only be {show(lo)}",
             where=where,
-            remedy="give a lower bound below the upper one",
+            remedy="write a lower bound below the upper one",
         )
     limit = Fraction(2) ** 100
     if max(abs(lo), abs(hi)) > limit:

@@ -44,16 +44,19 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
     groups = scope.groups
     if isinstance(groups, SetGroups):
         raise UnsupportedOperation(
-            "results by grouping sets do not know individuals that are weighed",
+            "limit_norm does not work with grouping sets",
             where=_WHERE,
-            remedy="use limit_groups and limit_rows, or one group_by for each set",
+            remedy=(
+                "use .limit_groups(n, by=...) and .limit_rows(n) instead of it",
+                "write one group_by for each set",
+            ),
         )
     if not all(_adds_up(use.part) for use in bound.uses):
         raise UnsupportedOperation(
-            f"individuals are weighed, and the {bound.request.kind} does not add up over them",
+            f"limit_norm does not work with a {bound.request.kind}",
             where=_WHERE,
-            remedy="use limit_rows or limit_groups for it; counts, sums, means and variances can "
-            "be of weighed individuals, and a histogram is a count by groups of bins",
+            why="weighted individuals do not add up in it",
+            remedy="use .limit_rows(n) or .limit_groups(n, by=...) instead of it",
         )
 
 
@@ -81,10 +84,13 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     found = _weighed(relation, groups, keys is not None, rounds)
     if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
         raise UnsupportedOperation(
-            "groups are found in rounds where a person may be in any number of them, and this "
-            "frame has no identifier, or limits, or groups by lists, structs or broken numbers",
+            "dp_groups(rounds=...) needs an identifier, no limits, and groups that are "
+            "not lists, structs or floats",
             where=f"dp_groups(rounds={keys.rounds})",
-            remedy="write dp_groups(), or leave limit_groups, limit_rows and limit_norm out",
+            remedy=(
+                "write dp_groups() without rounds=",
+                "leave limit_groups, limit_rows and limit_norm out",
+            ),
         )
     return found
 

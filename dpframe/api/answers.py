@@ -99,7 +99,7 @@ class Answers:
             found = found.filter(_is_key(frame, name, key, said))
         if not found.height:
             raise UnsupportedOperation(
-                "the release has no such group",
+                "the release has no group with these keys",
                 where=said,
                 remedy="name one of the groups in release.frame",
             )
@@ -127,9 +127,9 @@ def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
         frame.head(0).filter(condition)
     except FAILURES:
         raise UnsupportedOperation(
-            f"{as_given(key)} is no value of {name!r}",
+            f"{as_given(key)} is not a value of {name!r}",
             where=said,
-            remedy="name a key as release.frame has it",
+            remedy="write a key as release.frame has it",
         ) from None
     return condition
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
@@ -11,9 +14,15 @@ from dpframe.api.expressions import DPExpr
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.parse.key_sets import Keys
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import has_rows
 
+Bound: TypeAlias = int | float | Decimal | Fraction | date | time | timedelta
+IntoBounds: TypeAlias = tuple[Bound, ...] | list[Any]
+"""The range (low, high) of values."""
+IntoKeys: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]] | pl.DataFrame | Keys
+"""Public keys of groups."""
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase"]
 Per: TypeAlias = Literal["row", "unit"]
 Counting: TypeAlias = Literal[
@@ -21,10 +30,9 @@ Counting: TypeAlias = Literal[
 ]
 
 
-def given_bounds(bounds: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Bounds as they are; invalid bounds are refused where they are used, with the column's
-    name."""
-    return tuple(bounds) if isinstance(bounds, list) else bounds  # type: ignore[return-value]
+def given_bounds(bounds: IntoBounds | None) -> tuple[Any, ...] | None:
+    """Bounds as they are; other values are refused where the column is known."""
+    return tuple(bounds) if isinstance(bounds, list) else bounds
 
 
 def flat(items: Iterable[Any]) -> list[Any]:
@@ -123,7 +131,7 @@ def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
         raise InvalidBounds(
             f"{as_given(values)} is not a list of values",
             where=f"{what}(...)",
-            remedy="pass a list",
+            remedy="write the values in a list: [...]",
         )
     return tuple(values)
 
@@ -140,6 +148,6 @@ def as_per(per: str, kind: str) -> Literal["unit"] | None:
         raise UnsupportedOperation(
             f"per={per!r} is neither 'row' nor 'unit'",
             where=f"dp_{kind}(per=...)",
-            remedy="use per='row'",
+            remedy="write per='row' or per='unit'",
         )
     return "unit" if per == "unit" else None

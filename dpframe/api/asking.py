@@ -53,22 +53,27 @@ def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:
     if isinstance(expression, pl.Expr):
         found = dp_expressions(expression, relation.facts.columns)
     if not found:
+        columns = relation.facts.columns
+        given = expression if isinstance(expression, Mapping) else [expression]
+        names = [each for each in given if isinstance(each, str) and each in columns]
         raise UnsupportedOperation(
-            "only dp expressions can be aggregated privately",
+            "only aggregates can be released, and this is not an aggregate",
             where=shown(expression) if isinstance(expression, pl.Expr) else str(expression),
-            remedy=_instead(relation, expression),
+            remedy=_instead(relation, expression, names),
         )
     return found
 
 
-def _instead(relation: Relation, expression: Any) -> str:
+def _instead(relation: Relation, expression: Any, names: list[str]) -> str | tuple[str, str]:
     """The dp aggregate to write for one of Polars."""
+    if isinstance(expression, (str, Mapping)):
+        column = f'pl.col("{names[0]}")' if names else "pl.col(name)"
+        method = next(iter(expression.values()), "") if isinstance(expression, Mapping) else ""
+        method = method if method in ("sum", "median", "std", "var") else "mean"
+        return f"write {column}.clip(low, high).{method}()", "write dp.count()"
     try:
         pipeline.read_rows([expression], {}, relation, "agg")
     except DPFrameError as refusal:
         if refusal.remedy is not None and "dp" in refusal.remedy:
             return refusal.remedy
-    return (
-        "use for example pl.col(name).dp_sum((low, high)), pl.col(name).clip(low, high).mean(), "
-        "or dp.count()"
-    )
+    return "write for example pl.col(name).clip(low, high).mean()", "write dp.count()"

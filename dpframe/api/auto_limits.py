@@ -48,9 +48,13 @@ def require_limits(limits: object) -> None:
     """
     if limits is not None and limits != "auto":
         raise UnsupportedOperation(
-            f"limits are not found by {as_given(limits)}",
+            f'limits={as_given(limits)} is neither "auto" nor None',
             where="limits=...",
-            remedy='write limits="auto", or limits of the frame: .limit_rows(n), .limit_groups(n)',
+            remedy=(
+                "leave limits= out",
+                "write limits=None and a limit of the frame: .limit_rows(n) or "
+                ".limit_groups(n, by=...)",
+            ),
         )
 
 
@@ -64,10 +68,11 @@ def require_amount(spend: Spend) -> None:
     """
     if spend.accuracy is not None:
         raise InvalidBudget(
-            "the query lacks a limit on what one individual adds, and what an accuracy costs under "
-            "a limit is not known before that limit is found",
+            "accuracy= needs a limit on what one individual adds, and this query finds "
+            "its limit when it runs",
             where="accuracy=...",
-            remedy="give a spend, such as epsilon=1, or write the limit: .limit_rows(n)",
+            why="the cost of an accuracy depends on that limit",
+            remedy=("write the limit: .limit_rows(n)", "give a spend, such as epsilon=1"),
         )
 
 
@@ -161,10 +166,11 @@ def _shared(relations: Sequence[Relation]) -> Relation:
     same = all(other.token == first.token for other in others)
     if not same or not all(isinstance(step, _NO_MORE_ROWS) for step in later):
         raise UnsupportedOperation(
-            "several of these queries lack a limit on what one individual adds, and they are of "
-            "different frames; a plan that finds a limit for each has no finite form",
+            "several of these queries lack a limit on what one individual adds, and "
+            "they are of different frames",
             where="session.collect([...])",
-            remedy="collect each query separately, or write their limits: .limit_rows(n)",
+            why="a plan that finds a limit for each frame has no finite form",
+            remedy=("collect each query separately", "write their limits: .limit_rows(n)"),
         )
     facts = first.facts if size == len(first.steps) else first.steps[size][1]
     return replace(first, steps=first.steps[:size], facts=facts)

@@ -160,5 +160,5 @@ def _unreadable(failed: str) -> EngineError:
         f"the batches cannot be read ({failed}); the message is withheld because it may quote "
         "private data",
         where=_WHERE,
-        remedy="see whether the reader can be read without dpframe",
+        remedy="read the batches without dpframe, to see the reason",
     )

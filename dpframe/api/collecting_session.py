@@ -11,7 +11,7 @@ from dpframe.aggregates.query import Query
 from dpframe.api.auto_limits import Limits
 from dpframe.api.named_spend import named_spend
 from dpframe.api.paying_session import PayingSession
-from dpframe.api.query import PrivateQuery, require_tidy, tidy
+from dpframe.api.query import PrivateQuery, require_tidy, require_whole, tidy
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.several import asked_alone, asked_at_once, refuse_weights
@@ -222,6 +222,7 @@ class CollectingSession(PayingSession):
             Spend(epsilon, delta, rho, accuracy, split),
             read_intervals(interval, sampling),
         )
+        require_whole([query] if isinstance(query, PrivateQuery) else query)
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
             return self._release(query, spend, asked, engine, reuse, limits)

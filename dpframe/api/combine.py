@@ -159,22 +159,22 @@ def _is_of_output(column: str, parts: dict[str, Any]) -> bool:
 def _read(releases: object) -> list[Release]:
     if not isinstance(releases, Sequence) or not all(isinstance(r, Release) for r in releases):
         raise UnsupportedOperation(
-            "releases are combined, and this is no list of them",
+            "dp.combine takes a list of releases",
             where=_WHERE,
-            remedy="give what query.release(...) returned: dp.combine([first, second])",
+            remedy="write dp.combine([first, second]) with what query.release(...) returned",
         )
     if not 2 <= len(releases) <= MOST_TERMS:
         raise UnsupportedOperation(
             f"from 2 to {MOST_TERMS} releases are combined at once, not {len(releases)}",
             where=_WHERE,
-            remedy="give those with the least error",
+            remedy="leave out those with the largest errors",
         )
     origins = {release.origin for release in releases}
     if "" in origins or len(origins) < len(releases):
         raise UnsupportedOperation(
-            "two of the releases are of one charge, or it is not known of which: their noise is "
-            "the same, and their mean is no better than one of them",
+            "two of the releases come from the same charge, or their charge is unknown",
             where=_WHERE,
+            why="their noise is the same, so combining them gains nothing",
             remedy="give each result once, as query.release(...) returned it",
         )
     return list(releases)
@@ -230,15 +230,15 @@ def _not_one(why: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"the releases are not of one query: {why}",
         where=_WHERE,
-        remedy="combine releases of the same query, which may differ in what was spent",
+        remedy="combine releases of the same query; their spends may differ",
     )
 
 
 def _not_plain(name: str) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"{name!r} is no number with unbiased noise of a known variance, so a weighted mean of "
-        "several may be worse than one of them",
+        f"{name!r} does not have unbiased noise of a known variance, so a weighted "
+        "mean of several may be worse than one of them",
         where=_WHERE,
-        remedy="combine counts and sums by listed keys, without nonnegative=True; compute means "
-        "from them",
+        remedy="combine counts and sums by listed keys, without nonnegative=True, and "
+        "compute means from them",
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpframe.aggregates.histogram import listed_categories
 from dpframe.aggregates.values import pair
+from dpframe.api.arguments import IntoBounds
 from dpframe.api.source import Source
 from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import as_given
@@ -20,7 +21,7 @@ from dpframe.rows.suggest import did_you_mean
 
 
 def declared(
-    source: Source, bounds: Mapping[str, Sequence[Any]], categories: Mapping[str, Sequence[Any]]
+    source: Source, bounds: Mapping[str, IntoBounds], categories: Mapping[str, Sequence[Any]]
 ) -> Mapping[str, Domain]:
     """The domains of the source's columns, with what the data owner declared."""
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
@@ -31,7 +32,7 @@ def declared(
             raise InvalidBounds(
                 f"a column of type {found.dtype} has no bounds",
                 where=where,
-                remedy="declare categories=... for text",
+                remedy="declare categories={...} for text",
             )
         lo, hi = pair(ends, found.dtype, where)
         if lo > hi:
@@ -80,7 +81,7 @@ def stated_typical(
             raise InvalidBounds(
                 f"a column of type {known.dtype} has no typical number",
                 where=where,
-                remedy="leave it out: only noise in numbers is compared with it",
+                remedy="leave it out of typical=",
             )
         found.append((name, typical_value(value, where)))
     return tuple(sorted(found))

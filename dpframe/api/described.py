@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.api.arguments import IntoBounds
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count, mean, n_unique, quantile, std
 from dpframe.core.domain import Domain
@@ -22,7 +23,7 @@ _BOTH = "for the range in which you expect the values of each column"
 def description(
     facts: FrameFacts,
     columns: str | Sequence[str] | None,
-    bounds: Mapping[str, Sequence[Any]] | None,
+    bounds: Mapping[str, IntoBounds] | None,
 ) -> list[DPExpr]:
     """The dp expressions of a description.
 
@@ -43,8 +44,8 @@ def description(
         raise UnboundedSensitivity(
             f"the values of {', '.join(map(repr, lacking))} have no known bounds",
             where="describe(...)",
-            remedy=f"write .describe({names!r}, bounds={{{pairs}}}), where these stand {_BOTH}: "
-            "what lies outside counts as its ends",
+            remedy=f"write .describe({names!r}, bounds={{{pairs}}}) with the ranges that "
+            "you expect; values outside are clipped to them",
         )
     return [each for n in names for each in _of(n, facts.columns[n], given.get(n))]
 
@@ -76,7 +77,7 @@ def _ranges(bounds: object) -> dict[str, Any]:
     given = {} if bounds is None else bounds
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidBounds(
-            "the bounds of a description are pairs by name of column",
+            "bounds= of describe is a dict of column names and pairs",
             where="describe(..., bounds=...)",
             remedy='write for example .describe(["age"], bounds={"age": (low, high)})',
         )
@@ -100,7 +101,7 @@ def _lacks_bounds(found: Domain) -> bool:
     return found.dtype.is_ordered and found.bounds is None
 
 
-def _of(name: str, found: Domain, bounds: Sequence[Any] | None) -> Iterator[DPExpr]:
+def _of(name: str, found: Domain, bounds: IntoBounds | None) -> Iterator[DPExpr]:
     column = pl.col(name)
     yield count(column).alias(f"{name}_count")
     yield count(pl.when(column.is_null()).then(1)).alias(f"{name}_null_count")

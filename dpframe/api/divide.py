@@ -37,9 +37,9 @@ def divide(
     period = as_every("1d" if every is None else every, where)
     if every is not None and delay is None:
         raise UnsupportedOperation(
-            "parts without a delay wait for the end of no period",
+            "every= needs a delay: parts without one wait for nothing",
             where=where,
-            remedy='leave every out, or say how long parts wait: delay="2d"',
+            remedy=("leave every= out", 'say how long parts wait: delay="2d"'),
         )
     waits = None if delay is None else Waits(period, Delay.of(delay))
     given = flat([by])

@@ -66,7 +66,7 @@ def with_dropped(asked: Query) -> Queries:
         raise UnsupportedOperation(
             f"the result has a column {DROPPED!r} already",
             where="report_dropped=True",
-            remedy="call it something else with .alias(...)",
+            remedy="give the output another name, with .alias(...)",
         )
     if groups is not None and not _is_listed(asked, groups):
         groups = None

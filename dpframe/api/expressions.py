@@ -25,8 +25,9 @@ IntoColumn: TypeAlias = str | pl.Expr
 
 _LONGEST = 10_000
 _HOW = (
-    "run it on a private frame: session.protect(frame, unit=dp.Rows()).select(...).collect("
-    "epsilon=...)"
+    "write it in .agg() or .select() of the frame that session.protect(...) gives",
+    "compute the rest with the released result, such as shares: "
+    '.with_columns(share=pl.col("n") / pl.col("n").sum())',
 )
 
 
@@ -69,14 +70,16 @@ class DPExpr(pl.Expr):
     def __getattr__(self, name: str) -> NoReturn:
         if name == "_pyexpr":  # all of Polars asks for this before it uses an expression
             raise UnsupportedOperation(
-                "a dp expression cannot run in plain Polars", where=self._words(), remedy=_HOW
+                "a dp expression cannot be part of a Polars expression, or run on a Polars frame",
+                where=self._words(),
+                remedy=_HOW,
             )
         if name.startswith("_"):
             raise AttributeError(name)
         raise UnsupportedOperation(
             f"a dp expression has no {name}",
             where=self._words(),
-            remedy="it has arithmetic, round, abs, sqrt, clip and alias; do the rest after release",
+            remedy="collect it, and compute the rest with the released numbers",
         )
 
     def _words(self) -> str:
@@ -98,7 +101,7 @@ class DPExpr(pl.Expr):
         raise UnsupportedOperation(
             "a dp expression cannot be pickled or copied",
             where=self._words(),
-            remedy="write it again where it is needed; it never changes, so one can be used often",
+            remedy="write the expression again where it is needed",
         )
 
     def __bool__(self) -> NoReturn:
@@ -302,9 +305,9 @@ def _require_short(words: str) -> str:
     if len(words) <= _LONGEST:
         return words
     raise UnsupportedOperation(
-        f"arithmetic of dp expressions takes more than {_LONGEST} characters to write",
+        f"arithmetic of dp expressions may be at most {_LONGEST} characters long",
         where=f"{words[:100]}...",
-        remedy="release its parts, and compute with the released numbers",
+        remedy="release the parts, and compute with the released numbers",
     )
 
 
@@ -328,7 +331,8 @@ def _operand(
         raise UnsupportedOperation(
             f"a dp result cannot be combined with a {type(other).__name__}",
             where=f"{mine()} {symbol} {as_given(other)}",
-            remedy="use numbers or other dp expressions; everything else can be done after release",
+            remedy="use numbers or other dp expressions, and compute the rest with the "
+            "released numbers",
         )
     number = other.item() if isinstance(other, np.number) else other
     try:
@@ -343,10 +347,13 @@ def _operand(
 
 def _no_rows(where: str, what: str) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"{what} of a dp result and a row-wise expression: results have no rows",
+        f"{what} of a dp result and a row-wise expression is not possible: results have no rows",
         where=where,
-        remedy="compute with columns inside the aggregate, and with constants or other dp "
-        "expressions outside",
+        remedy=(
+            'compute with columns inside the aggregate: (pl.col("a") - '
+            'pl.col("b")).dp_sum((low, high))',
+            "compute with constants or other dp expressions",
+        ),
     )
 
 

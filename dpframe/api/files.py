@@ -63,6 +63,20 @@ class Written:
     query: int | None = None
 
 
+def write_page(path: Path, text: str) -> None:
+    """Write a page of HTML.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it cannot be written there.
+    """
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder")
+    with _replacing(path) as made:
+        made.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def destination(path: Path) -> Iterator[Path]:
     """A new file in the folder of `path`, which becomes `path` when everything is written.
@@ -76,7 +90,8 @@ def destination(path: Path) -> Iterator[Path]:
     """
     if path.suffix not in _WRITERS:
         raise UnsupportedOperation(
-            f"results are written as {' or '.join(_WRITERS)}, not as {path.suffix or 'nothing'!r}",
+            f"a result can be written as {' or '.join(_WRITERS)}, not as "
+            f"{path.suffix or 'a file without an ending'!r}",
             where=str(path),
             remedy=f"name the file for example {path.with_suffix('.parquet').name}",
         )
@@ -157,9 +172,9 @@ def require_result(path: Path) -> None:
     except UnsupportedOperation:
         pass
     raise UnsupportedOperation(
-        f"{there[0].name!r} would be replaced, and is not a result of dpframe",
+        f"{there[0].name!r} is not a result of dpframe, so it is not replaced",
         where=str(path),
-        remedy="write the result to another file, or remove this one",
+        remedy=("write the result to another file", "remove this file"),
     )
 
 
@@ -281,6 +296,6 @@ def _without_plan(path: Path) -> UnsupportedOperation:
     return UnsupportedOperation(
         "the file holds no plan of dpframe",
         where=str(path),
-        remedy="write results with release.write(path) or `dpframe run`; the plan of a CSV is in "
-        f"the file with {_BESIDE} added to its name",
+        remedy="write results with release.write(path) or `dpframe run`; for a CSV, the plan "
+        f"is in the file with {_BESIDE} added to its name",
     )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.api.arguments import column_name, flat, require_rows
+from dpframe.api.arguments import IntoKeys, column_name, flat, require_rows
 from dpframe.api.asking import query_of
-from dpframe.api.group_by import PrivateGroupBy
-from dpframe.api.joins import private_join, public_join
+from dpframe.api.group_by import PrivateGroupBy, PrivateGroupByIndividual
+from dpframe.api.joins import (
+    private_join,
+    public_join,
+    refuse_join_options,
+    require_validated,
+)
 from dpframe.api.named_spend import named_spend
-from dpframe.api.no_raw_access import FRAME_HINTS, RAW, NoRawAccess
+from dpframe.api.no_raw_access import FRAME_HINTS, FRAME_REASONS, RAW, NoRawAccess
 from dpframe.api.paying_session import PayingSession, payer_of
 from dpframe.api.polars_verbs import PolarsVerbs
 from dpframe.api.protected_keys import refuse_protected_keys
@@ -26,6 +32,7 @@ from dpframe.core.exact import Number
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
+from dpframe.frames.group_by_individual import GroupByIndividual
 from dpframe.frames.join_public import How
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm, read_norm
@@ -59,6 +66,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     _noun = "a private frame"
     _written = "frame"
     _hints = FRAME_HINTS
+    _reasons = FRAME_REASONS
     _otherwise = RAW
 
     def __init__(
@@ -193,6 +201,12 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         left_on: Any = None,
         right_on: Any = None,
         suffix: str = "_right",
+        validate: str = "m:m",
+        nulls_equal: bool = False,
+        coalesce: bool | None = None,
+        maintain_order: str | None = None,
+        allow_parallel: bool = True,
+        force_parallel: bool = False,
     ) -> PrivateFrame:
         """Join with a public frame, or with another private frame on the identifier.
 
@@ -205,18 +219,27 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             Names of key columns, as in Polars; a null matches nothing. Private frames join on
             their identifiers, which may stand among other keys.
         how
-            ``"inner"``, ``"left"``, and with public frames ``"semi"`` or ``"anti"``. Another join
-            would reveal which keys are in the private frame.
+            ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``. Another join would reveal which keys
+            are in the private frame.
         suffix
-            Of new columns whose name is taken.
+            Ends the names of new columns whose name is taken.
+        validate
+            ``"m:1"`` checks that each key is once in a public frame. What is private cannot be
+            checked: a check that fails would reveal it.
+        nulls_equal, coalesce
+            As they are by default in Polars.
+        maintain_order, allow_parallel, force_parallel
+            Accepted as in Polars; private rows have no order.
 
         Raises
         ------
         UnsupportedOperation
             For another kind of join, keys of unlike types, or frames of unlike units or sessions.
         """
+        refuse_join_options(nulls_equal, coalesce)
         left = self._by(on if on is not None else left_on, "join")
         right = self._by(on if on is not None else right_on, "join")
+        require_validated(validate, other, right)
         if not isinstance(other, PrivateFrame):
             return self._then(public_join(other, left, right, how, suffix))
         self._require_same_session_and_unit(other, "join")
@@ -236,12 +259,20 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
                 "a private frame can only be concatenated with another private frame, not with a "
                 f"{type(other).__name__}",
                 where="concat(...)",
-                remedy="protect it in the same session first",
+                remedy="protect the other one in the same session: session.protect(other, "
+                "unit=...)",
             )
         self._require_same_session_and_unit(other, "concat")
         return self._and(other, Concat(other._relation, chain_of(other._relation)))
 
-    def explode(self, column: Any, *, max_length: int | None = None) -> PrivateFrame:
+    def explode(
+        self,
+        column: Any,
+        *,
+        max_length: int | None = None,
+        empty_as_null: bool = True,
+        keep_nulls: bool = True,
+    ) -> PrivateFrame:
         """One row for each element of a column of lists, up to `max_length` of each.
 
         Raises
@@ -251,13 +282,20 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         UnsupportedOperation
             For several columns, whose lists might differ in length.
         """
+        if not (empty_as_null and keep_nulls):
+            name = "empty_as_null" if not empty_as_null else "keep_nulls"
+            raise UnsupportedOperation(
+                f"explode with {name}=False is not supported",
+                where=f"explode(..., {name}=False)",
+                remedy=f"leave {name} out, and write .drop_nulls([column]) after it",
+            )
         names = self._by(column, "explode")
         if len(names) != 1:
             raise UnsupportedOperation(
-                "explode takes one column: lists of different lengths would make it fail, which "
-                "depends on the data",
+                "explode takes one column",
                 where=f"explode({list(names)})",
-                remedy="explode one of them",
+                why="lists of different lengths would make it fail, which depends on the data",
+                remedy="write one explode for each column",
             )
         return self._then(Explode(names[0], max_length))
 
@@ -284,9 +322,12 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     # -- aggregates -----------------------------------------------------------------------------
 
     def group_by(
-        self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
-    ) -> PrivateGroupBy:
-        """Group rows, by public keys or by groups that are found.
+        self, *by: Any, keys: IntoKeys | None = None, maintain_order: bool = True, **named_by: Any
+    ) -> GroupBy:
+        """Group rows, by public keys or by groups that are found; or by whose they are.
+
+        With the identifier among `by`, ``agg`` takes Polars' own aggregates and gives a private
+        frame with one row for each individual, and each value of further keys.
 
         Parameters
         ----------
@@ -308,6 +349,13 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         MissingKeys
             When keys would have to be read from private data.
         """
+        if isinstance(named_by.get("other"), bool):
+            raise UnsupportedOperation(
+                "group_by has no argument 'other'",
+                where="group_by(..., other=...)",
+                why="rows with keys that are not listed are dropped",
+                remedy="write dp_histogram(column, [...], other=True)",
+            )
         given = flat(by)
         rows = rows_of(self)
         refuse_protected_keys(keys, self._source, "group_by(..., keys=...)")
@@ -315,11 +363,28 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         if sets:
             nothing_else(named_by, given[1:])
             require_rows(sets[0].columns, "group_by")
-            return PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+            found = PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+            return cast("GroupBy", found)
         require_rows([*given, *named_by.values()], "group_by")
-        discover = rows.payer is None or rows.payer.discovers
-        groups = pipeline.group(rows.relation, given, named_by, keys, discover)
-        return PrivateGroupBy(rows, groups)
+
+        def grouped() -> PrivateGroupBy:
+            discover = rows.payer is None or rows.payer.discovers
+            return PrivateGroupBy(
+                rows, pipeline.group(rows.relation, given, named_by, keys, discover)
+            )
+
+        own = None
+        if keys is None:
+            own = pipeline.individuals(rows.relation, given, named_by)
+        if own is None:
+            return cast("GroupBy", grouped())
+        who, by = own
+
+        def reduced(exprs: Sequence[Any], named: Mapping[str, Any]) -> PrivateFrame:
+            return self._then(pipeline.one_row_each(rows.relation, who, by, exprs, named))
+
+        written = GroupByIndividual(who, by, ()).words().removesuffix(".agg()")
+        return cast("GroupBy", PrivateGroupByIndividual(reduced, grouped, written))
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
         """A query with one row: dp expressions over all rows. Nothing runs.
@@ -378,3 +443,17 @@ def rows_of(frame: PrivateFrame) -> ProtectedRows:
     """What is known of a frame's rows, where they are, and who pays."""
     payer = None if frame._session is None else payer_of(frame._session)
     return ProtectedRows(frame._relation, frame._source, payer)
+
+
+if TYPE_CHECKING:
+
+    class QueryOrFrame(PrivateQuery, PrivateFrame):  # type: ignore[misc] # pyright: ignore
+        """What `agg` of groups gives: a query; or a private frame with one row for each individual,
+        where rows are grouped by the identifier. Type checkers do not see which it is.
+        """
+
+    class GroupBy(PrivateGroupBy):
+        """Groups of a private frame."""
+
+        def agg(self, *exprs: Any, **named: Any) -> QueryOrFrame: ...
+        def len(self, name: str = "len") -> QueryOrFrame: ...

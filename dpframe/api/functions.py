@@ -6,9 +6,8 @@ these functions with the column given another way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
@@ -17,7 +16,7 @@ from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.sum import Sum
-from dpframe.api.arguments import Noise, Per, as_per, given_bounds
+from dpframe.api.arguments import IntoBounds, Noise, Per, as_per, given_bounds
 from dpframe.api.expressions import DPExpr, IntoColumn
 from dpframe.api.make import make
 from dpframe.api.registration import AGGREGATES
@@ -49,7 +48,7 @@ def count(
     column: IntoColumn | None = None,
     *,
     per: Per = "row",
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     nonnegative: bool = False,
     weight: Number = 1.0,
     mechanism: Noise = "auto",
@@ -93,7 +92,7 @@ def count(
 @sealed
 def sum(
     column: IntoColumn,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     *,
     per: Per = "row",
     nonnegative: bool = False,
@@ -130,7 +129,7 @@ def sum(
 @sealed
 def mean(
     column: IntoColumn,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     *,
     per: Per = "row",
     shrink: bool = False,
@@ -174,7 +173,7 @@ def mean(
 @sealed
 def var(
     column: IntoColumn,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     *,
     ddof: int = 1,
     per: Per = "row",
@@ -211,7 +210,7 @@ def var(
 @sealed
 def std(
     column: IntoColumn,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     *,
     ddof: int = 1,
     per: Per = "row",
@@ -238,9 +237,9 @@ def std(
 def ratio(
     column: IntoColumn,
     denominator: IntoColumn,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     *,
-    denominator_bounds: Sequence[Any] | None = None,
+    denominator_bounds: IntoBounds | None = None,
     per: Per = "row",
     weight: Number = 1.0,
     mechanism: Noise = "auto",
@@ -292,10 +291,10 @@ def _below(denominator: IntoColumn) -> pl.Expr:
     if isinstance(denominator, pl.Expr) and not isinstance(denominator, DPExpr):
         return denominator
     raise UnsupportedOperation(
-        "a ratio is of two row-wise expressions, whose totals it divides, and this is none: "
+        "the denominator of a ratio is a column or a row-wise expression, not "
         f"{as_given(denominator)}",
         where="dp_ratio(denominator=...)",
-        remedy='name a column: pl.col("a").dp_ratio("b", (0, high), denominator_bounds=(0, high))',
+        remedy='write pl.col("a").dp_ratio("b", (0, high), denominator_bounds=(0, high))',
     )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import polars as pl
 
 from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.group_keys import GroupKeys
+from dpframe.api.arguments import flat
 from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import argmax, count
 from dpframe.api.make import make
-from dpframe.api.no_raw_access import GROUP_HINTS, NoRawAccess
+from dpframe.api.no_raw_access import GROUP_HINTS, GROUP_REASONS, NoRawAccess
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
@@ -31,7 +34,8 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
     _noun = "a private group-by"
     _written = "group_by(...)"
     _hints = GROUP_HINTS
-    _otherwise = "use .agg(...) with dp expressions, or a dp_* method such as .dp_count()"
+    _reasons = GROUP_REASONS
+    _otherwise = "use .agg(...) with dp expressions\nuse a dp_* method, such as .dp_count()"
 
     def __init__(self, rows: ProtectedRows, groups: Groups) -> None:
         self._rows = rows
@@ -114,6 +118,71 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
 
     def _repr_html_(self) -> str:
         return groups_html(self._rows.relation, self._groups)
+
+
+@all_sealed
+class PrivateGroupByIndividual(PrivateGroupBy):
+    """A private frame in groups of one individual's rows each, or of one individual's rows with the
+    same values of further keys.
+    """
+
+    __slots__ = ("_reduced", "_refuse", "_written_by")
+
+    def __init__(
+        self,
+        reduced: Callable[[Sequence[Any], Mapping[str, Any]], Any],
+        grouped: Callable[[], PrivateGroupBy],
+        written: str,
+    ) -> None:
+        self._reduced = reduced
+        self._refuse = grouped
+        self._written_by = written
+
+    def agg(self, *exprs: Any, **named: Any) -> Any:
+        """A `PrivateFrame` with one row for each individual, and each value of further keys.
+
+        The expressions are aggregates of Polars, such as ``pl.len()``,
+        ``pl.col("x").clip(0, 100).sum()``, ``pl.col("at").max() - pl.col("at").min()``; arithmetic
+        and conditions on them; and ``filter`` inside. Nothing is private yet and nothing is
+        charged: aggregate the frame that comes out.
+
+        Raises
+        ------
+        MissingKeys
+            For dp expressions, which would be about one individual each.
+        UnsupportedOperation
+            For an aggregate that depends on the order of rows, or is not known.
+        UnboundedSensitivity
+            For a sum or mean of values without known bounds.
+        """
+        if any(isinstance(e, DPExpr) for e in [*flat(exprs), *named.values()]):
+            return self._refuse().agg(*exprs, **named)
+        return self._reduced(flat(exprs), named)
+
+    def len(self, name: str = "len") -> Any:
+        """A `PrivateFrame` with the number of rows of each individual."""
+        return self.agg(pl.len().alias(name))
+
+    def dp_groups(self, rounds: int | None = None) -> PrivateQuery:
+        """Refused: each group would be one individual."""
+        return self._refuse().dp_groups(rounds)
+
+    def dp_argmax(
+        self,
+        column: Any = None,
+        score: pl.Expr | None = None,
+        candidates: Any = None,
+        k: int = 1,
+        **options: Any,
+    ) -> PrivateQuery:
+        """Refused: each group would be one individual."""
+        return self._refuse().dp_argmax(column, score, candidates, k, **options)
+
+    def __repr__(self) -> str:
+        return f"<PrivateGroupBy {self._written_by}: one group for each individual>"
+
+    def _repr_html_(self) -> str:
+        return escape(repr(self))
 
 
 def is_discovered(grouped: PrivateGroupBy) -> bool:

@@ -99,7 +99,7 @@ def _no_column(form: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"{form} needs at least one column",
         where=f"{form}(...)",
-        remedy="name one, or aggregate the whole frame",
+        remedy=("name a column", "aggregate the whole frame: frame.agg(...)"),
     )
 
 
@@ -114,5 +114,5 @@ def _name(column: Any) -> str:
     raise UnsupportedOperation(
         "a column of a grouping set is a name or an expression with one",
         where="grouping_sets([...])",
-        remedy="name the column, or give the expression a name with .alias(...)",
+        remedy=("name the column", "give the expression a name with .alias(...)"),
     )

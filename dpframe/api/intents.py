@@ -10,14 +10,11 @@ from types import MappingProxyType
 
 from dpframe.rows.suggest import did_you_mean
 
-_MOST = (
-    "of values there is no private {}: use .dp_quantile(column, {}, bounds), and bounds as wide as "
-    "can be"
-)
+_MOST = "use .dp_quantile(column, {}, bounds) with wide bounds"
 _AGGREGATES = {
-    "max maximum": _MOST.format("maximum", "0.99")
-    + "; for the most frequent value .dp_argmax(column)",
-    "min minimum": _MOST.format("minimum", "0.01"),
+    "max maximum": _MOST.format("0.99")
+    + "\nfind the most frequent value: .dp_argmax(column, candidates=[...])",
+    "min minimum": _MOST.format("0.01"),
     "avg average": "use .dp_mean(column, bounds)",
     "len size rows n number": "use .dp_count()",
     "total": "use .dp_sum(column, bounds)",
@@ -26,18 +23,15 @@ _AGGREGATES = {
     "variance": "use .dp_var(column, bounds)",
     "percentile percentiles quantiles quartiles": "use .dp_quantile(column, [0.25, 0.5, "
     "0.75], bounds)",
-    "mode top top_k topk most_common": "use .dp_argmax(column, k=5), or k=1 for the most "
-    "frequent value",
-    "hist value_counts counts frequencies": "use .dp_histogram(column, bins), or "
-    ".value_counts(column)",
+    "mode top top_k topk most_common": "use .dp_argmax(column, candidates=[...], k=5)",
+    "hist value_counts counts frequencies": "use .dp_histogram(column, bins)\n"
+    "use .value_counts(column)",
     "describe summary": "use .describe(columns)",
-    "share proportion rate percent": "use .dp_mean(condition), as the mean of a "
-    "Boolean is a share; or .dp_ratio(column, denominator, bounds, denominator_bounds=bounds) of "
-    "two totals",
-    "corr cov covariance correlation": "a covariance is made of means, in one .agg(): "
+    "share proportion rate percent": "use .dp_mean(condition): the mean of a Boolean is a share\n"
+    "divide two totals: .dp_ratio(column, denominator, bounds, denominator_bounds=bounds)",
+    "corr cov covariance correlation": "compute the covariance from means, in one .agg(): "
     "(dp.col(a) * dp.col(b)).dp_mean(bounds) - dp.col(a).dp_mean(bounds) * "
-    "dp.col(b).dp_mean(bounds); divided by both .dp_std(bounds, ddof=0) it is a correlation, "
-    "with ddof=0 as means have; pl.cov is n / (n - 1) of this covariance",
+    "dp.col(b).dp_mean(bounds); divide it by both .dp_std(bounds, ddof=0) for the correlation",
     "any all": "use .dp_mean(condition), the share of rows for which it holds",
     "null_count nulls": "use .dp_count(pl.when(pl.col(...).is_null()).then(1))",
 }
@@ -58,16 +52,14 @@ _VERBS = {
     "merge": "use .join(...)",
     "append union union_all vstack": "use .concat(other), with another private frame",
     "sort_values sort_index order_by orderBy": "sort the released result, which is public",
-    "nlargest nsmallest": "group by the column, and use .dp_argmax(k=5), or sort the "
-    "released result",
-    "drop_duplicates distinct": "use .limit_rows(1) for one row of each individual, or "
-    ".dp_n_unique(column) to count "
-    "distinct values",
+    "nlargest nsmallest": "sort the released result\n"
+    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=5)",
+    "drop_duplicates distinct": "use .limit_rows(1) for one row of each individual\n"
+    "count distinct values with .dp_n_unique(column)",
     "nunique": "use .dp_n_unique(column)",
     "apply applymap map": "write it with Polars expressions, in .with_columns(...)",
     "size": "use .dp_count()",
-    "iloc loc iat at sample_n": "it would show private rows; aggregate with dp "
-    "expressions, such as .dp_count()",
+    "iloc loc iat at sample_n": "aggregate with dp expressions, such as .dp_count()",
     "pivot pivot_table crosstab": "group by both columns, .group_by(a, b).agg(...), and "
     "pivot the released result",
     "resample": 'use .group_by_dynamic(column, every="1w")',
@@ -94,7 +86,7 @@ def meant_by_method(name: str, known: Iterable[str]) -> str:
         return _OF_COLUMN.sub(r"\1", remedy)
     methods = [f"dp_{each}" for each in known]
     near = did_you_mean(name, methods)
-    return near if near.startswith("did you mean") else f"there are {', '.join(methods)}"
+    return near if near.startswith("did you mean") else f"use one of {', '.join(methods)}"
 
 
 def meant_by(name: str) -> str | None:

@@ -16,6 +16,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Owners, Relation
 from dpframe.frames.with_columns import Drop, Select, WithColumns
 
+_HOWS = ("inner", "left", "semi", "anti")
 _KEEP_VALUES = (Filter, DropNulls, LimitRows, LimitGroups, LimitNorm, Drop)
 
 
@@ -35,8 +36,8 @@ def private_join(
         When rows of different individuals would meet, or for another kind of join.
     """
     mine, theirs = relation.facts.identifier, other.facts.identifier
-    if how not in ("inner", "left"):
-        raise _no_such_join(how, "inner or left")
+    if how not in _HOWS:
+        raise _no_such_join(how)
     keys = tuple(zip(left, right, strict=False))
     who = None if mine is None or theirs is None else (mine, theirs)
     if who is not None and len(left) == len(right) and who in keys:
@@ -49,12 +50,12 @@ def private_join(
         pass  # these are the keys by which it is known whose a row is
     elif who is not None and (left or right):
         raise UnsupportedOperation(
-            "rows of different individuals would meet: private frames join on their "
-            "identifiers only",
+            "private frames join on their identifiers, or rows of different individuals would meet",
             where=f"join(..., left_on={list(left)}, right_on={list(right)})",
-            remedy=f"write {_with_identifier(who, left, right)}, and rows of the same individual "
-            "meet where these are equal too; or leave on= out, and each row meets all of the same "
-            "individual",
+            remedy=(
+                f"write {_with_identifier(who, left, right)}",
+                "leave on= out, and each row meets all rows of the same individual",
+            ),
         )
     if keys:
         return JoinPrivateKeys(other, chain_of(other), how, suffix, keys)
@@ -97,16 +98,65 @@ def public_join(
         raise UnsupportedOperation(
             f"a private frame joins with a Polars frame, not a {type(other).__name__}",
             where="join(...)",
-            remedy="pass a public pl.DataFrame, or another private frame",
+            remedy=("pass a public pl.DataFrame", "pass another private frame"),
         )
-    if how not in ("inner", "left", "semi", "anti"):
-        raise _no_such_join(how, "inner, left, semi or anti")
+    if how not in _HOWS:
+        raise _no_such_join(how)
     return JoinPublic.of(other, left, right, how, suffix)
 
 
-def _no_such_join(how: object, kinds: str) -> UnsupportedOperation:
+def refuse_join_options(nulls_equal: object, coalesce: object) -> None:
+    """Refuse what makes another join than Polars makes by default.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When nulls would match, or both keys would be kept.
+    """
+    if nulls_equal:
+        raise UnsupportedOperation(
+            "join with nulls_equal=True is not supported: a null matches nothing",
+            where="join(..., nulls_equal=True)",
+            remedy="leave nulls_equal out, and fill nulls of both keys first: .fill_null(...)",
+        )
+    if coalesce is False:
+        raise UnsupportedOperation(
+            "join with coalesce=False is not supported: it keeps one key of both",
+            where="join(..., coalesce=False)",
+            remedy="leave coalesce out, and copy the key of the other frame first",
+        )
+
+
+def require_validated(validate: object, other: object, right: tuple[str, ...]) -> None:
+    """Check that a public frame has each key once, where that is asked for.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it has one twice, or keys of private rows would be checked.
+    """
+    if validate == "m:m":
+        return
+    if validate != "m:1" or not isinstance(other, pl.DataFrame | pl.LazyFrame):
+        raise UnsupportedOperation(
+            f"join with validate={validate!r} is not supported",
+            where=f"join(..., validate={validate!r})",
+            why="a check of private keys that fails would reveal them",
+            remedy='leave validate out, or write validate="m:1" for a public frame',
+        )
+    names = [name for name in right if name in other.collect_schema()]
+    keys = other.lazy().select(names).collect()
+    if len(names) == len(right) and keys.is_duplicated().any():
+        raise UnsupportedOperation(
+            "the public frame has some keys more than once",
+            where="join(..., validate='m:1')",
+            remedy=f"keep one row of each key: other.unique({list(right)!r}, keep='first')",
+        )
+
+
+def _no_such_join(how: object) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"a private frame has no join of the kind {how!r}",
         where=f"join(..., how={how!r})",
-        remedy=f"use {kinds}",
+        remedy="use inner, left, semi or anti",
     )

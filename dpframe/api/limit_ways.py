@@ -98,7 +98,7 @@ def read_spend(for_spend: Mapping[str, Number]) -> Spend:
     known = {"epsilon", "delta", "rho"}
     if not isinstance(for_spend, Mapping) or not for_spend or not known >= set(for_spend):
         raise InvalidBudget(
-            f"{as_given(for_spend)} is no spend of a later query",
+            f"{as_given(for_spend)} is not a spend",
             where="suggest_limits(for_spend=...)",
             remedy='write for example for_spend={"epsilon": 1}, with epsilon and delta, or rho',
         )

@@ -35,10 +35,12 @@ def require_rows_of(per: object, method: str) -> None:
     if isinstance(per, str) and per == "row":
         return
     raise UnsupportedOperation(
-        f"dp_{method} is of rows, not of individuals",
+        f"dp_{method} works per row, not per individual",
         where=f"dp_{method}(per={as_given(per)})",
-        remedy="use .limit_rows(1) for one row of each individual; or dp_histogram or dp_quantile "
-        'with per="unit", which are of their totals',
+        remedy=(
+            "add .limit_rows(1) for one row of each individual",
+            'use dp_histogram or dp_quantile with per="unit", which work on totals of individuals',
+        ),
     )
 
 
@@ -64,9 +66,9 @@ def make(
     kind = aggregate.kind
     if isinstance(column, DPExpr):
         raise UnsupportedOperation(
-            f"dp_{kind} of a dp expression: an aggregate has no rows to aggregate",
+            f"dp_{kind} of a dp expression is not possible: its result has no rows",
             where=column._words(),
-            remedy="aggregate a row-wise expression",
+            remedy="use a column or a row-wise expression",
         )
     if column is not None and not isinstance(column, (pl.Expr, Named)):
         raise UnsupportedOperation(
@@ -113,7 +115,7 @@ def _require_writable(value: object, where: str) -> None:
 def _flag(value: object, where: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise UnsupportedOperation(
-            f"{as_given(value)} is not True or False", where=where, remedy="write True"
+            f"{as_given(value)} is not True or False", where=where, remedy="write True or False"
         )
     return bool(value)
 

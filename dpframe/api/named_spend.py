@@ -40,8 +40,10 @@ def _unnamed(method: str, given: object, places: int) -> InvalidBudget:
     shown = as_given(given) if number else "1"
     before = "..., " * places
     return InvalidBudget(
-        f"{as_given(given) if number else f'a {type(given).__name__}'} does not say what it is: "
-        "spends have names",
+        f"the spend {as_given(given) if number else f'a {type(given).__name__}'} needs a name",
         where=f".{method}({before}{as_given(given) if number else '...'})",
-        remedy=f"write .{method}({before}epsilon={shown}), or rho={shown} in a session of rho",
+        remedy=(
+            f"write .{method}({before}epsilon={shown})",
+            f"write .{method}({before}rho={shown}) in a session with rho",
+        ),
     )

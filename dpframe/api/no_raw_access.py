@@ -11,9 +11,10 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
 
-RAW = "it would show private rows; aggregate with dp expressions, such as .dp_count()"
-MIXES = "a row of its result would depend on other rows; use row-wise expressions"
+RAW = "aggregate with dp expressions, such as .dp_count()"
+MIXES = "use row-wise expressions"
 RESHAPES = "join or reshape before session.protect(...)"
+SHOWS = "it would show private rows"
 _SHOWS_ROWS = """
     head tail limit slice first last fetch sample glimpse row rows item to_dict to_dicts to_pandas
     to_arrow to_numpy to_torch to_jax iter_rows iter_slices iter_columns show write_csv
@@ -24,7 +25,7 @@ _SHOWS_ROWS = """
     write_ndjson drop_in_place gather equals estimated_size flags fold hash_rows style to_init_repr
 """
 _MIXES_ROWS = """
-    sort reverse shift with_row_index with_row_count unique
+    reverse shift with_row_index with_row_count unique
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
     is_duplicated is_unique is_sorted map_columns
 """
@@ -33,12 +34,12 @@ _RESHAPES = """
     to_dummies transpose unstack update insert_column replace_column
 """
 _OTHERWISE = {
-    "unique": "use .limit_rows(1) for one row of each individual, .dp_n_unique(column) to count "
-    "distinct values, or .group_by(column).dp_groups() to find those that many have",
+    "unique": "use .limit_rows(1) for one row of each individual\n"
+    "count distinct values with .dp_n_unique(column)",
     "sql": "use filter, with_columns, group_by and agg",
     "pipe_with_schema": "call the function with the frame",
-    "rolling": "bin the time and group by it: .group_by_dynamic(column, every='1w').agg(...), "
-    "which is .group_by(pl.col(column).dt.truncate('1w')); then roll over the released result",
+    "rolling": "group by windows of time, .group_by_dynamic(column, every='1w').agg(...), and roll "
+    "over the released result",
     "remove": "use .filter(...) with the opposite condition",
     "drop_nans": 'use .filter(pl.col("x").is_not_nan()) or .fill_nan(None)',
     "unnest": 'use .with_columns(pl.col("x").struct.field("name"))',
@@ -53,7 +54,10 @@ _OTHERWISE = {
     **dict.fromkeys(
         ("cache", "clone", "rechunk", "shrink_to_fit"), "use the frame itself: it never changes"
     ),
-    **dict.fromkeys(("explain", "show_graph"), "use .explain_unit(), or explain of a query"),
+    **dict.fromkeys(
+        ("explain", "show_graph"),
+        "use .explain_unit()\nexplain a query: query.explain(epsilon=...)",
+    ),
     "dp_protect": "use it as it is: it is protected already",
     **dict.fromkeys(
         ("collect_schema", "dtypes", "width", "get_column_index", "clear"),
@@ -63,20 +67,20 @@ _OTHERWISE = {
 _POLARS_OWN = frozenset(("_df", "_ldf", "_s", "_pyexpr"))
 """The attributes that Polars reads from every frame, column or expression that it is given."""
 _LARGEST = (
-    "to choose the largest groups alone, use .group_by(column).dp_argmax(k=5); or release all, "
-    ".group_by(column).len(), and take the largest of the result"
+    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=5)\n"
+    "release all, .group_by(column).len(), and take the largest of the result"
 )
 _AGGREGATES = {
     **{
-        name: f"use .dp_{name}(column, bounds), or in .agg() pl.col(column).clip(a, b).{name}()"
+        name: f"use .dp_{name}(column, bounds)\nwrite .agg(pl.col(column).clip(low, high).{name}())"
         for name in ("sum", "mean", "median", "std", "var")
     },
     "quantile": "use .dp_quantile(column, q, bounds)",
-    "min": "of values there is no private minimum: use .dp_quantile(column, 0.01, bounds)",
-    "max": "of values there is no private maximum: use .dp_quantile(column, 0.99, bounds)",
+    "min": "use .dp_quantile(column, 0.01, bounds)",
+    "max": "use .dp_quantile(column, 0.99, bounds)",
     "n_unique": "use .dp_n_unique(column)",
 }
-_VERBS = "filter with_columns select group_by rename drop cast agg join"
+_VERBS = "group_by cast agg join"
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(_SHOWS_ROWS.split(), RAW),
@@ -84,7 +88,7 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(_RESHAPES.split(), RESHAPES),
         **dict.fromkeys(
             ("len", "height", "shape", "count", "is_empty", "n_chunks"),
-            "use .dp_count() or .dp_n_unique(column)",
+            "use .dp_count()\ncount distinct values with .dp_n_unique(column)",
         ),
         "product": "use a dp_* method, such as .dp_mean(column, bounds)",
         "corr": INTENTS["dp_corr"],
@@ -95,11 +99,20 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
         **_OTHERWISE,
     }
 )
-COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
+FRAME_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(_SHOWS_ROWS.split(), SHOWS),
+        **dict.fromkeys(_MIXES_ROWS.split(), "each row of its result would depend on other rows"),
+        **dict.fromkeys(("min", "max"), "the least or largest value is that of one person"),
+    }
+)
+GROUP_REASONS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("head", "tail", "first", "last", "all", "map_groups"), SHOWS)
+)
+COLLECT = "collect it: .collect(epsilon=...) gives a Polars DataFrame"
 PER_PERSON = (
-    'for a number of each individual write per="unit": .dp_mean(column, bounds, per="unit") is the '
-    "mean of their totals, as .dp_quantile and .dp_histogram are of these, and with pl.lit(1) as "
-    "the column all are of how many rows each has"
+    'for a number of each individual group by the identifier first: .group_by("user_id").agg('
+    "n=pl.len()) is a private frame with one row for each"
 )
 _STATISTICS = """
     mean median sum std var quantile min max describe
@@ -109,21 +122,28 @@ QUERY_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
             _VERBS.split(),
-            f"write it before the aggregates; {PER_PERSON}; or use it on the released result of "
-            ".collect(epsilon=...)",
+            "use it on the released result of .collect(epsilon=...)\n"
+            "write it before the aggregates",
         ),
         **dict.fromkeys(
             _STATISTICS.split(),
-            f"of the released result take it with Polars: .collect(epsilon=...); {PER_PERSON}",
+            f"use it on the released result of .collect(epsilon=...)\n{PER_PERSON}",
         ),
         **dict.fromkeys(
-            ("sort", "head", "limit", "tail", "slice", "top_k", "bottom_k", "first", "last"),
-            "use it on the released result: .collect(epsilon=...) gives a Polars DataFrame; to "
-            "choose the largest groups alone, which has less noise, use .dp_argmax(k=5)",
-        ),
-        **dict.fromkeys(
-            ("pivot", "unpivot", "to_pandas", "to_dicts", "item", "write_csv", "rolling", "plot"),
-            "use it on the released result: .collect(epsilon=...) gives a Polars DataFrame",
+            (
+                "slice",
+                "first",
+                "last",
+                "pivot",
+                "unpivot",
+                "to_pandas",
+                "to_dicts",
+                "item",
+                "write_csv",
+                "rolling",
+                "plot",
+            ),
+            "use it on the released result of .collect(epsilon=...)",
         ),
     }
 )
@@ -147,20 +167,29 @@ class NoRawAccess:
     _hints: ClassVar[Mapping[str, str]]
     _otherwise: ClassVar[str]
     """What to use instead of what `_hints` does not name."""
+    _reasons: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Why Polars' methods are refused, by name."""
 
     def _refused(self, what: str) -> UnsupportedOperation:
         return UnsupportedOperation(
-            f"{self._noun} {what}", where=self._written, remedy=self._otherwise
+            f"{self._noun} {what}",
+            where=self._written,
+            why=SHOWS if self._otherwise == RAW else None,
+            remedy=self._otherwise,
         )
 
     def _lacks(self, name: str) -> NoReturn:
         """Refuse what Polars has, or another library, and this has not."""
         if name in _POLARS_OWN:
             raise UnsupportedOperation(
-                f"{self._noun} is no frame of Polars, and nothing of Polars takes it",
+                f"{self._noun} is not a Polars frame, so functions and frames of Polars "
+                "cannot take it",
                 where=self._written,
-                remedy="bring frames together with its own verbs: frame.concat(other) with another "
-                "private frame, frame.join(public, on=...); or before session.protect(...)",
+                remedy=(
+                    "use frame.concat(other) with another private frame, or "
+                    "frame.join(public, on=...)",
+                    "bring the tables together before session.protect(...)",
+                ),
             )
         if name.startswith("_"):
             raise AttributeError(name)
@@ -170,9 +199,13 @@ class NoRawAccess:
         if hint is None:
             near = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
             hint = near if near.startswith("did you mean") else self._otherwise
+            columns = getattr(self, "columns") if hasattr(type(self), "columns") else ()  # noqa: B009
+            if name in columns:
+                hint = f"name the column in an aggregate or a step: pl.col({name!r})"
         raise UnsupportedOperation(
             f"{self._noun} has no {name}",
             where=f"{self._written}.{name}",
+            why=self._reasons.get(name),
             remedy=self._hints.get(name, hint),
         )
 

@@ -88,9 +88,9 @@ class Parameters:
         made = Parameter.of(name, kind, self._value(name, kind, default))
         if self._declared.setdefault(name, made) != made:
             raise UnsupportedOperation(
-                f"{name!r} is declared twice, and not alike",
+                f"{name!r} is declared twice, with different types or defaults",
                 where=where,
-                remedy="declare it once, and use that",
+                remedy="declare it once",
             )
         return made
 
@@ -105,14 +105,14 @@ class Parameters:
             raise UnsupportedOperation(
                 f"the parameter {name!r} has no value, and no default",
                 where=f"parameter {name!r}",
-                remedy=f"give it: --param {name}=..., or {variable} in the environment",
+                remedy=(f"give it: --param {name}=...", f"set {variable} in the environment"),
             )
         try:
             return kind.of(default) if text is None else kind.read(text)
         except NotAValue as error:
             wrong, place = (default, "default") if text is None else (text, place)
             raise UnsupportedOperation(
-                f"the parameter {name!r} is of type {kind.words()}, and {as_given(wrong)} is none",
+                f"the parameter {name!r} is of type {kind.words()}, and {as_given(wrong)} is not",
                 where=f"{place} of parameter {name!r}" if text is None else place,
                 remedy=str(error),
             ) from None
@@ -150,7 +150,8 @@ class Parameters:
 def not_of(name: str, kind: ParameterType, text: str) -> UnsupportedOperation:
     """The refusal of what are no values of a parameter."""
     return UnsupportedOperation(
-        f"the parameter {name!r} is of type {kind.words()}, and {as_given(text)} are no values",
+        f"the parameter {name!r} is of type {kind.words()}, and {as_given(text)} are "
+        "not values of that type",
         where=f"--param {name}",
         remedy="write LOW..HIGH, several values with commas or as JSON, or any",
     )
@@ -308,7 +309,7 @@ def type_of(dtype: object) -> ParameterType:
             f"a parameter cannot be of type {as_given(dtype)}",
             where="dp.parameter(..., dtype)",
             remedy="use pl.Date, pl.Datetime, pl.Int64, pl.Float64, pl.Decimal, pl.Boolean, "
-            "pl.String, or pl.List of one",
+            "pl.String, or pl.List of one of them",
         ) from None
 
 

@@ -73,6 +73,8 @@ class Payer:
         For a part of a divided frame: the payer of the whole frame.
     parameters
         What the job was given that it pays for.
+    warned
+        The frames of which somebody was warned that a limit was chosen.
     """
 
     ledger: Ledger
@@ -86,6 +88,7 @@ class Payer:
     unit: Unit | None = None
     whole: Payer | None = field(default=None, repr=False)
     parameters: tuple[Parameter, ...] = ()
+    warned: set[int] = field(default_factory=set, repr=False)
 
     @property
     def budget(self) -> Budget:
@@ -182,10 +185,13 @@ class Payer:
             When it does not fit.
         PlanMismatch
             When the plan needs approval and has none.
+        Unsound
+            When what would be drawn is not what the plan says.
         """
         book = self.ledger.streams
         found = book.find(opening.name)
         if found is None:
+            pipeline.require_sound(pipeline.alone(prepared))
             approval = self._approved(prepared.plan)
             unit = prepared.query.relation.facts.unit
             plan = prepared.plan
@@ -202,7 +208,10 @@ class Payer:
             raise LedgerError(
                 f"the stream {opening.name!r} was opened with another query, schedule or spend",
                 where="session.stream(...)",
-                remedy="open it with what it was opened with, or give the new one another name",
+                remedy=(
+                    "open it with the same query, schedule and spend",
+                    "give the new stream another name",
+                ),
             )
         return book.bind(opening.name, opening.types or ())
 
@@ -280,7 +289,9 @@ class Payer:
             prepared = prepare_before()
         self.unit = queries.queries[0].relation.facts.unit
         found = prepared.under(done.place)
-        warned = _joined(warned, warn_of_results(found, done.frames, done.doubts, done.place))
+        warned = _joined(
+            warned, warn_of_results(found, done.frames, done.doubts, done.place, self.warned)
+        )
         answers = [answers_of(*one) for one in found.answered()]
         if prepared.limits is not None and done.place is None:
             # versions before did not record under which limit a result was computed
@@ -326,7 +337,7 @@ class Payer:
                 raise UnsupportedOperation(
                     f"{whose} protects {unit.kind}, and the query {other.kind}: their costs do "
                     "not add up",
-                    remedy="open another session for another kind of unit",
+                    remedy="open another session for this kind of unit",
                 )
         require_windows(unit, self.ledger.per)
         self.ledger.require_unit(unit.kind)
@@ -403,10 +414,10 @@ def require_windows(unit: Unit, per: Every | None) -> None:
     if per is None or (isinstance(unit, Identifier) and unit.window == per):
         return
     raise InvalidBudget(
-        f"the budget is for each {NAMES[per]}, and the unit is {unit.kind}: a person's rows are in "
-        f"more than one {NAMES[per]} then, or nobody knows in which",
+        f"the budget is for each {NAMES[per]}, and the unit is {unit.kind}: a person's "
+        f"rows may then be in more than one {NAMES[per]}",
         where=f"per={per!r}",
-        remedy=f'protect people within each: unit=dp.Identifier("user", window={per!r}, time="at")',
+        remedy=f'write unit=dp.Identifier("user", window={per!r}, time="at")',
     )
 
 
@@ -414,7 +425,7 @@ def _two_values(name: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"the query has two values of the parameter {name!r}",
         where=f"dp.parameter({name!r}, ...)",
-        remedy="ask for it once, and use that",
+        remedy="create the parameter once, and use that value everywhere",
     )
 
 

@@ -67,13 +67,16 @@ class PayingSession:
             raise InvalidBudget(
                 "the session has one budget for all time",
                 where="session.remaining_in(...)",
-                remedy='use session.remaining, or open it with dp.Session(..., per="1mo")',
+                remedy=(
+                    "use session.remaining",
+                    'open the session with dp.Session(..., per="1mo")',
+                ),
             )
         if day is None:
             return self._payer.remaining_in(Windows(every, 0, -1))
         if not isinstance(day, date):
             raise InvalidBudget(
-                f"{as_given(day)} is no day, and in no window",
+                f"{as_given(day)} is not a day",
                 where="session.remaining_in(...)",
                 remedy="give a datetime.date",
             )

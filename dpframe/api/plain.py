@@ -152,11 +152,13 @@ def _number(node: Node) -> Number:
 
 
 def _beyond(name: str) -> UnsupportedOperation:
-    return UnsupportedOperation(f"{name} is not computed of private results", remedy=_LATER)
+    return UnsupportedOperation(
+        f"{name} cannot be applied to a private result inside the query", remedy=_LATER
+    )
 
 
 def _rows_and_aggregates() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "rows and aggregates meet in one expression, so rows would show an aggregate without noise",
-        remedy="aggregate both sides, or release the aggregate first and use its number",
+        "the expression mixes rows and aggregates, so rows would show an aggregate without noise",
+        remedy=("aggregate both sides", "release the aggregate first, and use its number"),
     )

@@ -10,13 +10,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import polars as pl
 
-from dpframe.api.arguments import flat
+from dpframe.api.arguments import IntoBounds, IntoKeys, flat
 from dpframe.api.described import description
 from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, group_names, is_discovered, public_keys
 from dpframe.api.query import PrivateQuery, tidied
 from dpframe.api.shortcuts import Shortcuts
-from dpframe.api.tidied import COUNT, Tidied
+from dpframe.api.tidied import COUNT, counts_of_values
 from dpframe.api.windows_of_time import (
     MOST_WINDOWS,
     Window,
@@ -42,7 +42,7 @@ class PolarsVerbs(Shortcuts):
     _relation: Relation
 
     @abstractmethod
-    def group_by(self, *by: Any, keys: Any = None, **named_by: Any) -> PrivateGroupBy:
+    def group_by(self, *by: Any, keys: IntoKeys | None = None, **named_by: Any) -> PrivateGroupBy:
         """Group rows."""
 
     def group_by_dynamic(
@@ -51,7 +51,7 @@ class PolarsVerbs(Shortcuts):
         *,
         every: str | timedelta,
         group_by: Any = None,
-        keys: Any = None,
+        keys: IntoKeys | None = None,
         **options: Any,
     ) -> PrivateGroupBy:
         """Group rows by windows of time, which begin at regular boundaries: the same as
@@ -113,7 +113,7 @@ class PolarsVerbs(Shortcuts):
         sort: bool = False,
         name: str | None = None,
         normalize: bool = False,
-        keys: Any = None,
+        keys: IntoKeys | None = None,
         **options: Any,
     ) -> PrivateQuery:
         """The number of rows by the values of a column: ``group_by(column).agg(dp.count())``.
@@ -147,16 +147,18 @@ class PolarsVerbs(Shortcuts):
             raise UnsupportedOperation(
                 f"the result would have two columns named {share!r}",
                 where=f"value_counts(name={share!r})",
-                remedy='name the shares otherwise: name="share"',
+                remedy='write name="share"',
             )
         query = groups.agg(count(**options).alias(counts))
-        return tidied(query, Tidied(counts, sort, share)) if sort or normalize else query
+        if not sort and not normalize:
+            return query
+        return tidied(query, counts_of_values(counts, share, by_size=sort))
 
     def describe(
         self,
         columns: str | Sequence[str] | None = None,
         *,
-        bounds: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, IntoBounds] | None = None,
     ) -> PrivateQuery:
         """Describe the columns, in one row and at one cost. For each column: the number of values
         and nulls. For numbers and times also the mean, standard deviation and quartiles, for

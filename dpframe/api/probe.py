@@ -64,10 +64,12 @@ def require_equal(engine: Engine) -> None:
         same, why = False, f"does not run a query of constants ({type(error).__name__})"
     if not same:
         raise UnsupportedOperation(
-            f"the session is taken for {engine.label}, and it {why}: its results would be wrong",
+            f"the session looks like {engine.label}, and it {why}: its results would be wrong",
             where="session.protect(frame, ...)",
-            remedy=f"use a session of {engine.label} itself with its default settings, or write "
-            "Parquet and protect its path",
+            remedy=(
+                f"use a session of {engine.label} itself with its default settings",
+                "write Parquet and protect its path",
+            ),
         )
     engine.accept()
 

@@ -19,9 +19,12 @@ def refuse_protected_keys(keys: object, source: Source | Sources, where: str) ->
     """
     if isinstance(keys, pl.LazyFrame) and source.holds(keys):
         raise MissingKeys(
-            "these keys come from the protected data: which groups appear would tell of single "
-            "individuals, without any privacy",
+            "these keys come from the protected data: the groups that appear would "
+            "reveal single individuals",
             where=where,
-            remedy='list public values, for example keys=["a", "b"]; or leave keys out: groups '
-            "with enough individuals are then found privately, which needs a delta",
+            remedy=(
+                'list public values, for example keys=["a", "b"]',
+                "leave keys= out and spend a delta: groups with enough individuals are "
+                "then found privately",
+            ),
         )

@@ -59,7 +59,7 @@ def _by_name(given: object, names: list[str], frames: int) -> Mapping[str, Any]:
         raise UnsupportedOperation(
             f"two frames of the query are named {names[0]!r}, so none can stand in for one of them",
             where=_WHERE,
-            remedy="name them apart: session.protect(..., name=...)",
+            remedy="give them different names: session.protect(..., name=...)",
         )
     if not isinstance(given, Mapping):
         if frames == 1:
@@ -94,17 +94,16 @@ def _public(frame: object) -> pl.LazyFrame:
 
 def _private(what: str) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"a simulation runs on public data, and {what} is private: its errors would tell about it "
-        "without any privacy",
+        f"a simulation runs on public data, and {what} is private",
         where=_WHERE,
+        why="the errors of a simulation are published without noise",
         remedy="pass public or synthetic data with the same columns",
     )
 
 
 def _untold(name: str) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"nobody can tell where the rows of the public frame for {name!r} come from: they may be "
-        "the protected ones",
+        f"the public frame for {name!r} is lazy, so its rows may be the protected ones",
         where=_WHERE,
         remedy="collect it, if it is public: simulate(frame.collect(), ...)",
     )

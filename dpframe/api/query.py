@@ -16,10 +16,11 @@ from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import COLLECT, QUERY_HINTS
 from dpframe.api.payer import Payer
 from dpframe.api.release import Release
+from dpframe.api.result_verbs import ResultVerbs
 from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
-from dpframe.api.tidied import Tidied
+from dpframe.api.tidied import Step, Tidied
 from dpframe.api.unlimited import Unlimited
 from dpframe.choose import Split
 from dpframe.core.exact import Number
@@ -35,7 +36,7 @@ T = TypeVar("T")
 
 
 @all_sealed
-class PrivateQuery(AskedQuery):
+class PrivateQuery(ResultVerbs, AskedQuery):
     """A query of dp expressions on a private frame. Nothing runs until it is collected.
 
     Examples
@@ -66,6 +67,10 @@ class PrivateQuery(AskedQuery):
     ) -> None:
         super().__init__(query, source, payer, unlimited)
         self._tidied = tidied
+
+    def _then(self, step: Step) -> Self:
+        how = (self._tidied or Tidied()).then(step, self._asked)
+        return type(self)(self._asked, self._source, self._payer, self._unlimited, how)
 
     def pipe(
         self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs
@@ -246,6 +251,7 @@ class PrivateQuery(AskedQuery):
         """As `collect`, with the plan, the cost, and `Release.write`."""
         spend = Spend(epsilon, delta, rho, accuracy, split)
         asked = read_intervals(interval, sampling)
+        require_whole([self])
         return self._release(spend, limits, asked, engine, reuse, report_dropped)
 
     def _plan(self, spend: Spend, limits: Limits, report_dropped: bool) -> Plan:
@@ -332,6 +338,13 @@ def require_tidy(queries: Sequence[object], interval: Intervals | None) -> None:
     for query in queries:
         if isinstance(query, PrivateQuery) and query._tidied is not None:
             query._tidied.require_no_interval(interval)
+
+
+def require_whole(queries: Sequence[object]) -> None:
+    """Refuse a release where the analyst changes the result that is handed out."""
+    for query in queries:
+        if isinstance(query, PrivateQuery) and query._tidied is not None:
+            query._tidied.require_whole()
 
 
 def tidy(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:

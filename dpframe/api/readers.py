@@ -64,7 +64,10 @@ def from_files(
         raise UnsupportedOperation(
             f"files named like {location(path)!r} cannot be protected",
             where=_PATH,
-            remedy=f"use {', '.join([*TEXT_KINDS, *_SCANS])}, or scan it with Polars first",
+            remedy=(
+                f"use a file that ends in {', '.join([*TEXT_KINDS, *_SCANS])}",
+                "protect pl.scan_...(path), a frame of Polars",
+            ),
         )
     place = os.path.expanduser(str(path))
     if "://" not in place:
@@ -151,9 +154,10 @@ def _checked(options: object) -> dict[str, str] | None:
         if all(isinstance(text, str) for pair in found.items() for text in pair):
             return found
     raise UnsupportedOperation(
-        "storage options are a dict of texts",
+        "storage_options= is a dict of texts",
         where="session.protect(path, ..., storage_options=...)",
-        remedy='write for example {"aws_region": "eu-west-1"}, with all values as text',
+        remedy='write for example storage_options={"aws_region": "eu-west-1"}, with all '
+        "values as text",
     )
 
 
@@ -178,8 +182,7 @@ def _of_store(scan: Callable[[], pl.LazyFrame], path: str | Path) -> pl.LazyFram
         f"{location(path)!r} cannot be read ({kind}); the message is withheld because it may quote "
         "credentials",
         where=_PATH,
-        remedy="check the address and storage_options=; a folder is read as a Delta table, and "
-        f"Parquet files by a pattern such as 's3://bucket/folder/*.parquet'; {WITHOUT_DATA}",
+        remedy=("check the address and storage_options=", f"{WITHOUT_DATA}"),
     )
 
 

@@ -14,14 +14,18 @@ import polars as pl
 
 from dpframe.api.answers import Answers
 from dpframe.api.estimate import Estimate
-from dpframe.api.files import destination, write
+from dpframe.api.files import destination, write, write_page
 from dpframe.core.budget import Budget
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.plan.several import own_plan
 from dpframe.report import Plan
-from dpframe.report.notebook import release_html
+from dpframe.report.notebook import release_html, release_page
 from dpframe.report.plots import plot_release
+from dpframe.report.released import released_table
 from dpframe.rows.suggest import did_you_mean
+
+_MOST_AS_TEXT = 10_000
+"""Frames of more rows are printed as Polars prints them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +152,32 @@ class Release:
         """
         return plot_release(self.frame, self.own_plan, most)
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The result as HTML: its first rows, rounded to their errors, its cost and its plan.
+
+        Parameters
+        ----------
+        path
+            A file to write, as a whole page that loads nothing and runs no script. None writes no
+            file and gives a fragment for another page.
+
+        Returns
+        -------
+        str
+            The HTML.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the file cannot be written.
+        """
+        inside = self._repr_html_()
+        if path is None:
+            return inside
+        page = release_page(f"Release of {self.own_plan.source}", inside)
+        write_page(Path(path), page)
+        return page
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a file that carries its plan, cost and fingerprint.
 
@@ -176,10 +206,20 @@ class Release:
         shared = "" if self.query is None else f", shared by {len(self.plan.queries)} queries"
         source = self.own_plan.source
         said = f"; {self.remark}" if self.remark else ""
-        return f"<Release of {source!r} for {self.cost.words()}{shared}{said}>\n{self.frame}"
+        return f"<Release of {source!r} for {self.cost.words()}{shared}{said}>\n{self._text()}"
+
+    def _text(self) -> str:
+        """The rows as text, numbers rounded to their errors."""
+        if self.frame.height > _MOST_AS_TEXT:
+            return str(self.frame)
+        shown = released_table(self.frame, self.own_plan)
+        with pl.Config(tbl_hide_column_data_types=True):
+            text = str(shown.frame())
+        return f"{text}\n{shown.note}" if shown.note else text
 
     def _repr_html_(self) -> str:
-        return release_html(self.frame, self.plan, self.cost, self.query, self.remark)
+        about = self.query, self.remark, self.warnings
+        return release_html(self.frame, self.plan, self.own_plan, self.cost, *about)
 
 
 class Releases(Sequence[Release]):
@@ -265,7 +305,7 @@ class Releases(Sequence[Release]):
     def __repr__(self) -> str:
         what = f"{len(self)} releases for {self.cost.words()} together"
         what += f"; {self.remark}" if self.remark else ""
-        return "\n".join([f"<{what}>", *(str(release.frame) for release in self._releases)])
+        return "\n".join([f"<{what}>", *(release._text() for release in self._releases)])
 
     def _repr_html_(self) -> str:
         return "".join(release._repr_html_() for release in self._releases)

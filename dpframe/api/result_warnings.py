@@ -103,6 +103,7 @@ def warn_of_results(
     frames: Sequence[pl.DataFrame],
     doubts: Doubts,
     place: int | None = None,
+    warned: set[int] | None = None,
 ) -> Warnings:
     """Warn about results, for facts that otherwise only plans and remarks show, and for doubts;
     return the warnings of each.
@@ -117,6 +118,9 @@ def warn_of_results(
         The doubts about each result that follow from its noisy numbers.
     place
         Which limit was found.
+    warned
+        The frames of the session for which a limit that seems to drop little was announced: one
+        warning each is enough. All are among the sentences that are returned.
     """
     dropped = list(_of_dropped(prepared, frames[0], place))
     own = list(doubts) or [() for _ in frames]
@@ -124,7 +128,13 @@ def warn_of_results(
         own = [(), *own[1:]]
     without = [list(_of_no_groups(prepared, number, frame)) for number, frame in enumerate(frames)]
     found = [[*dropped, *apart, *none] for apart, none in zip(own, without, strict=True)]
-    _warn(found)
+    loss, frame = prepared.loss(frames[0], place), prepared.parts[0].query.relation.token
+    if warned is not None and loss is not None and loss.seems_little:
+        quiet = {*dropped} if frame in warned else set()
+        warned.add(frame)
+        _warn([doubt for doubt in own if doubt not in quiet] for own in found)
+    else:
+        _warn(found)
     return _sentences(found)
 
 
@@ -137,8 +147,8 @@ def _of_dropped(
         return
     yield Doubt(
         "DroppedRows",
-        f"{prepared.found(histogram, place)}. The numbers may lack as much, and interval=0.95 "
-        "covers it: spend more, or write the limit where you know how many rows people have",
+        f"{prepared.found(histogram, place)}; interval=0.95 covers this; if you know the most that "
+        "one person has, write the limit, such as .limit_rows(n)",
     )
 
 

@@ -74,9 +74,9 @@ class Repeat:
     def __post_init__(self) -> None:
         if self.reuse not in get_args(Reuse):
             raise UnsupportedOperation(
-                f"results are not reused by {as_given(self.reuse)}",
+                f"reuse={as_given(self.reuse)} is not known",
                 where="collect(..., reuse=...)",
-                remedy='use "never" or "same"',
+                remedy='write reuse="never" or reuse="same"',
             )
 
     def key(self, identity: Identity, job: str | None) -> Key | None:
@@ -332,8 +332,7 @@ class Keeper:
                 f"the run {self._repeat.run!r} was begun on {found.time:%Y-%m-%d %H:%M} UTC with "
                 f"another {' and '.join(apart)}: {found.begun.words}",
                 where="--run-id",
-                remedy="give each run of a job a name of its own, such as the day; nothing was "
-                "charged",
+                remedy="give each run of a job its own name, such as the day",
             )
 
     def _answer(self, found: Attempt) -> Done | Attempt:
@@ -392,7 +391,7 @@ def under_way(found: Attempt) -> UnderWay:
     return UnderWay(
         f"the same is being computed{run} since {found.time:%Y-%m-%d %H:%M:%S} UTC, and was "
         "charged then",
-        remedy="wait until that is done, and ask again: its result is then handed out",
+        remedy="wait until it is done, and ask again: you then get its result",
     )
 
 
@@ -404,18 +403,22 @@ def lost(found: Attempt, why: str) -> LedgerError:
     return LedgerError(
         f"{what} was charged {found.cost.words()} on {found.time:%Y-%m-%d %H:%M} UTC, and its "
         f"result cannot be handed out: {why}",
-        remedy="put it back from a backup if there is one, and ask again; to pay anew: "
-        f"{python}`dpframe run ... --again`",
+        remedy=(
+            "put the result back from a backup, and ask again",
+            f"pay again: {python}`dpframe run ... --again`",
+        ),
     )
 
 
 def _unnamed() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "a result is only reused of frames that were given names, which no other frame of the "
-        "session has: other frames could be called the same",
+        "reuse= needs frames with names that no other frame of the session has",
         where='reuse="same"',
-        remedy='name them: session.protect(frame, unit=..., name="people"), or in a job in TOML '
-        'name = "people" in [source]',
+        why="two frames could otherwise be taken for one",
+        remedy=(
+            'name the frame: session.protect(frame, unit=..., name="people")',
+            'in a job in TOML, write name = "people" in [source]',
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Named
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.group_by_individual import with_aggregates
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
@@ -45,6 +46,9 @@ class RowVerbs(ABC):
     def filter(self, *predicates: Any, **constraints: Any) -> Self:
         """Keep rows for which all predicates are true; keywords compare for equality.
 
+        With a unit that names an identifier, an aggregate of a person's own rows may stand in a
+        predicate: ``pl.len().over("user_id") >= 3`` keeps the rows of people with three or more.
+
         Raises
         ------
         UnsupportedOperation
@@ -57,11 +61,14 @@ class RowVerbs(ABC):
         if not given:
             return self
         require_rows(given, "filter")
-        named = pipeline.read_rows(given, {}, self._relation, "filter")
-        return self._then(Filter(tuple(n.tree for n in named)))
+        named = pipeline.read_rows_of_individuals(given, {}, self._relation, "filter")
+        return self._then(with_aggregates(Filter(tuple(n.tree for n in named))))
 
     def with_columns(self, *exprs: Any, **named_exprs: Any) -> Self:
         """Add or replace columns, each computed from its own row.
+
+        With a unit that names an identifier, an aggregate of a person's own rows may stand in an
+        expression: ``first=pl.col("at").min().over("user_id")``.
 
         Raises
         ------
@@ -75,8 +82,9 @@ class RowVerbs(ABC):
         """
         given = flat(exprs)
         require_rows([*given, *named_exprs.values()], "with_columns")
-        named = pipeline.read_rows(given, named_exprs, self._relation, "with_columns")
-        return self._then(WithColumns(named)) if named else self
+        read = pipeline.read_rows_of_individuals
+        named = read(given, named_exprs, self._relation, "with_columns")
+        return self._then(with_aggregates(WithColumns(named))) if named else self
 
     def select(self, *exprs: Any, **named_exprs: Any) -> Any:
         """Row-wise expressions give a `PrivateFrame`; dp expressions a `PrivateQuery` of one row.
@@ -99,14 +107,45 @@ class RowVerbs(ABC):
             raise UnsupportedOperation(
                 "row-wise and dp expressions cannot be selected together",
                 where=mixed._words() if isinstance(mixed, DPExpr) else shown(mixed),
-                remedy="compute columns with with_columns first, then aggregate",
+                remedy="compute columns with with_columns(...) first, then aggregate",
             )
+        read = pipeline.read_rows_of_individuals
         return self._then(
-            Select(pipeline.read_rows(unnamed, named_exprs, self._relation, "select"))
+            with_aggregates(Select(read(unnamed, named_exprs, self._relation, "select")))
         )
 
-    def rename(self, mapping: Mapping[str, str]) -> Self:
+    def sort(
+        self,
+        by: Any,
+        *more_by: Any,
+        descending: bool | Sequence[bool] = False,
+        nulls_last: bool | Sequence[bool] = False,
+        maintain_order: bool = False,
+        multithreaded: bool = True,
+    ) -> Self:
+        """The same rows: aggregates do not depend on their order, so nothing has to be sorted.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For what has no order, or mixes rows.
+        UnknownColumn
+            When the frame does not have the column.
+        """
+        given = flat([by, *more_by])
+        require_rows(given, "sort")
+        pipeline.read_rows(given, {}, self._relation, "sort")
+        return self
+
+    def rename(self, mapping: Mapping[str, str], *, strict: bool = True) -> Self:
         """Give columns other names; the identifier is followed.
+
+        Parameters
+        ----------
+        mapping
+            ``{"old": "new"}``.
+        strict
+            Whether names that the frame does not have are refused; otherwise they are left out.
 
         Raises
         ------
@@ -121,11 +160,21 @@ class RowVerbs(ABC):
                 where="rename(...)",
                 remedy='write rename({"old": "new"})',
             )
+        if not strict:
+            columns = self._relation.facts.columns
+            mapping = {old: new for old, new in mapping.items() if old in columns}
         self._known(mapping, "rename")
         return self._then(Rename(tuple((str(a), str(b)) for a, b in mapping.items())))
 
-    def drop(self, *columns: Any) -> Self:
+    def drop(self, *columns: Any, strict: bool = True) -> Self:
         """Forget columns.
+
+        Parameters
+        ----------
+        columns
+            Names or selectors.
+        strict
+            Whether names that the frame does not have are refused; otherwise they are left out.
 
         Raises
         ------
@@ -134,7 +183,11 @@ class RowVerbs(ABC):
         UnitDropped
             When the identifier is among them.
         """
-        names = self._selected(columns, "drop")
+        given = flat(columns)
+        if not strict:
+            known = self._relation.facts.columns
+            given = [c for c in given if not isinstance(c, str) or c.startswith("^") or c in known]
+        names = self._selected(given, "drop")
         return self._then(Drop(names)) if names else self
 
     def cast(self, dtypes: Any, *, strict: bool = False) -> Self:
@@ -206,7 +259,7 @@ class RowVerbs(ABC):
             raise UnsupportedOperation(
                 f"{op} of a whole frame takes a constant",
                 where=f"{op}({given})",
-                remedy=f"use with_columns(pl.col(...).{op}(...)) for expressions",
+                remedy=f"write with_columns(pl.col(...).{op}(...))",
             )
         chosen = {
             name: Call(operation, (Column(name), read.tree))

@@ -9,7 +9,7 @@ import polars as pl
 
 from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.quantile import Median, Quantile
-from dpframe.api.arguments import Per, as_per, listed
+from dpframe.api.arguments import IntoBounds, Per, as_per, listed
 from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of
 from dpframe.api.make import make
 from dpframe.core.exact import Number, as_given
@@ -25,7 +25,7 @@ Choice: TypeAlias = Literal[
 def quantile(
     column: IntoColumn,
     q: Number | Sequence[Number],
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     candidates: Iterable[Any] | None = None,
     *,
     per: Per = "row",
@@ -78,14 +78,17 @@ def quantile(
 
 
 def _values(
-    bounds: Sequence[Any] | None, candidates: Iterable[Any] | None, written: str
+    bounds: IntoBounds | None, candidates: Iterable[Any] | None, written: str
 ) -> tuple[Any, ...] | None:
     """The candidates of a quantile, where there are no bounds."""
     if bounds is not None and candidates is not None:
         raise InvalidBounds(
             "bounds and candidates are both given",
             where=f"dp_{written}(...)",
-            remedy="give candidates for a choice among values, bounds for the whole interval",
+            remedy=(
+                "leave bounds= out, to choose among the candidates",
+                "leave candidates= out, to choose in the whole interval",
+            ),
         )
     return None if candidates is None else listed(candidates, f"dp_{written}")
 
@@ -93,7 +96,7 @@ def _values(
 @sealed
 def median(
     column: IntoColumn,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     candidates: Iterable[Any] | None = None,
     *,
     per: Per = "row",
@@ -113,7 +116,7 @@ def argmax(
     candidates: Iterable[Any] | pl.DataFrame | None = None,
     k: int = 1,
     *,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:

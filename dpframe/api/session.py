@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+from dpframe.api.arguments import IntoBounds, IntoKeys
 from dpframe.api.declared import declared, stated_typical
 from dpframe.api.divide import divide
 from dpframe.api.frame import PrivateFrame, rows_of
@@ -126,23 +127,27 @@ class Session(StreamingSession):
         per: Every | None = None,
     ) -> None:
         if not isinstance(name, str | None):
-            raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
+            raise LedgerError(
+                f"name must be text, not a {type(name).__name__}",
+                where="name",
+                remedy='write for example name="census"',
+            )
         opened, within = resolve_composition(budget_of(budget, epsilon, delta, rho), composition)
         if require_approval and ledger is None:
             raise LedgerError(
                 "approvals are kept in a ledger, and this session has none",
                 where="Session(require_approval=True)",
-                remedy='say where: Session(..., ledger="budget.db", require_approval=True)',
+                remedy='write Session(..., ledger="budget.db", require_approval=True)',
             )
         if must_exist and ledger is None:
             raise LedgerError(
-                "a budget in memory is new each time, and it must exist",
+                "must_exist=True needs a ledger: a budget in memory is new each time",
                 where="Session(must_exist=True)",
-                remedy='say where it is: Session(..., ledger="budget.db", must_exist=True)',
+                remedy='write Session(..., ledger="budget.db", must_exist=True)',
             )
         if must_exist and create:
             raise LedgerError(
-                "the budget must exist, and it may be new",
+                "must_exist=True and create=True contradict each other",
                 where="Session(must_exist=True, create=True)",
                 remedy="leave one of the two out",
             )
@@ -154,6 +159,13 @@ class Session(StreamingSession):
         keeps = bool(keep_releases)
         super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval, keeps))
 
+    def __enter__(self) -> Self:
+        """The session, for ``with``: leaving that closes nothing, as nothing stays open."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing: each charge is written when it is made."""
+
     # -- frames ---------------------------------------------------------------------------------
 
     def protect(
@@ -162,7 +174,7 @@ class Session(StreamingSession):
         unit: Unit | str | Through,
         *,
         name: str | None = None,
-        bounds: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, IntoBounds] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         schema: Mapping[str, Any] | None = None,
         typical: Mapping[str, Number] | None = None,
@@ -244,7 +256,7 @@ class Session(StreamingSession):
             raise UnsupportedOperation(
                 "the session of a part pays for that part only",
                 where="session.protect(...)",
-                remedy="protect frames in the session that divided its frame",
+                remedy="protect the frame in the session that divided its frame",
             )
         _require_text(name)
         through = unit if isinstance(unit, Through) else None
@@ -269,7 +281,7 @@ class Session(StreamingSession):
         self,
         frame: PrivateFrame,
         by: Any,
-        keys: Any = None,
+        keys: IntoKeys | None = None,
         *,
         delay: str | dt.timedelta | None = None,
         every: str | None = None,
@@ -352,11 +364,12 @@ class Session(StreamingSession):
         """
         if self._payer.ledger.per is not None:
             raise UnsupportedOperation(
-                "a budget for each window of time has no parts: what they were charged would not "
-                "be that of any window",
+                "a budget for each window of time cannot be divided into parts",
                 where="session.partition(...)",
-                remedy="group by what divides the frame, or filter its time: each window has a "
-                "budget of its own",
+                remedy=(
+                    "group by the column that divides the frame",
+                    "filter the frame by time: each window has its own budget",
+                ),
             )
         if not isinstance(frame, PrivateFrame):
             raise UnsupportedOperation(
@@ -376,10 +389,10 @@ class Session(StreamingSession):
 
 def _other_kind(known: Unit, who: Unit, given: object) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"the session protects {known.kind}, and this frame would be protected as {who.kind}: "
-        "their costs do not add up",
+        f"the session protects {known.kind}, and this frame would be protected as {who.kind}",
         where=f"unit={as_given(given)}",
-        remedy="open another session for another kind of unit",
+        why="their costs do not add up",
+        remedy="open another session for this kind of unit",
     )
 
 

@@ -38,7 +38,7 @@ def require_query(query: object) -> None:
     if not isinstance(query, PrivateQuery):
         raise UnsupportedOperation(
             f"a session runs private queries, not a {type(query).__name__}",
-            remedy="make one with frame.agg(...) or frame.dp_count(); several of them are a list",
+            remedy="write frame.agg(...) or frame.dp_count(); for several queries a list of them",
         )
 
 
@@ -70,11 +70,13 @@ def asked_at_once(
     payers = [payer.responsible_for(owner_of(query)) for query in given]
     if any(other is not payers[0] for other in payers):
         raise InvalidBudget(
-            "the queries are of different parts of a divided frame, or of one and of the whole; "
-            "each part has a budget of its own",
+            "the queries are of different parts of a divided frame, and each part has "
+            "its own budget",
             where=_WHERE,
-            remedy="collect those of each part by themselves, or group the whole frame instead of "
-            "dividing it",
+            remedy=(
+                "collect the queries of each part separately",
+                "group the whole frame instead of dividing it",
+            ),
         )
     shares, sources = _shares(weights, len(given)), [source_of(query) for query in given]
     full = [one for one in asked if isinstance(one, Query)]
@@ -126,31 +128,34 @@ def refuse_weights(weights: object) -> None:
     """
     if weights is not None:
         raise InvalidBudget(
-            "weights are the shares of several queries, and this is one",
+            "weights= are shares of several queries, and this is one query",
             where="weights=...",
-            remedy="give a list of queries, or weight= on dp expressions for outputs of one",
+            remedy=(
+                "give a list of queries",
+                "write weight= in dp expressions, for the outputs of one query",
+            ),
         )
 
 
 def _require_queries(given: Sequence[object]) -> None:
     if not given:
         raise UnsupportedOperation(
-            "there are no queries in the list",
+            "the list of queries is empty",
             where=_WHERE,
-            remedy="give at least one, such as [people.dp_count()]",
+            remedy="write for example [people.dp_count()]",
         )
     if len(given) > _MOST:
         raise UnsupportedOperation(
-            f"{len(given)} queries are more than {_MOST}, which one plan may have",
+            f"{len(given)} queries are too many: one plan has at most {_MOST}",
             where=_WHERE,
-            remedy="ask for several outputs in one query, or by group",
+            remedy=("write several outputs in one query", "group by a column"),
         )
     for number, query in enumerate(given, start=1):
         if isinstance(query, (list, tuple)):
             raise UnsupportedOperation(
                 f"query {number} is a list: lists of queries are not nested",
                 where=_WHERE,
-                remedy="give all queries in one list",
+                remedy="write all queries in one list",
             )
         require_query(query)
 
@@ -176,6 +181,7 @@ def _share(weight: Number) -> Fraction:
         raise InvalidBudget(
             f"the weight of a query is a number above 0, not {as_given(weight)}",
             where="weights=...",
-            remedy="write for example weights=[2, 1]: the first query may cost twice as much",
+            remedy="write for example weights=[2, 1], which lets the first query cost twice "
+            "as much",
         )
     return found

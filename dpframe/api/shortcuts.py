@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.api import functions
+from dpframe.api.arguments import IntoBounds
 from dpframe.api.expressions import IntoColumn
 from dpframe.api.query import PrivateQuery
 from dpframe.core.exact import Number
@@ -51,25 +52,25 @@ class Shortcuts(ABC):
         return self.agg(functions.count(column, **_unspent(options)))
 
     def dp_sum(
-        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.sum`."""
         return self.agg(functions.sum(column, bounds, **_unspent(options)))
 
     def dp_mean(
-        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.mean`."""
         return self.agg(functions.mean(column, bounds, **_unspent(options)))
 
     def dp_var(
-        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.var`."""
         return self.agg(functions.var(column, bounds, **_unspent(options)))
 
     def dp_std(
-        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.std`."""
         return self.agg(functions.std(column, bounds, **_unspent(options)))
@@ -78,7 +79,7 @@ class Shortcuts(ABC):
         self,
         column: IntoColumn,
         denominator: IntoColumn,
-        bounds: Sequence[Any] | None = None,
+        bounds: IntoBounds | None = None,
         **options: Any,
     ) -> PrivateQuery:
         """See `dpframe.ratio`."""
@@ -87,7 +88,7 @@ class Shortcuts(ABC):
     def dp_median(
         self,
         column: IntoColumn,
-        bounds: Sequence[Any] | None = None,
+        bounds: IntoBounds | None = None,
         candidates: Iterable[Any] | None = None,
         **options: Any,
     ) -> PrivateQuery:
@@ -98,7 +99,7 @@ class Shortcuts(ABC):
         self,
         column: IntoColumn,
         q: Number | Sequence[Number],
-        bounds: Sequence[Any] | None = None,
+        bounds: IntoBounds | None = None,
         candidates: Iterable[Any] | None = None,
         **options: Any,
     ) -> PrivateQuery:

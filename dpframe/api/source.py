@@ -141,15 +141,15 @@ class Source:
             raise UnsupportedOperation(
                 f"{as_given(spill)} is neither True nor False",
                 where="session.protect(..., spill=...)",
-                remedy="write spill=False where no temporary files may be written",
+                remedy="write spill=True or spill=False",
             )
         size = None if memory is None else bytes_of(memory)
         if size is not None and not isinstance(self.engine, PolarsEngine):
             raise UnsupportedOperation(
                 f"{self.engine.label} keeps within a limit of its own",
                 where=f"session.protect(..., memory={as_given(memory)})",
-                remedy="leave memory= out, and state the limit to the engine, such as "
-                "SET memory_limit = '2GB' on DuckDB",
+                remedy="leave memory= out, and set the limit in the engine, such as SET "
+                "memory_limit = '2GB' on DuckDB",
             )
         if self._reader is not None:
             return self._unread(
@@ -198,9 +198,9 @@ class Source:
         for engine in (self.engine, owners.engine):
             if not isinstance(engine, PolarsEngine):
                 raise UnsupportedOperation(
-                    f"a frame of {engine.label} is not protected through another one",
+                    f"a frame of {engine.label} cannot be protected through another frame",
                     where="session.protect(..., unit=dp.Through(...))",
-                    remedy="join the tables before protect",
+                    remedy="join the tables before session.protect(...)",
                 )
         types = schema_from_polars(self.schema)
         remarks = tuple(dict.fromkeys((*self.remarks, *owners.remarks, remark)))
@@ -332,7 +332,7 @@ def _asked(own: Engine, engine: object) -> Engine:
     if isinstance(own, PolarsEngine):
         return PolarsEngine(engine, own.room, pushes=own.pushes)
     raise UnsupportedOperation(
-        f"the frame is one of {own.label}, and runs there",
+        f"the frame belongs to {own.label}, and its queries run there",
         where=f"engine={engine!r}",
         remedy="leave engine= out",
     )
@@ -374,15 +374,35 @@ def protected_source(
             return _lazy(data, given=frame, options=storage_options)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)
+        case _ if type(frame).__module__.split(".")[0] == "pandas" and hasattr(frame, "columns"):
+            converted = _from_pandas(frame)
+            return Source(converted.lazy(), given=converted)
         case _ if type(frame).__module__.split(".")[0] == "deltalake":
             return _lazy(from_delta(frame), given=frame)
         case _:
             raise UnsupportedOperation(
                 f"a {_kind_of(frame)} cannot be protected",
                 where="session.protect(frame, ...)",
-                remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
-                "DataFrame, a Delta table, or a pyarrow Table, batch reader or dataset",
+                remedy=(
+                    "pass a Polars or pandas DataFrame, a LazyFrame, a path, or a "
+                    "pyarrow Table or dataset",
+                    "pass a DuckDB relation, a Spark DataFrame or a Delta table",
+                ),
             )
+
+
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    """A DataFrame of pandas as one of Polars, without its index."""
+    try:
+        return pl.from_pandas(frame)
+    except Exception as error:  # what pandas and pyarrow raise quotes values
+        kind = type(error).__name__
+    raise EngineError(
+        f"the pandas DataFrame cannot be converted ({kind})",
+        where="session.protect(frame, ...)",
+        why="its message is withheld because it may quote private data",
+        remedy="give each column one type, and see pl.from_pandas(frame) for the reason",
+    )
 
 
 def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
@@ -400,7 +420,10 @@ def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
         raise UnsupportedOperation(
             "dpframe cannot see what the lazy frame reads",
             where="session.protect(frame, ...)",
-            remedy="protect the path of the files, or the DataFrame that frame.collect() gives",
+            remedy=(
+                "protect the path of the files",
+                "protect the DataFrame that frame.collect() gives",
+            ),
         )
     data, pushes = guard
     if pushes:
@@ -413,9 +436,9 @@ def _stated(frame: object, engine: str | None, schema: object, storage_options: 
     """Files whose columns are stated, which are not looked at until a query runs."""
     if not isinstance(frame, (str, Path)):
         raise UnsupportedOperation(
-            f"a schema states the columns of files that a path names, not of a {_kind_of(frame)}",
+            f"schema= is for files, and this is a {_kind_of(frame)}, which has a schema",
             where="session.protect(frame, ..., schema=...)",
-            remedy="leave schema= out: the frame has one",
+            remedy="leave schema= out",
         )
     path, is_text = frame, text_kind(frame) is not None
     if is_text:
@@ -476,8 +499,7 @@ def _require_types(here: pl.Schema, stated: pl.Schema, engine: str, path: str | 
             f"columns of the files have other types on {engine} than those that are stated: "
             f"{'; '.join(other)}; nothing was charged",
             where=where,
-            remedy="state the types that the files have, and plan again: what was approved for "
-            "other types was approved for other results",
+            remedy="write the types that the files have, and plan again",
         )
 
 
@@ -510,9 +532,10 @@ def _require_store(frame: object, engine: str | None) -> None:
 def _require_no_spark(engine: str | None) -> None:
     if engine == "spark":
         raise UnsupportedOperation(
-            "text files are not read on Spark: one record could change how others are read",
+            "Spark does not read text files here",
             where="session.protect(path, engine='spark')",
-            remedy="write them as Parquet first, or leave engine= out",
+            why="one record could change how others are read",
+            remedy=("write them as Parquet first", "leave engine= out"),
         )
 
 

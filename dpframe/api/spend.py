@@ -39,9 +39,12 @@ class Spend:
     def __post_init__(self) -> None:
         if self.split not in ("least error", "equal"):
             raise InvalidBudget(
-                f"a cost is not split by {self.split!r}",
+                f"split={self.split!r} is not known",
                 where=f"split={self.split!r}",
-                remedy='use "least error" or "equal", or weight= on dp expressions',
+                remedy=(
+                    'write split="least error" or split="equal"',
+                    "write weight= in dp expressions",
+                ),
             )
 
     def fields(self) -> tuple[object, ...]:

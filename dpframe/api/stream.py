@@ -299,11 +299,11 @@ class Stream:
             return
         first = self._asked.schedule.first(number)
         raise TooEarly(
-            f"the period of {first} may be released from {due:%Y-%m-%d %H:%M:%S} UTC on: the "
-            "stream waits for rows that come late",
+            f"the period of {first} may be released from {due:%Y-%m-%d %H:%M:%S} UTC on",
             due=due,
             where=f"stream {self.name!r}, delay={_delay(self._asked.schedule)!r}",
-            remedy="ask again then; nothing was drawn or charged",
+            why="the stream waits for rows that come late; nothing was drawn or charged",
+            remedy="release it after that time",
         )
 
     def _now(self) -> OpenedStream:
@@ -343,9 +343,11 @@ def _require_undoubted(opened: OpenedStream) -> None:
             f"have drawn more than the {opened.drawn} periods that it knows of: drawn twice, they "
             "would cost twice, and one charge was paid",
             where=f"stream {opened.name!r}",
-            remedy="put what was drawn since into the folder of the streams, from where it was, "
-            "and release again, which takes it as it is; or pay for all periods once more: "
-            "`dpframe ledger redraw --charge-again`",
+            remedy=(
+                "put the rows that were drawn since back into the folder of the "
+                "streams, and release again",
+                "pay for all periods once more: `dpframe ledger redraw --charge-again`",
+            ),
         )
 
 

@@ -168,8 +168,7 @@ def _of_any_frame(name: str) -> UnsupportedOperation:
     and each would move the sums of one stream.
     """
     return UnsupportedOperation(
-        "a stream is of one frame, also where it is opened again",
+        "a stream reads one frame, and this frame has no name of its own",
         where=f"stream({name!r}, ...)",
-        remedy="name the frame, session.protect(..., name=...), and protect no other frame under "
-        "that name; it stands for one frame, which grows",
+        remedy='name it: session.protect(..., name="visits"), and give no other frame this name',
     )

@@ -114,7 +114,7 @@ def suggest_for_frame(
         raise InvalidBudget(
             "the frame belongs to no session, so there is no budget to charge",
             where="suggest_limits(...)",
-            remedy="protect it with session.protect(frame, unit=...)",
+            remedy="protect it: session.protect(frame, unit=...)",
         )
     require_rows(by, "suggest_limits")
     groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
@@ -186,7 +186,7 @@ def share_of(coverage: Number) -> Fraction:
         share = Fraction(0)
     if not 0 < share < 1:
         raise InvalidBounds(
-            f"a share lies between 0 and 1, and {as_given(coverage)} does not",
+            f"coverage={as_given(coverage)} does not lie between 0 and 1",
             where="coverage",
             remedy="write for example coverage=0.95",
         )
@@ -207,7 +207,7 @@ def suggestion_of(
     facts = asked.facts
     if not isinstance(facts.unit, Identifier) or facts.identifier is None:
         raise UnsupportedOperation(
-            "limits are of individuals, and unit=dp.Rows() does not say whose rows they are",
+            "limits need an identifier of individuals, and unit=dp.Rows() has none",
             where="suggest_limits(...)",
             remedy='protect the frame with unit="user_id"',
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.histogram import Histogram
-from dpframe.api.arguments import Counting, Noise, Per, as_per, given_bounds, listed
+from dpframe.api.arguments import Counting, IntoBounds, Noise, Per, as_per, given_bounds, listed
 from dpframe.api.expressions import DPExpr, IntoColumn
 from dpframe.api.make import make, require_rows_of
 from dpframe.core.exact import Number
@@ -21,7 +21,7 @@ def histogram(
     column: IntoColumn,
     bins: int | Iterable[Any] | None = None,
     *,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     other: bool = False,
     nonnegative: bool = False,
     per: Per = "row",
@@ -74,7 +74,7 @@ def cdf(
     column: IntoColumn,
     bins: int | Iterable[Any] | None = None,
     *,
-    bounds: Sequence[Any] | None = None,
+    bounds: IntoBounds | None = None,
     nonnegative: bool = False,
     per: Literal["row"] = "row",
     weight: Number = 1.0,

@@ -79,23 +79,27 @@ class Through:
     def __post_init__(self) -> None:
         if not isinstance(self.frame, PrivateFrame):
             raise UnsupportedOperation(
-                f"a {type(self.frame).__name__} does not say whose rows these are",
+                "dp.Through needs a private frame with an identifier, not a "
+                f"{type(self.frame).__name__}",
                 where=_WHERE,
-                remedy='pass a private frame: orders = session.protect(..., unit="customer")',
+                remedy='write orders = session.protect(..., unit="customer"), and pass orders',
             )
         facts = self.frame._relation.facts
         if not isinstance(facts.unit, Identifier) or facts.unit.window is not None:
             raise UnsupportedOperation(
-                f"the frame protects {facts.unit.kind}, and whose a row is, is said by an "
-                "identifier alone",
+                "dp.Through needs a frame that is protected by an identifier, and this "
+                f"one protects {facts.unit.kind}",
                 where=_WHERE,
-                remedy="join the tables before protect",
+                remedy=(
+                    'protect it with unit="customer"',
+                    "join the tables before session.protect(...)",
+                ),
             )
         if self.frame._relation.steps:
             raise UnsupportedOperation(
-                "the frame was changed since it was protected, so its keys may be others",
+                "the frame has been changed since protect(), so its keys may no longer match",
                 where=_WHERE,
-                remedy="pass the frame that session.protect gave",
+                remedy="pass the frame that session.protect(...) returned",
             )
         self._require_names()
 
@@ -127,7 +131,7 @@ class Through:
         """
         if self.frame._session is not session:
             raise UnsupportedOperation(
-                "the frame that knows whose these rows are belongs to another session",
+                "the frame with the identifier belongs to another session",
                 where=_WHERE,
                 remedy="protect both frames in one session",
             )
@@ -151,16 +155,18 @@ class Through:
         assert isinstance(owners, Source)
         if who in source.schema:
             raise UnsupportedOperation(
-                f"the frame has a column {who!r} itself",
+                f"the frame already has a column {who!r}",
                 where=_WHERE,
-                remedy=f'write unit="{who}", or rename the column before where it is something '
-                "else",
+                remedy=(
+                    f'write unit="{who}"',
+                    "rename that column first, if it means something else",
+                ),
             )
         if there == who:
             raise UnsupportedOperation(
                 f"the key {there!r} is the identifier itself",
                 where=_WHERE,
-                remedy=f'rename {here!r} to {who!r} before and write unit="{who}"',
+                remedy=f'rename {here!r} to {who!r} first, and write unit="{who}"',
             )
         types = schema_from_polars(source.schema)
         for name, known in ((here, types), (there, relation.facts.columns)):

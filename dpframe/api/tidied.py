@@ -1,60 +1,174 @@
-"""What `collect` does to a result before it is handed out: sorting, and shares of the total.
+"""What `collect` does to a result before it hands it out: sorting, choosing rows, new columns.
 
-It is post-processing of what was released, and no part of a plan. A `Release` keeps the order of
-the groups, by which it is read and combined with others.
+It is post-processing of what was released: it costs nothing and is no part of a plan. A `Release`
+keeps the groups in their order, by which it is read and combined with others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.aggregates.query import Query
+from dpframe.errors import DPFrameError, ResultWarning, UnknownColumn, UnsupportedOperation
+from dpframe.release import made_up_result
+from dpframe.rows.failures import FAILURES
+from dpframe.rows.suggest import did_you_mean
 
 COUNT = "count"
 """What counts are called in plans where shares of them are handed out."""
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a result.
+
+    Parameters
+    ----------
+    words
+        What the analyst wrote, such as ``.sort(...)``.
+    of
+        The result after it.
+    """
+
+    words: str
+    of: Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
 class Tidied:
-    """How counts of values are handed out.
+    """How a result is handed out.
+
+    Parameters
+    ----------
+    steps
+        The changes, in order.
+    shares
+        Whether counts became shares of their total, which have no intervals.
+    whole
+        Whether a `Release` may hold the result without these changes.
+    """
+
+    steps: tuple[Step, ...] = ()
+    shares: bool = False
+    whole: bool = True
+
+    def then(self, step: Step, query: Query) -> Tidied:
+        """With one more change, which is tried on made-up numbers first.
+
+        Raises
+        ------
+        UnknownColumn
+            When the result has no such column.
+        UnsupportedOperation
+            When Polars cannot do it.
+        """
+        result = self.of(made_up_result(query))
+        try:
+            step.of(result)
+        except pl.exceptions.ColumnNotFoundError as error:
+            (name,) = re.findall(r'"([^"]*)"', str(error))[:1] or [""]
+            raise UnknownColumn(
+                f"the released result, which {step.words} changes, has no column {name!r}",
+                where=f"query{step.words}",
+                remedy=f"{did_you_mean(name, result.columns)}; or write it before the aggregates, "
+                "where it is about private rows",
+            ) from None
+        except DPFrameError:
+            raise UnsupportedOperation(
+                f"{step.words} after the aggregates changes the released result, which dp "
+                "expressions cannot",
+                where=f"query{step.words}",
+                remedy="put dp expressions into .agg(...)",
+            ) from None
+        except (*FAILURES, TypeError) as error:
+            raise UnsupportedOperation(
+                f"Polars cannot apply {step.words} to the released result ({type(error).__name__})",
+                where=f"query{step.words}",
+                remedy=f"the result has the columns {', '.join(result.columns)}: write what a "
+                "Polars DataFrame of these takes",
+            ) from None
+        return replace(self, steps=(*self.steps, step), whole=False)
+
+    def require_no_interval(self, interval: object) -> None:
+        """Refuse ends of intervals beside shares, of which nothing is known.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When some are asked for.
+        """
+        if self.shares and interval is not None:
+            raise UnsupportedOperation(
+                "shares of a noisy total have no interval",
+                where="value_counts(normalize=True).collect(interval=...)",
+                remedy=("leave interval= out", "collect the counts: value_counts(column)"),
+            )
+
+    def require_whole(self) -> None:
+        """Refuse a `Release`, which keeps the result as it was drawn.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the analyst changes the result.
+        """
+        if not self.whole:
+            raise UnsupportedOperation(
+                f"a release keeps its result as drawn, and {self.steps[-1].words} changes it",
+                where="query.release(...)",
+                remedy="use .collect(...); or release the query without it, and change `.frame`",
+            )
+
+    def of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The result as it is handed out. A change that fails on it is left out with a warning,
+        because the result is paid for.
+        """
+        for step in self.steps:
+            try:
+                frame = step.of(frame)
+            except FAILURES as error:
+                warnings.warn(
+                    f"{step.words} failed on the released result ({type(error).__name__}); the "
+                    "result comes without it",
+                    ResultWarning,
+                    stacklevel=2,
+                )
+                return frame
+        return frame
+
+
+def counts_of_values(counts: str, share: str | None, *, by_size: bool) -> Tidied:
+    """How `value_counts` hands out its result.
 
     Parameters
     ----------
     counts
         The column of counts.
-    by_size
-        Whether the largest come first.
     share
         What shares of the sum of all counts are called, which then stand in their place.
+    by_size
+        Whether the largest come first.
     """
+    steps = []
+    if by_size:
+        steps.append(Step(".value_counts(sort=True)", lambda frame: _by_size(frame, counts)))
+    if share is not None:
+        steps.append(
+            Step(".value_counts(normalize=True)", lambda frame: _shares(frame, counts, share))
+        )
+    return Tidied(tuple(steps), shares=share is not None)
 
-    counts: str
-    by_size: bool = False
-    share: str | None = None
 
-    def require_no_interval(self, interval: object) -> None:
-        """Refuse intervals of shares, whose errors are unknown.
+def _by_size(frame: pl.DataFrame, counts: str) -> pl.DataFrame:
+    return frame.sort(counts, descending=True, maintain_order=True)
 
-        Raises
-        ------
-        UnsupportedOperation
-            When intervals are requested.
-        """
-        if self.share is not None and interval is not None:
-            raise UnsupportedOperation(
-                "shares of a noisy total have no interval",
-                where="value_counts(normalize=True).collect(interval=...)",
-                remedy="leave interval= out, or collect the counts: value_counts(column)",
-            )
 
-    def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The result in its public form."""
-        if self.by_size:
-            frame = frame.sort(self.counts, descending=True, maintain_order=True)
-        if self.share is None:
-            return frame
-        total = float(frame[self.counts].sum())
-        share = pl.col(self.counts) / total if total > 0 else pl.lit(None, dtype=pl.Float64)
-        return frame.with_columns(share.alias(self.counts)).rename({self.counts: self.share})
+def _shares(frame: pl.DataFrame, counts: str, name: str) -> pl.DataFrame:
+    total = float(frame[counts].sum())
+    share = pl.col(counts) / total if total > 0 else pl.lit(None, dtype=pl.Float64)
+    return frame.with_columns(share.alias(counts)).rename({counts: name})

@@ -40,7 +40,9 @@ class Unlimited:
     def refused(self) -> UnboundedSensitivity:
         """A new copy of the refusal, because a traceback belongs to one raise."""
         found = self.refusal
-        return UnboundedSensitivity(found.what, where=found.where, remedy=found.remedy)
+        return UnboundedSensitivity(
+            found.what, where=found.where, why=found.why, remedy=found.remedy
+        )
 
     def under(self, step: Step) -> Query:
         """The query of the limited frame.

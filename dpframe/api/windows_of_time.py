@@ -131,8 +131,10 @@ def window_keys(keys: Any, window: Window, columns: Columns, *, alone: bool) -> 
             f"the key {given.filter(wrong).item(0)} is not the beginning of a window of "
             f"{window.every}",
             where="group_by_dynamic(keys=...)",
-            remedy=f"list beginnings, which is {begins.filter(wrong).item(0)} for this one, or "
-            f"truncate the keys: .dt.truncate({window.every!r})",
+            remedy=(
+                f"write {begins.filter(wrong).item(0)} in its place",
+                f"truncate the keys: .dt.truncate({window.every!r})",
+            ),
         )
     return keys
 
@@ -213,14 +215,15 @@ def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> Mis
     where = f"group_by_dynamic({name!r}, every={window.every!r})"
     if found is not None and found.about > MOST_WINDOWS:
         return MissingKeys(
-            f"between the bounds of {name!r} are about {found.about:,} windows, and at most "
-            f"{MOST_WINDOWS:,} are taken without being listed",
+            f"between the bounds of {name!r} are about {found.about:,} windows; at "
+            f"most {MOST_WINDOWS:,} are possible without a list",
             where=where,
-            remedy=f"take longer windows, .filter(...) to fewer times, or {lists}",
+            remedy=("take longer windows, or .filter(...) to a shorter time", f"{lists}"),
         )
     if found is not None and found.zone:
         return MissingKeys(
-            f"{name!r} is in a time zone, whose clock may leave windows out, so bounds give none",
+            f"{name!r} has a time zone, whose clock may skip windows, so its bounds do "
+            "not give the windows",
             where=where,
             remedy=f"{lists}, made by pl.datetime_range(first, last, every, time_zone=..., "
             "eager=True)",
@@ -229,9 +232,10 @@ def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> Mis
         return MissingKeys(
             refusal.what,
             where=where,
-            remedy=f"give bounds, session.protect(..., bounds={{{name!r}: (first, last)}}) or "
-            f".filter(pl.col({name!r}).is_between(first, last)); or {lists}; or open the session "
-            "with a delta, which finds windows with enough individuals",
+            remedy=(
+                f"give bounds: session.protect(..., bounds={{{name!r}: (first, last)}})",
+                f"{lists}, or open the session with a delta, which finds windows",
+            ),
         )
     return refusal
 

@@ -34,7 +34,7 @@ _PILOTS = {True: (24, 1_000), False: (8, 200)}
 _OF_FEW = 4_000
 """How often, where these are few that laws have found."""
 _MOST_LEARNT = 8
-"""How many numbers are learnt from runs beside the law that a plan states."""
+"""How many statistics are fitted to runs in addition to the law that a plan states."""
 
 Floats = NDArray[np.float64]
 
@@ -56,8 +56,8 @@ class Audit:
     confidence
         Of `proved`.
     claimed
-        The epsilon that the plan claims at `delta`. Where it claims a rho this is what the stated
-        mechanisms have there, as far as that is known, which is less than what the rho implies.
+        The epsilon that the plan claims at `delta`. If the plan claims a rho this is the best
+        known claim of the stated mechanisms there, which is less than what the rho implies.
     proved
         A lower bound on its true epsilon at `delta`, from the runs.
     delta
@@ -138,7 +138,7 @@ class Audit:
         return "\n".join(lines)
 
 
-def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
+def audit(prepared: pipeline.Prepared, runs: int, confidence: Number | str) -> Audit:
     """Run a plan on worst-case neighbours that are made for it, and see what that proves.
 
     Parameters
@@ -148,7 +148,7 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
     runs
         How often it runs on each of the two frames.
     confidence
-        Of the lower bound.
+        The confidence of the lower bound.
 
     Raises
     ------
@@ -186,13 +186,13 @@ def _require_one_round(query: Query) -> None:
     """
     if rounds_of(query.relation) > 1:
         raise UnsupportedOperation(
-            "an audit is of one round, and the tables of a later one follow from what is found",
+            "an audit needs one round: the tables of later rounds depend on earlier results",
             where="audit(...)",
             remedy="audit dp_groups(rounds=1), which has the rule of each round",
         )
 
 
-def _checked(runs: int, confidence: Number) -> float:
+def _checked(runs: int, confidence: Number | str) -> float:
     if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
         raise UnsupportedOperation(
             f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {as_given(runs)}",
@@ -215,7 +215,8 @@ def _checked(runs: int, confidence: Number) -> float:
 def _worst(
     prepared: pipeline.Prepared, pairs: Sequence[Neighbours], claims: Sequence[tuple[float, float]]
 ) -> Neighbours:
-    """The pair at which a few runs tell most; where they are alike the first, which moves most."""
+    """The pair that a few runs distinguish best; if they are alike the first, which moves
+    most."""
     if is_noise_alone(prepared) or any(isinstance(p, QuantilesAtOnce) for p in at_once(prepared)):
         return pairs[0]  # how far it moves tells all, or the laws of choices do
     most, runs = _PILOTS[runs_at_once(prepared, pairs[0]) > 1]
@@ -260,10 +261,10 @@ Scorer = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 def _scorers(one: Floats, other: Floats) -> list[Scorer]:
-    """Ways to tell the sides apart: how much more likely the one is by what the plan states,
-    which is the first number; and, learnt from some runs, each of the others alone, a weighted
-    sum, the number that tells least, how often values were seen on either side, and all of them
-    together.
+    """Candidate test statistics for distinguishing the two frames. The first is the
+    log-likelihood ratio under the stated noise. The others are fitted to some of the runs: each
+    number alone, a weighted sum, the least informative number, the frequencies of values on
+    either side, and all together.
     """
     numbers = one.shape[1] - 1
     if not numbers:
@@ -281,7 +282,7 @@ def _scorers(one: Floats, other: Floats) -> list[Scorer]:
         return tuple(np.nan_to_num(s, posinf=0.0, neginf=0.0) @ weights for s in (a, b))
 
     def least(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """How far the number that tells least is on the one side: for events on all of them."""
+        """The score of the least informative number: for events on all of them."""
         middle = (filled[0].mean(axis=0) + filled[1].mean(axis=0)) / 2
         return tuple(((np.nan_to_num(s) - middle) * weights).min(axis=1) for s in (a, b))
 

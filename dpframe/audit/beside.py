@@ -1,8 +1,9 @@
-"""Which other people tell most of an individual, where several quantiles are chosen together,
-at once or one inside the other.
+"""The other people next to whom an individual is easiest to distinguish, for several quantiles
+chosen jointly, at once or nested.
 
-How far scores move says little of such a choice: what it tells depends on which tuples are about as
-likely as others. Its law is known, so frames are ranked by what it would prove, and none is drawn.
+The movement of scores is not enough for such a choice: what it reveals depends on which tuples
+are about as likely as others. Its law is known, so frames are ranked by what it would prove, and
+none is drawn.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _TRIES_INSIDE = 2400
 _RUNS = 10_000
 """Frames are ranked by what this many runs prove."""
 _MOST = 60
-"""Of one kind."""
+"""The most people of one kind."""
 _FEW = 10
 """The same of quantiles one inside the other: points with many rows are known less well."""
 _KEPT = 3
@@ -77,7 +78,7 @@ def worst_crowds(
     kinds: Sequence[Person],
     counted: Counting,
 ) -> list[Crowd]:
-    """Those that tell most, first the one that tells most of all.
+    """The crowds that reveal most, the best one first.
 
     Exact tables are taken to add up, which they do but for limits: frames that come out are counted
     again, as any other.

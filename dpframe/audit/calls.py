@@ -21,9 +21,9 @@ from dpframe.audit.outcomes import outcomes
 
 Floats = NDArray[np.float64]
 MOST_CALLS: Final = 1_000
-"""How many releases are drawn one by one. Beside 10,000 runs of several numbers, which are rarely
-the same twice, an audit of this many sees noise that is missing in one call of 50 with 99%, in
-one of 100 with 73%.
+"""How many releases are drawn one by one. In addition to 10,000 runs of several numbers, which
+are rarely the same twice, an audit of this many sees noise that is missing in one call of 50 with
+99%, in one of 100 with 73%.
 """
 _MOST_NUMBERS: Final = 64
 

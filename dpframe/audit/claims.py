@@ -1,4 +1,4 @@
-"""What a plan claims, as epsilons at deltas at which samples can tell something."""
+"""The claim of a plan, as epsilons at deltas where samples are informative."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def claims_of(plan: Plan) -> list[tuple[float, float]]:
     """Deltas, and the epsilon that is claimed at each.
 
     A rho allows more at every delta than the mechanisms that a plan states do: a conversion holds
-    for whatever has that rho. So where their privacy losses are known together, it is the epsilon
-    of these that is claimed.
+    for every mechanism with that rho. So where their privacy losses are known together, it is the
+    epsilon of these that is claimed.
     """
     cost = plan.cost
     if isinstance(cost, GDP):

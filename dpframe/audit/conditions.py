@@ -21,8 +21,8 @@ _ROWS = Table(RowCount())
 class Conditions:
     """All filters of a query, condition by condition, and its groups.
 
-    A row that meets one condition more is nearer to being counted, which the query itself does not
-    tell as long as another is not met.
+    A row that meets one condition more is nearer to being counted, which the query itself does
+    not show as long as another is not met.
 
     Parameters
     ----------

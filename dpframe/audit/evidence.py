@@ -1,11 +1,11 @@
 """What samples from two distributions prove about epsilon.
 
 For every event, (epsilon, delta)-differential privacy says P(event) <= exp(epsilon) Q(event) +
-delta, where P and Q are the distributions of what is released on neighbouring frames. So counts of
-one event among runs on both give, with exact bounds on both probabilities (Clopper and Pearson
-1934), a lower bound on epsilon that holds with the chosen confidence (Jagielski, Ullman and Oprea
-2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted on the other, so
-that choosing it does not make the bound less sure.
+delta, where P and Q are the distributions of what is released on neighbouring frames. So counts
+of one event among runs on both sides give exact bounds on both probabilities (Clopper and Pearson
+1934). These give a lower bound on epsilon that holds with the chosen confidence (Jagielski,
+Ullman and Oprea 2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted
+on the other, so that choosing it does not make the bound less sure.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MOST_TOGETHER = 400
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """That a score is at least, or at most, a threshold; `swapped` when it is the more likely one
-    without the individual.
+    """The event that a score is at least, or at most, a threshold; `swapped` when it is the more
+    likely one without the individual.
     """
 
     score: int
@@ -191,7 +191,7 @@ def likelihood_scores(
     Parameters
     ----------
     features
-        Of the runs to learn from: columns of both sides.
+        The runs to learn from: columns of both sides.
     one, other
         The runs to score, of shape (runs, features).
     """

@@ -35,7 +35,7 @@ _ELSEWHERE = 4
 _OTHERS = (0, 1, 3, 12, 30, 90)
 """How many other people there are."""
 _OF_REACH = 1e-3
-"""What the reach of a part counts beside what is lost."""
+"""The weight of a part's reach relative to the loss."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,12 +76,12 @@ class _Pair:
 
 
 def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
-    """Pairs of frames on which a plan's parts move as far as could be found, the farthest first,
-    each beside several numbers of other people. Where an individual is a person in a window of
-    time, some of them have rows in another window too, in both frames.
+    """Pairs of frames with the largest movement of a plan's parts that a search finds, the
+    largest first, each with several numbers of other people. Where an individual is a person in a
+    window of time, some of them have rows in another window too, in both frames.
 
-    Values are tried that the query itself speaks of, and others beside them; then the best are
-    changed a little again and again. It is the same search each time.
+    The search tries values from the query and their neighbours, then changes the best a little
+    again and again. It is the same search each time.
     """
     people = People(prepared.query)
     conditions = Conditions(prepared.query)
@@ -127,7 +127,7 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
 def _in_crowds(
     prepared: pipeline.Prepared, people: People, pairs: Sequence[_Pair]
 ) -> list[Neighbours]:
-    """Pairs beside those people with whom they are distinguished best."""
+    """Pairs together with the people next to whom they are distinguished best."""
     kinds = [pair.person for pair in pairs]
     kinds += [pair.instead for pair in pairs if pair.instead is not None]
     kinds = list({repr(kind): kind for kind in kinds}.values())
@@ -187,7 +187,7 @@ def _like(people: People, person: Person) -> Person:
 
 
 def _fitting(person: Person, model: Person) -> Person:
-    """The individual with as many rows as another, for a number of rows that is public."""
+    """The individual with as many rows as another, if the number of rows is public."""
     return Person(
         {
             token: tuple((rows * len(model.rows[token]))[: len(model.rows[token])])
@@ -197,7 +197,7 @@ def _fitting(person: Person, model: Person) -> Person:
 
 
 def _besides(people: People, pair: _Pair, number: int, *, three: bool) -> list[tuple[Person, ...]]:
-    """Other people: like the individual, unlike, some of both, or all different; and of three
+    """Other people: like the individual, unlike, some of both, or all different. Also of three
     kinds, most of them of one: a rank among these moves scores on both of its sides.
     """
     if not number:
@@ -247,8 +247,8 @@ def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
 def _how_far(
     prepared: pipeline.Prepared, reach: Sequence[Reach], one: Counted, other: Counted
 ) -> float:
-    """One number for how far a pair moves all that is drawn: what is lost by the noise as it is
-    stated, and the shares of choices; among pairs that lose as much those that move more parts.
+    """One number for the movement of all draws by a pair: the loss by the stated noise, and the
+    shares of choices. Among pairs with the same loss those that move more parts come first.
     """
     used = [use for use in prepared.parts if not use.sensitivity.is_zero]
     found = stated_loss(prepared, one, other)

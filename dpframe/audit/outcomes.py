@@ -33,7 +33,7 @@ from dpframe.simulate.drawing import NoisyParts, draw_parts
 
 Floats = NDArray[np.float64]
 _MOST_PLACES = 48
-"""Of one part: those that differ are few, and the first ones tell enough."""
+"""The most places of one part: few differ, and the first ones are enough."""
 _MOST_ENTRIES = 1 << 20
 """This many noisy numbers are drawn at once."""
 _TUPLES = 1 << 10
@@ -51,10 +51,10 @@ def outcomes(
 ) -> tuple[Floats, Floats]:
     """What is drawn where neighbours differ, of shape (runs, 1 + numbers) on each side.
 
-    These are the noisy numbers and choices that results are computed from, without another look at
-    data: results tell no more than they do. Before them stands how much more likely the numbers
-    are on the one side than on the other if all noise has the law that the plan states, as a
-    logarithm: no event tells more of numbers that are drawn jointly.
+    These are the noisy numbers and choices from which results are computed, without another look
+    at data: results reveal no more than they do. The first column is the log-likelihood ratio of
+    the numbers on the two sides if all noise has the stated law: no event is more informative
+    about numbers that are drawn jointly.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def outcomes(
     runs
         How often the plan runs on each.
     shown
-        Is told how many runs are done.
+        Receives the number of finished runs.
     at_once
         How many runs are drawn in one call of the noise; as many as there is room for by default.
     """

@@ -1,12 +1,12 @@
-"""About how likely quantiles that are chosen one inside the other are, by floats: for audits to
-rank frames by, and to tell two frames apart.
+"""Approximate likelihoods of nested quantiles, by floats, for audits: to rank frames, and to
+distinguish two frames.
 
-As in `tuple_law`, candidates of one rank are a run, a point with rows is as many runs as rows and
-one more, each taken to be equally long, and an outcome is in which stretch each quantile is: a
-point with rows, or all candidates between two of these. What is chosen at one node depends on the
-runs that were chosen at its ends. Of an end that is a point the middle run is taken for all: that
-is right but for ends at points with many rows. So the logarithms of ratios that are found here are
-good scores, and what events of them prove is counted in runs.
+As in `tuple_law`, candidates of one rank are a run. A point with rows is as many runs as rows and
+one more, each assumed equally long. An outcome is the stretch of each quantile: a point with
+rows, or all candidates between two of these. What is chosen at one node depends on the runs that
+were chosen at its ends. Of an end that is a point the middle run is taken for all: that is right
+but for ends at points with many rows. So the logarithms of ratios that are found here are good
+scores, and what events of them prove is counted in runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["PathsApart"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PATHS: Final = 1024
-"""This many are followed on each frame, to see what both tell."""
+"""This many paths are followed on each frame, to estimate what both reveal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class _Line:
 
     @classmethod
     def of(cls, tree: QuantileTree, rows: Mapping[int, int], cells: Sequence[int]) -> _Line:
-        """Of so many rows in some cells, all of which tell stretches apart."""
+        """The line for this many rows in some cells; all of these separate stretches."""
         dense = isinstance(tree.cells, PointCells)
 
         def before(cell: int) -> int:
@@ -75,7 +75,7 @@ class _Line:
         return np.asarray((first + np.maximum(last, first)) // 2, np.int64)
 
     def logs_among(self, node: QuantileNode, scale: float, low: Integers, high: Integers) -> Floats:
-        """The logarithms of how likely each run is, between ends, of which there are some."""
+        """The log-likelihoods of each run between ends, where some exist."""
         start = self.ranks[low]
         rows = self.ranks[high] - start
         own = self.ranks[None] - start[:, None]
@@ -96,7 +96,7 @@ class PathsApart:
     tree, law
         What is chosen, and how.
     scales
-        Of each choice, in steps of its own score, as a share of that of the law.
+        The error of each choice, in steps of its own score, as a share of that of the law.
     sides
         How many rows each cell has on both frames, where there are any.
     """
@@ -117,8 +117,8 @@ class PathsApart:
 
     @property
     def masses(self) -> tuple[Floats, Floats]:
-        """The probabilities of outcomes on both frames, of as many of either one: those of both
-        together are a sample of their mixture, of which each has its share.
+        """The probabilities of outcomes on both frames, with the same number of outcomes from
+        each: together they are a sample of their mixture.
         """
         told = np.concatenate([self._told(self._followed(line)) for line in self._lines])
         one, other = (1.0 / (1.0 + np.exp(np.clip(sign * told, -99, 99))) for sign in (-1, 1))
@@ -174,7 +174,7 @@ class PathsApart:
 
 
 def _roots(most: int) -> list[float]:
-    """Square roots of primes, of which no whole multiples add up to a whole number."""
+    """Square roots of primes; no whole multiples of these add up to a whole number."""
     found: list[int] = []
     number = 2
     while len(found) < most:

@@ -23,7 +23,7 @@ Row: TypeAlias = "tuple[Any, ...]"
 Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 T = TypeVar("T")
 _MOST_ROWS = 24
-"""Of one individual, where limits allow more."""
+"""The most rows of one individual, where limits allow more."""
 
 
 class Picks:
@@ -59,9 +59,9 @@ class _Frame:
     dtypes: Mapping[str, DType]
     schema: Mapping[str, Any]
     near: Mapping[str, Sequence[Any]]
-    """Values of each column beside the constants that it is used with."""
+    """Values of each column near the constants that it is used with."""
     far: Mapping[str, Sequence[Any]]
-    """Values beside any constant of the query."""
+    """Values near any constant of the query."""
     used: frozenset[str]
     """The columns whose values may matter; all others have one value throughout."""
 
@@ -70,7 +70,7 @@ class _Frame:
         return self.relation.source.identifier
 
     def windows(self, times: Sequence[Any]) -> list[int]:
-        """The calendar window of each time, where these tell individuals apart."""
+        """The calendar window of each time, where windows identify individuals."""
         source = self.relation.source
         assert source.time is not None
         dtype = self.dtypes[source.time]
@@ -170,8 +170,8 @@ class People:
         return None
 
     def _in_one_window(self, person: Person) -> Person:
-        """The same rows in the window of the first of them, where individuals are distinguished
-        by windows; rows of a frame that has no such time are left out.
+        """The same rows in the window of the first of them, if windows identify individuals; rows
+        without a time are left out.
         """
         window: int | None = None
         found = dict(person.rows)

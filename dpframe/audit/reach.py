@@ -50,7 +50,7 @@ def reach_of(
     uses
         The parts of the plan.
     query
-        With the groups that there are.
+        With the existing groups.
     one, other
         The exact tables of both neighbours.
     """

@@ -39,8 +39,8 @@ def _adds_noise(one: Draw) -> bool:
 def stated_loss(prepared: pipeline.Prepared, one: Counted, other: Counted) -> float:
     """How much privacy two frames lose by the noise that the plan states.
 
-    The logarithm of how much likelier no noise is than what makes up for the move, over all draws:
-    of Gaussian noise the rho that it uses, of a box or of Laplace noise the epsilon.
+    The log of how much more likely no noise is than noise that undoes the move, over all draws:
+    the rho that Gaussian noise uses, the epsilon that a box or Laplace noise uses.
     """
     loss = 0.0
     for draw in prepared.draws:
@@ -64,9 +64,9 @@ def stated_ratios(
     kept: NDArray[np.bool_] | None,
     runs: int,
 ) -> Floats:
-    """The logarithm of the ratio of the probabilities on both sides of what is drawn in each run,
-    by the laws that the plan states; of choices only where several quantiles are chosen
-    together, and not of groups that do not appear.
+    """The log of the ratio of the probabilities on both sides of the draws in each run, by the
+    laws that the plan states. Choices are included only where several quantiles are chosen
+    jointly, and groups that do not appear are not.
 
     Parameters
     ----------

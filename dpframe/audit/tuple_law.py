@@ -1,10 +1,10 @@
-"""About how likely several quantiles that are chosen at once are, by floats: for audits to rank
-frames by, and to tell two frames apart.
+"""Approximate likelihoods of quantiles chosen at once, by floats, for audits: to rank frames, and
+to distinguish two frames.
 
-Candidates of one rank are a run. A point with rows is as many runs as rows and one more, for rows
-that take places of it at random: each is taken to be equally long, which it is on average. Which
-candidate of a run is chosen says nothing more, so an outcome is in which stretch each quantile is:
-a point with rows, or all points between two of these.
+Candidates of one rank are a run. A point with rows is as many runs as rows and one more, because
+rows take random places of it. Each run is assumed equally long, which it is on average. Which
+candidate of a run is chosen says nothing more, so an outcome is in which stretch each quantile
+is: a point with rows, or all points between two of these.
 
 The mass of a tuple of stretches is a sum over its runs of a product over parts; those of all tuples
 are found one quantile after another, and what is less likely than `_RARE` is left out.
@@ -48,7 +48,7 @@ class _Runs:
 
     @classmethod
     def of(cls, rows: Integers, points: Integers, candidates: int) -> _Runs:
-        """Of so many rows at some points, all of which tell stretches apart."""
+        """The runs for this many rows at some points; all of these separate stretches."""
         ranks, logs, stretch, rank, next_point = [], [], [], 0, 0
         for number, (point, here) in enumerate(zip(points.tolist(), rows.tolist(), strict=True)):
             if point > next_point:
@@ -127,7 +127,7 @@ class _TupleLaw:
         return np.asarray(np.exp(size * self._runs.logs - math.lgamma(size + 1) - empty))
 
     def _open(self, first: int, end: int) -> Floats:
-        """The same where later ones may share it too, and whatever comes after them."""
+        """The same where later quantiles may share it too, for any later ones."""
         later = range(end, self._chosen + 1)
         weights = [self._closed(first, last) * self._after[last] for last in later]
         return np.asarray(np.sum(weights, axis=0))
@@ -146,8 +146,8 @@ class _TupleLaw:
 def choices_apart(
     prepared: pipeline.Prepared, pair: tuple[Counted, Counted]
 ) -> Iterator[tuple[Draw, int, TuplesApart | PathsApart]]:
-    """How each choice of several quantiles, at once or one inside the other, tells two frames
-    apart, where their rows differ: the draw, the group, and that.
+    """How well each choice of several quantiles, at once or nested, distinguishes two frames,
+    where their rows differ: the draw, the group, and that.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.frames.relation import Relation
 
 MOST_VALUES = 160
-"""Of one column: more are barely distinguished by a query that people write."""
+"""The most values of one column: a usual query barely distinguishes more."""
 _MOST_CONSTANTS = 60
 _DAY = timedelta(days=1)
 _TICK = timedelta(microseconds=1)
@@ -39,7 +39,7 @@ class Constants:
     every
         All of them: literals, bounds, keys, categories, candidates.
     near
-        Those that an expression of one column only has next to it, by column.
+        The constants that appear with an expression of only one column, by column.
     keys
         Values that a column has in listed groups, a mapping for each key.
     columns

@@ -90,20 +90,23 @@ def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, Appro
         raise InvalidBudget(
             f"there is no composition {composition!r}",
             where=f"composition={composition!r}",
-            remedy='use "sum", or "zcdp" or "gdp" for a budget of epsilon and delta',
+            remedy=(
+                "leave composition= out",
+                'write composition="zcdp" or composition="gdp" for a budget of epsilon and delta',
+            ),
         )
     where, unit = f'composition="{composition}"', "rho" if composition == "zcdp" else "mu"
     if isinstance(budget, ZCDP):
         raise InvalidBudget(
-            "a budget of rho is added up in rho already",
+            "composition= has no effect on a budget of rho, which is added up in rho already",
             where=where,
-            remedy="leave composition out",
+            remedy="leave composition= out",
         )
     if not isinstance(budget, ApproxDP):
         raise InvalidBudget(
-            f"{where} is for a budget with a delta: {unit} implies no pure epsilon",
+            f"{where} needs a delta: {unit} gives no guarantee with epsilon alone",
             where=where,
-            remedy="open the session with a delta, such as delta=1e-8, or leave composition out",
+            remedy=("open the session with delta=1e-8", "leave composition= out"),
         )
     return counted_in(ZCDP if composition == "zcdp" else GDP, budget), budget
 
@@ -126,7 +129,7 @@ def spend_within(
             f"a spend of rho cannot be combined with {other} in a session that adds up "
             f"{remaining.currency}",
             where=f"rho={as_given(rho)}, {other}={as_given(delta if epsilon is None else epsilon)}",
-            remedy="spend epsilon and delta, or rho",
+            remedy=("spend epsilon and delta", "spend rho alone"),
         )
     return spend_in(ZCDP, None, None, rho, remaining)
 

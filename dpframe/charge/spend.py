@@ -36,20 +36,23 @@ def spend_in(
         )
     if main is None:
         raise InvalidBudget(
-            f"the spend is empty{left}", remedy=f"say how much to spend, for example {name}=0.1"
+            f"the spend is empty{left}", remedy=f"write how much to spend, for example {name}=0.1"
         )
     if amount(main, name) == 0:
         raise InvalidBudget(
             f"{name} must be above 0{left}",
             where=f"{name}={as_given(main)}",
-            remedy=f"say how much to spend, for example {name}=0.1",
+            remedy=f"write how much to spend, for example {name}=0.1",
         )
     slack = amount(0 if delta is None else delta, "delta")
     if measure is PureDP and slack:
         raise InvalidBudget(
-            "the session counts in pure epsilon, which has no delta",
+            "the session counts in pure epsilon, without a delta",
             where=f"delta={as_given(delta)}",
-            remedy="leave delta out, or open the session with a delta",
+            remedy=(
+                "leave delta= out",
+                "open the session with a delta: dp.Session(epsilon=1, delta=1e-8)",
+            ),
         )
     if slack >= 1:
         raise InvalidBudget(
@@ -72,7 +75,7 @@ def slack_beside_accuracy(
         raise InvalidBudget(
             "a spend is an amount or an accuracy, not both",
             where="accuracy=...",
-            remedy="leave epsilon= and rho= out, or accuracy=",
+            remedy=("leave accuracy= out", "leave epsilon= and rho= out"),
         )
     any_amount = {"rho": 1} if measure is ZCDP else {"epsilon": 1}
     given = {"epsilon": None, "rho": None, **any_amount}
@@ -95,13 +98,13 @@ def budget_of(
             raise InvalidBudget(
                 f"{budget!r} is not a budget",
                 where="budget",
-                remedy="write dp.Session(epsilon=1.0), or pass dp.PureDP(1.0), "
-                "dp.ApproxDP(1.0, 1e-8) or dp.ZCDP(0.1)",
+                remedy=(
+                    "write dp.Session(epsilon=1.0)",
+                    "pass dp.PureDP(1.0), dp.ApproxDP(1.0, 1e-8) or dp.ZCDP(0.1)",
+                ),
             )
         if any(a is not None for a in amounts):
-            raise InvalidBudget(
-                "the budget is given twice", remedy="give either budget= or epsilon=, delta=, rho="
-            )
+            raise InvalidBudget("the budget is given twice", remedy="leave budget= out")
         if isinstance(budget, GDP):
             raise InvalidBudget(
                 "a session is not opened with an amount of mu squared",
@@ -115,13 +118,16 @@ def budget_of(
         made = _approximate(epsilon, delta)
     else:
         raise InvalidBudget(
-            "a session needs one budget",
-            remedy="write dp.Session(epsilon=1.0), dp.Session(epsilon=1.0, delta=1e-8) or "
-            "dp.Session(rho=0.1)",
+            "a session needs a budget",
+            remedy=(
+                "write dp.Session(epsilon=1.0)",
+                "write dp.Session(epsilon=1.0, delta=1e-8) or dp.Session(rho=0.1)",
+            ),
         )
     if not made.main:
         raise InvalidBudget(
-            f"a session's {made.currency} must be above 0", remedy="give it a budget to spend"
+            f"a session's {made.currency} must be above 0",
+            remedy="write for example dp.Session(epsilon=1.0)",
         )
     return made
 

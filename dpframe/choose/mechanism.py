@@ -106,7 +106,7 @@ def _selection(task: SelectionTask, share: Budget) -> Choice:
         raise UnsupportedOperation(
             f"{task.mechanism} does not draw points of an interval",
             where=f"{task.name}: mechanism={task.mechanism!r}",
-            remedy="list candidates=, or use mechanism='exponential'",
+            remedy=("list candidates=[...]", "leave mechanism= out"),
         )
     return kind.fitted(task, share)
 

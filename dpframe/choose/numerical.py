@@ -16,7 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from dpframe.accounting.composition import Composition
+from dpframe.accounting.composition import GRID_ERROR, Composition
 from dpframe.accounting.loss_laws import (
     Choices,
     HalfLine,
@@ -49,7 +49,11 @@ _LARGEST_STEPPED_OF_MANY: Final = Fraction(2**6)
 
 
 def largest_within(
-    chooser: Chooser, asked: Sequence[MechanismTask], spend: ApproxDP, start: Fraction
+    chooser: Chooser,
+    asked: Sequence[MechanismTask],
+    spend: ApproxDP,
+    start: Fraction,
+    grid_error: float = GRID_ERROR,
 ) -> tuple[Choice, ...] | None:
     """The choices at about the largest rho that keeps the spend.
 
@@ -66,6 +70,8 @@ def largest_within(
         Its delta above 0 and within floats.
     start
         A rho of the right size.
+    grid_error
+        Which part of epsilon may be lost to the grid on which losses are composed.
 
     Returns
     -------
@@ -80,16 +86,18 @@ def largest_within(
         pairs = _pairs(choices, asked)
         if pairs is None:
             return None
-        price = Composition(pairs).epsilon(delta)
+        price = Composition(pairs, grid_error).epsilon(delta)
         if price <= epsilon:
             found = choices
             if price >= epsilon * (1 - _ENOUGH):
                 break
-        rho = dyadic_down(rho * _room(pairs, delta, epsilon, price), _BITS)
+        rho = dyadic_down(rho * _room(pairs, delta, epsilon, price, grid_error), _BITS)
     return found
 
 
-def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: float) -> Fraction:
+def _room(
+    pairs: Mapping[Translated, int], delta: float, epsilon: float, price: float, grid_error: float
+) -> Fraction:
     """By how much rho may about grow, or must shrink, where epsilon is `price` now: it grows with
     rho about as a power, so the secant through the last two points finds it in a few steps.
     """
@@ -103,14 +111,15 @@ def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: 
             slope = min(2.0, max(0.2, (excess - last[1]) / (at - last[0])))
         last = at, excess
         at -= min(4.0, max(-4.0, excess / slope))
-        price = _scaled(pairs, math.exp(at)).epsilon(delta)
+        price = _scaled(pairs, math.exp(at), grid_error).epsilon(delta)
     return Fraction(math.exp(at - _ENOUGH / 4))
 
 
-def _scaled(pairs: Mapping[Translated, int], factor: float) -> Composition:
+def _scaled(pairs: Mapping[Translated, int], factor: float, grid_error: float) -> Composition:
     """The losses scaled as if rho were `factor` times as large."""
     return Composition(
-        {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()}
+        {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()},
+        grid_error,
     )
 
 
@@ -140,10 +149,13 @@ def _pairs_stepped(
 ) -> Counter[Translated] | None:
     pairs: Counter[Translated] = Counter()
     for choice, what in zip(choices, asked, strict=True):
-        for pair in choice.law.pairs(what.exposure, largest):
-            if pair is None:
-                return None
-            pairs[pair] += 1
+        found = tuple(choice.law.pairs(what.exposure, largest))
+        if any(pair is None for pair in found):
+            return None
+        # Equal pairs are mostly one object, and to compare fractions takes longer.
+        known = {id(pair): pair for pair in found if pair is not None}
+        for number, count in Counter(map(id, found)).items():
+            pairs[known[number]] += count
     return pairs
 
 

@@ -26,6 +26,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias, TypeVar
 
+from dpframe.accounting.composition import GRID_ERROR
 from dpframe.accounting.gaussian_delta import largest_shift
 from dpframe.accounting.zcdp import largest_rho
 from dpframe.choose.mechanism import choose
@@ -72,6 +73,7 @@ def choose_together(
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction] | None = None,
+    grid_error: float = GRID_ERROR,
 ) -> ComposedChoice:
     """Mechanisms for all parts of a plan, with the least noise.
 
@@ -85,6 +87,8 @@ def choose_together(
         The total cost allowed.
     rho_weights
         Their costs relative to each other where these are amounts of rho; `weights` unless given.
+    grid_error
+        Which part of epsilon may be lost where losses are composed on a grid.
 
     Raises
     ------
@@ -100,7 +104,8 @@ def choose_together(
     choices = sum(isinstance(a, KeyTask) for a in asked)
     keys = spend.slack / 2 if choices else Fraction(0)
     chooser = _chooser(asked, concentrated, keys / max(1, choices))
-    ways = [summed, *_beside(chooser, asked, spend, keys, _noise_of(summed.choices, asked))]
+    noise = _noise_of(summed.choices, asked)
+    ways = [summed, *_beside(chooser, asked, spend, keys, noise, grid_error)]
     return min(ways, key=lambda way: _noise_of(way.choices, asked))
 
 
@@ -110,7 +115,12 @@ def _repeats(asked: MechanismTask) -> bool:
 
 
 def _beside(
-    chooser: Chooser, asked: Sequence[MechanismTask], spend: ApproxDP, keys: Fraction, summed: float
+    chooser: Chooser,
+    asked: Sequence[MechanismTask],
+    spend: ApproxDP,
+    keys: Fraction,
+    summed: float,
+    grid_error: float,
 ) -> Iterator[ComposedChoice]:
     """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for
     choices of groups.
@@ -128,7 +138,7 @@ def _beside(
         if any(map(finer, concentrated, asked)):
             ways.append(refined(chooser, asked))
         for way in ways:
-            found = largest_within(way, asked, spend, best)
+            found = largest_within(way, asked, spend, best, grid_error)
             if found is not None:
                 yield ComposedChoice(found, spend, "numerical")
 

@@ -20,7 +20,7 @@ class BadInput(DPFrameError):
     """
 
     def __init__(self, error: DPFrameError, path: Path) -> None:
-        super().__init__(error.what, where=str(path), remedy=error.remedy)
+        super().__init__(error.what, where=str(path), why=error.why, remedy=error.remedy)
         self.kind = type(error).__name__
 
 
@@ -39,7 +39,7 @@ class NotWritten(BadInput):
 
     def __init__(self, error: DPFrameError, path: Path, result: str) -> None:
         super().__init__(error, path)
-        self.remedy = f"the result was charged, and is on the standard output; {error.remedy}"
+        self.why = "the result was charged, and is on the standard output"
         self.result = result
 
 

@@ -32,12 +32,7 @@ def print_help(parser: argparse.ArgumentParser) -> int:
 
 def message(error: DPFrameError) -> str:
     """What an error says, in the lines that it has and no others."""
-    lines = [visible(line) for line in error.what.split("\n")]
-    if error.where is not None:
-        lines.append(f"  in: {visible(error.where)}")
-    if error.remedy is not None:
-        lines.append(f"  instead: {visible(error.remedy)}")
-    return "\n".join(lines)
+    return "\n".join([*map(visible, error.what.split("\n")), *error.lines(visible)])
 
 
 class Announced:

@@ -287,7 +287,8 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
         try:
             account = require_stated(store, name, plan, create=parsed.create)
         except NoBudget as refusal:
-            refusal.remedy = f"{refusal.remedy}, or with the amount that the plan states: --create"
+            first = (refusal.remedy or "").partition("\n")[0]
+            refusal.remedy = f"{first}\nopen it with the amount that the plan states: --create"
             raise
     known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
     if not parsed.json:

@@ -88,6 +88,37 @@ class Budget(ABC):
         return type(other) is type(self) and other.main <= self.main and other.slack <= self.slack
 
     @property
+    def epsilon(self) -> float:
+        """The float nearest to epsilon. `ZCDP` and `GDP` have none: `AttributeError`."""
+        raise self._lacks("epsilon")
+
+    @property
+    def delta(self) -> float:
+        """The float nearest to delta, 0 for `PureDP`. `GDP` has none: `AttributeError`."""
+        raise self._lacks("delta")
+
+    @property
+    def rho(self) -> float:
+        """The float nearest to rho, of `ZCDP` alone: else `AttributeError`."""
+        raise self._lacks("rho")
+
+    @property
+    def mu_squared(self) -> float:
+        """The float nearest to the square of mu, of `GDP` alone: else `AttributeError`."""
+        raise self._lacks("mu_squared")
+
+    @property
+    def mu(self) -> float:
+        """The float nearest to mu, of `GDP` alone: else `AttributeError`."""
+        raise self._lacks("mu")
+
+    def _lacks(self, name: str) -> AttributeError:
+        return AttributeError(
+            f"{type(self).__name__} has no {name}: {self.measure} counts {self.currency}; "
+            f"write .{self.currency}"
+        )
+
+    @property
     def is_zero(self) -> bool:
         """Whether nothing is spent."""
         return self.main == 0 and self.slack == 0

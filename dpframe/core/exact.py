@@ -20,7 +20,8 @@ _ABSURD = "a number with too many digits"
 _LONGEST = 200
 """Characters of a value in a message."""
 
-Number: TypeAlias = "int | float | str | Decimal | Fraction"
+Number: TypeAlias = "int | float | Decimal | Fraction"
+"""What users pass as a number. Text is read too, but type checkers report it."""
 
 
 def exact(value: object) -> Fraction:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 
 def visible(text: str) -> str:
-    """Text in which nothing can pass for lines of their own, move a terminal's cursor, turn the
-    direction in which it is read, or not be seen: each such character is written as Python does,
-    such as ``\\\\n`` or ``\\\\u202e``.
+    """Text without characters that make new lines, move a terminal's cursor, turn the reading
+    direction, or are invisible: each is written as Python does, such as ``\\n`` or ``\\u202e``.
     """
     if text.isprintable():
         return text

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
 import polars as pl
 
@@ -91,7 +94,7 @@ def described(
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
         keys=None if listed is None else listed.listed(),
-        keys_digest=None if groups is None else _digest(groups),
+        keys_digest=None if groups is None else digest_of_keys(groups),
         grouped_by=None if groups is None else definition(groups.by),
         best_group=query.chooses_groups,
         releases=releases,
@@ -239,17 +242,7 @@ def _outputs(
 
 
 def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) -> PlanOutput:
-    used: dict[int, None] = {}
-    contents: list[object] = []  # with all that words may leave out
-    for aggregate in output.aggregates.values():
-        for key in aggregate.keys:
-            used[numbers[key]] = None
-            contents.append(key[0])
-        given = aggregate.request.aggregate.arguments().values()
-        contents += [value for value in given if isinstance(value, pl.DataFrame)]
-    if output.post_tree is not None:
-        places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}
-        contents.append(substitute(output.post_tree, places))
+    used = {numbers[key]: None for one in output.aggregates.values() for key in one.keys}
     if not used:  # the groups alone, which are chosen by the first part
         used = {0: None}
     releases = tuple(used)
@@ -263,8 +256,23 @@ def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) ->
         note,
         releases=releases,
         error=error_rule(output),
-        definition=definition(contents),
+        definition=definition(contents_of(output)),
     )
+
+
+def contents_of(output: Output) -> list[object]:
+    """All that decides what an output is, words or not: its noisy vectors, with their clamps and
+    grids, its arguments and the arithmetic after them.
+    """
+    contents: list[object] = []
+    for aggregate in output.aggregates.values():
+        contents += [part for part, _ in aggregate.keys]
+        given = aggregate.request.aggregate.arguments().values()
+        contents += [value for value in given if isinstance(value, pl.DataFrame)]
+    if output.post_tree is not None:
+        places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}
+        contents.append(substitute(output.post_tree, places))
+    return contents
 
 
 def _columns(query: Query, outputs: Sequence[PlanOutput]) -> tuple[PlanColumn, ...]:
@@ -293,8 +301,18 @@ def _stability(step: Step) -> str:
     return f"1-stable: {step.stability}" if step.is_one_stable else step.stability
 
 
-def _digest(groups: Groups) -> str:
+def digest_of_keys(groups: Groups) -> str:
     """A digest of the public keys, equal for all forms of the same keys."""
+    keys = groups.keys
+    for seen, found in tuple(_DIGESTS):
+        if seen() is keys:
+            return found
     small = (pl.Int8, pl.Int16, pl.Int32)
-    columns = groups.keys.iter_columns()
-    return digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))
+    columns = keys.iter_columns()
+    found = digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))
+    _DIGESTS.append((weakref.ref(keys), found))
+    return found
+
+
+_DIGESTS: Final = deque[tuple["weakref.ref[pl.DataFrame]", str]](maxlen=8)
+"""Of the last frames of keys: a plan needs one many times, and keys may be millions."""

@@ -161,7 +161,7 @@ def require_unweighed(other: FrameFacts, where: str) -> None:
     """
     if other.norm is not None:
         raise UnsupportedOperation(
-            "limit_norm weighs all rows of an individual, and the other frame has only some",
+            "limit_norm needs all rows of an individual, and the other frame has only some of them",
             where=where,
             remedy="bring the frames together first, and write limit_norm after it",
         )
@@ -206,6 +206,6 @@ def _added(mine: tuple[Limit, ...], theirs: tuple[Limit, ...]) -> tuple[Limit, .
 
 
 def _rows_of_both(before: FrameFacts, other: FrameFacts) -> tuple[Limit, ...]:
-    """The rows in all, whatever limits bound them in either frame."""
+    """The rows in all, under any limits in either frame."""
     one, many = spread_of(before, None).rows, spread_of(other, None).rows
     return () if one is None or many is None else (RowLimit(one + many),)

@@ -1,8 +1,8 @@
 """Groups of several queries of the same rows as grouping sets of the finest of them.
 
-The results stay what they were asked to be. A table by fewer columns counts rows whatever the
-others hold, so where the keys of a column are not all of its values, one more group takes its other
-values together. It is in no result; the smaller tables are sums over it as well.
+The results stay as requested. A table by fewer columns counts rows for any values of the others.
+So where the keys of a column are not all of its values, one more group holds its other values. It
+is in no result; the smaller tables are sums over it as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MORE: Final = 2
 """Times as many groups are worth what is drawn jointly, or as many as are counted in no time."""
 _FEW: Final = 10_000
 _SEPARABLE: Final = frozenset({"String", "Boolean", "Date", "Enum"})
-"""Types beside integers whose listed values every engine tells from others."""
+"""Types besides integers whose listed values every engine distinguishes from others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class ListedKeys:
 
     @classmethod
     def of(cls, groups: Groups | None) -> ListedKeys | None:
-        """None where the keys are others, or nobody listed them."""
+        """None where the keys are others, or are not listed."""
         if groups is None:
             return cls(None, {})
         found = _values(groups)
@@ -97,13 +97,13 @@ class ListedKeys:
 
 
 class Margins:
-    """Which tables of the same rows are margins of which. A column with its keys gets a number, so
-    that to compare two tables is to compare a few numbers, and looks at no key.
+    """The tables of the same rows that are margins of others. A column with its keys gets a
+    number, so that to compare two tables is to compare a few numbers, and looks at no key.
 
     Parameters
     ----------
     columns
-        Those of the rows that all tables are of.
+        The unit of the rows of all tables.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -142,7 +142,7 @@ class Margins:
 
 
 def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets | None:
-    """The groups of several queries, the first of which all others are margins of.
+    """The groups of several queries, where all others are margins of the first.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def _are_all(tree: Tree, keys: Collection[object], columns: Columns) -> bool:
 
 
 def _have_rest(tree: Tree, keys: Collection[object], columns: Columns) -> bool:
-    """Whether one more group can take all other values: null must be none of the keys."""
+    """Whether one more group can take all other values: null must not be a key."""
     dtype = domain(tree, columns).dtype
     if None in keys or not (dtype.is_integer or dtype.name in _SEPARABLE):
         return False

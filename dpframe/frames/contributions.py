@@ -21,10 +21,10 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
     """How the rows of one individual may lie among the groups, from the limits in force.
 
     Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
-    the values of columns among which B is. Groups: the number of keys; a limit on groups of columns
-    that determine the key, beside what is the same throughout a window where an individual is a
-    person in one; one group where nothing else makes the key. Rows per group: a limit by columns
-    that the key determines.
+    the values of columns among which B is. The groups are bounded by the number of keys. They are
+    also bounded by a limit on groups of columns that determine the key, together with expressions
+    that are constant within a window where an individual is a person in one. Without keys there
+    is one group. Rows per group: a limit by columns that the key determines.
     """
     if not isinstance(facts.unit, Identifier):
         return ContributionBounds.of_rows(facts.unit, facts.copies)
@@ -57,7 +57,7 @@ def once_in_each(
     Parameters
     ----------
     tree
-        The expression, of which this many `values` are listed.
+        The expression, with this many listed `values`.
 
     Raises
     ------
@@ -117,8 +117,8 @@ def _bounds(spread: ContributionBounds) -> tuple[int | None, int | None, int | N
 def touched(facts: FrameFacts, groups: Groups) -> int:
     """In how many groups neighbouring frames differ, at most.
 
-    Those that an individual's rows are in; twice as many where rows change, for each may leave a
-    group for another.
+    The groups that an individual's rows are in; twice as many where rows change, because each may
+    leave a group for another.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
-_SUGGEST = "find one before, with query.suggest_limits(epsilon=0.1)"
+_SUGGEST = "find a limit first, with query.suggest_limits(epsilon=0.1)"
 _UNIT_TOTALS = {
     "count": 'dp.count(per="unit", bounds=(0, n))',
     "sum": '.dp_sum((low, high), per="unit")',
@@ -149,52 +149,55 @@ def unlimited(
 ) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount.
 
-    It says first what finds a limit, then what needs none, and then how to write one; groups that
-    are computed need a column, which limits can name.
+    It says how to write the limit, and then what needs none or finds one; groups that are computed
+    need a column, which limits can name.
 
     Parameters
     ----------
     facts, groups
-        Of what it is asked.
+        The groups of the query.
     found
         What bounds there are.
     kinds
-        The kinds of all aggregates that are asked, where they are known: what is said as well is
-        for these.
+        The kinds of all aggregates of the query, if known: further advice is for these.
     """
     who = facts.identifier
     if groups is None:
-        ways = []
+        ways = _per_unit(kinds)
         if "count" in kinds:
             ways.append(f'count individuals with pl.col("{who}").dp_n_unique()')
-        ways += [*_per_unit(kinds), _SUGGEST]
         return UnboundedSensitivity(
             f"one individual ({who!r}) may have any number of rows",
-            remedy=f"{'; or '.join(ways)}; or add .limit_rows(10) before it, where 10 is an "
-            "example: rows that exceed it are dropped",
+            remedy=(
+                "add .limit_rows(n) before it, where n is the most rows that count of one "
+                "individual: 1 where each has one row",
+                [*ways, _SUGGEST][0],
+            ),
         )
-    missing, limits, examples = [], [], []
+    missing, limits, numbers = [], [], []
     ways, by = list[str](), _by(groups)
     computed = [n.name for n in groups.by if n.tree != Column(n.name)]
     if found.groups is None:
         missing.append("be in any number of groups")
-        others = ", and then rows in each alone need a limit" if found.per_group is None else ""
-        ways.append(f"list the groups with keys=[...]{others or ', which then need no limit'}")
-        limits.append(f".limit_groups(5, {by})")
-        examples.append("5")
+        if found.per_group is not None:
+            ways.append("list the groups with keys=[...], which then need no limit")
+        limits.append(f".limit_groups(g, {by})")
+        numbers.append("g groups")
     if found.per_group is None:
         missing.append("have any number of rows in each group")
         ways += _per_unit(kinds)
-        limits.append(f".limit_rows(3, {by})")
-        examples.append("3")
+        limits.append(f".limit_rows(n, {by})")
+        numbers.append("n rows in each group")
     made = f".with_columns({', '.join(f'{name}=...' for name in computed)})" if computed else ""
     grouped = f", and group by {by.removeprefix('by=')}" if computed else ""
-    numbers = " and ".join(examples) + (" is an example" if len(examples) == 1 else " are examples")
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
-        remedy=f"{'; or '.join([*ways, _SUGGEST])}; or add {made}{''.join(limits)} before it"
-        f"{grouped}, where {numbers}: rows that exceed a limit are dropped",
+        remedy=(
+            f"add {made}{''.join(limits)} before it{grouped}, where the most that count of one "
+            f"individual are {' and '.join(numbers)}",
+            [*ways, _SUGGEST][0],
+        ),
     )
 
 
@@ -205,13 +208,14 @@ def _by(groups: Groups) -> str:
 
 
 def _per_unit(kinds: Collection[str]) -> list[str]:
-    """What clamps totals instead, where all that is asked can be asked so and means the same."""
+    """The arguments that clamp totals instead, if all outputs support that with the same
+    meaning."""
     if not kinds or not {*kinds} <= {*_UNIT_TOTALS, "n_unique"}:
         return []
     written = [call for kind, call in _UNIT_TOTALS.items() if kind in kinds]
     if not written:
         return []
-    return [f"clamp what each adds, with {' and '.join(written)}, which needs no limit of rows"]
+    return [f"clamp what each individual adds, with {' and '.join(written)}"]
 
 
 def _rows(limit: Limit, limits: Sequence[Limit]) -> int | None:

@@ -1,7 +1,7 @@
 """How long after its end a period may be released, so that rows that come late are there by then.
 
-Whoever waits is told more that is right, and no more about anybody: what a release costs, and whom
-it protects, rest on nothing here.
+Waiting gives more accurate results and reveals no more about any person: the cost of a release,
+and the people it protects, do not depend on it.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Delay:
             )
         if negative:
             raise UnsupportedOperation(
-                f"the delay {as_given(given)} is negative: a period is released when it is over",
+                f"the delay {as_given(given)} is negative",
                 where=_WHERE,
-                remedy='write for example delay="2d"; or leave it out, and release when you like',
+                remedy=('write for example delay="2d"', "leave delay= out"),
             )
         return found
 

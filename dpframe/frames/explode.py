@@ -78,7 +78,7 @@ class Explode(Step):
             raise UnsupportedOperation(
                 f"{self.column!r} of type {dtype} has no elements",
                 where=self.words(),
-                remedy="explode a column of lists",
+                remedy="explode a column of type List or Array",
             )
         if self.max_length is not None:
             return require_count(self.max_length, self.words())
@@ -88,7 +88,7 @@ class Explode(Step):
             f"the lists of {self.column!r} may have any length, so one row could become any number "
             "of rows",
             where=self.words(),
-            remedy=f"say how many elements count: explode({self.column!r}, max_length=10)",
+            remedy=f"write explode({self.column!r}, max_length=n), where n elements count",
         )
 
     def lower(

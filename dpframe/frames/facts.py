@@ -30,9 +30,9 @@ class FrameFacts:
     copies
         How many rows one row of the protected frame may have become, with `Rows`.
     identifier
-        The column that identifies individuals, as it is named now; None with `Rows`.
+        The present name of the column that identifies individuals; None with `Rows`.
     time
-        The column whose calendar windows tell a person's rows apart, as it is named now; None where
+        The present name of the column whose calendar windows divide a person's rows; None where
         all rows of a person are one individual's.
     limits
         What is known of the rows of one individual, with an identifier.
@@ -63,7 +63,7 @@ class FrameFacts:
         table
             The columns.
         kept
-            Old columns that are still there with the same values: {old name: new name}.
+            Old columns that are still there with the same values, as {old name: new name}.
         where
             The step, for messages.
 
@@ -92,7 +92,7 @@ class FrameFacts:
 
     @property
     def every(self) -> Every | None:
-        """The length of the windows that tell a person's rows apart; None without."""
+        """The length of the windows that divide a person's rows; None without."""
         return self.unit.window if isinstance(self.unit, Identifier) else None
 
     def limited(self, limit: Limit) -> FrameFacts:
@@ -105,21 +105,21 @@ def require_plain_names(names: Iterable[str]) -> None:
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise UnsupportedOperation(
-                f"a column is named {name!r}, which Polars takes for a pattern that selects "
-                "columns",
-                remedy="give it another name, before the frame is protected if it has it then",
+                f"the column name {name!r} is not possible: Polars reads it as a "
+                "pattern that selects columns",
+                remedy="rename it, before the frame is protected if it has the name then",
             )
 
 
 def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
-    """What is known of a frame when it is protected: rows without an identifier are dropped.
+    """The facts about a frame when it is protected: rows without an identifier are dropped.
 
     Raises
     ------
     UnknownColumn
-        When there is no such identifier, or column of times.
+        When the identifier or the column of times does not exist.
     UnsupportedOperation
-        When its values cannot be distinguished surely, or the times are none.
+        When its values cannot surely be distinguished, or the times are not dates or times.
     """
     if not isinstance(unit, Identifier):
         return FrameFacts(table, unit)
@@ -129,12 +129,7 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
         raise UnknownColumn(
             f"the frame has no column {unit.column!r}",
             where=where,
-            remedy=near
-            if near.startswith("did")
-            else f"{near}; where another table says whose "
-            "rows these are, protect them through it: unit=dp.Through(other, on=...); or bring "
-            f"{unit.column!r} along before protect: frame.join(other, on=..., "
-            'validate="m:1")',
+            remedy=_whose_rows(unit.column, near),
         )
     dtype = table[unit.column].dtype
     if dtype.is_float or dtype.is_nested or not dtype.is_known:
@@ -149,6 +144,15 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
     return FrameFacts(columns(known), unit, complete=False, identifier=unit.column, time=unit.time)
 
 
+def _whose_rows(column: str, near: str) -> str | tuple[str, str]:
+    """What to write for an identifier that the frame lacks."""
+    if column.lower() in ("row", "rows"):
+        return "write unit=dp.Rows(), where each row is one person"
+    if near.startswith("did"):
+        return near, "write unit=dp.Rows(), where each row is one person"
+    return near, ("protect the frame through the table that has it: unit=dp.Through(other, on=...)")
+
+
 def _require_times(table: Columns, time: str) -> None:
     where = f"time={time!r}"
     if time not in table:
@@ -158,7 +162,8 @@ def _require_times(table: Columns, time: str) -> None:
     dtype = table[time].dtype
     if dtype.name not in ("Date", "Datetime"):
         raise UnsupportedOperation(
-            f"values of type {dtype} are in no calendar window",
+            f"values of type {dtype} are not dates or times",
             where=where,
-            remedy="use a column of dates or times; parse or cast it before the frame is protected",
+            remedy="name a column of dates or times; parse or cast it before the frame is "
+            "protected",
         )

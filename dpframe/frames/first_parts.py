@@ -1,4 +1,4 @@
-"""Parts of a growing frame of which an individual's first ones are kept."""
+"""Parts of a growing frame that keep each individual's first parts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["first_parts", "steady_steps"]
 
 
 def first_parts(relation: Relation, by: tuple[Named, ...]) -> int | None:
-    """In how many parts an individual's rows can be, whatever rows are added, as long as parts are
-    charged in the order of their keys; None where nobody can tell.
+    """In how many parts an individual's rows can be, for any added rows, if parts are charged in
+    the order of their keys; None if unknown.
 
     Proof
     -----
-    Let a limit keep the rows of an individual's first n dates (or its first n rows by date), and be
-    preceded by steps alone that do the same with a row whatever other rows there are. Let the parts
-    that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which they
-    are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, because they
-    were there before and none vanishes; k_m is kept only if it is among the first n, so m is at
-    most n. A row that does not pass a filter before the limit any more has vanished for it; so
+    Let a limit keep the rows of an individual's first n dates (or its first n rows by date),
+    preceded only by steps that treat a row in the same way whatever other rows there are. Let the
+    parts that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which
+    they are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, because
+    they were there before and none vanishes; k_m is kept only if it is among the first n, so m is
+    at most n. A row that does not pass a filter before the limit any more has vanished for it; so
     what steps before it make of a row must not change.
     """
     if len(by) != 1 or relation.facts.unit.kind != "identifier":
@@ -49,9 +49,9 @@ def first_parts(relation: Relation, by: tuple[Named, ...]) -> int | None:
 
 
 def steady_steps(relation: Relation) -> list[Step] | None:
-    """The steps before the limit by which a part is one of an individual's first ones, which have
-    to make the same of a row for as long as parts are charged; None where there is no such part.
-    (Parts that were made beside one for null do not last; of these more is asked than they need.)
+    """The steps before the limit that keeps an individual's first parts; they must treat a row in
+    the same way for as long as parts are charged. None where there is no such part. (Parts that
+    were made together with one for null do not last; these checks are stricter than they need.)
     """
     for number, (step, before) in enumerate(relation.steps):
         if isinstance(step, Part):

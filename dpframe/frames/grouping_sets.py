@@ -14,7 +14,7 @@ from dpframe.frames.groups import Groups
 __all__ = ["GROUPING", "SetGroups"]
 
 GROUPING = "grouping"
-"""The column that says which columns a row's set leaves out."""
+"""The column that shows which columns a row's set leaves out."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ class Groups:
     """A group-by, usually one whose keys are known without data.
 
     Every key gives a row of the result, even when no row of the frame has it; rows with other keys
-    are dropped. So which groups appear says nothing about the data. Where nobody listed the keys
+    are dropped. So which groups appear says nothing about the data. Where keys are not listed
     they are chosen privately when the query runs.
 
     Parameters
@@ -27,7 +27,7 @@ class Groups:
     origin
         Where the keys come from, for the plan.
     discovered
-        Whether the keys are still to be chosen; there are none so far.
+        Whether the keys are still to be chosen; until then there are no keys.
     """
 
     by: tuple[Named, ...]

@@ -1,9 +1,9 @@
-"""Whose a row is: the columns by which rows are told to be of the same individual.
+"""The owner of a row: the columns by which rows belong to the same individual.
 
-An individual is a person, who is known by the identifier; or a person in one calendar window, of
-whom the number of the window is known as well. Whatever groups, ranks, joins or counts individuals
-takes these columns from here. Each is computed from a row's own values, and never null, so rows of
-two individuals never meet in them.
+An individual is a person, who is known by the identifier; or a person in one calendar window,
+which is known by its number as well. Code that groups, ranks, joins or counts individuals takes
+these columns from here. Each is computed from a row's own values, and never null, so rows of two
+individuals never meet in them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["Owners", "owner_columns", "window_of", "within_windows"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Owners:
-    """A frame with what says whose its rows are.
+    """A frame with the columns that identify the owners of its rows.
 
     Parameters
     ----------
     frame
-        The frame, with a column beside for the number of the window where there are windows.
+        The frame, with a further column for the number of the window where there are windows.
     types
-        The columns that tell individuals apart, and their types.
+        The columns that identify individuals, and their types.
     added
-        The column that is beside, if any.
+        The further column, if any.
     """
 
     frame: pl.LazyFrame
@@ -55,7 +55,7 @@ class Owners:
         where: str,
         taken: Collection[str] = (),
     ) -> Owners:
-        """Those of a frame of individuals.
+        """The owners of a frame of individuals.
 
         Parameters
         ----------

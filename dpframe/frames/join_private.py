@@ -24,8 +24,9 @@ from dpframe.rows.suggest import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class JoinPrivate(Binary):
-    """The rows of both frames that are of the same individual, side by side. Where an individual is
-    a person in a calendar window, rows of one person meet within each window.
+    """The rows of both frames that are of the same individual, side by side; or the rows here of
+    which there is a row of the same individual there (semi), or is not (anti). Where an individual
+    is a person in a calendar window, rows of one person meet within each window.
 
     Guarantee
     ---------
@@ -39,12 +40,13 @@ class JoinPrivate(Binary):
     windows where there are windows, and depends on two rows of that individual. It keeps the time
     of the first one, and so its window. Each of n rows meets each of m at most once; a left join
     keeps a row that meets none, so each becomes max(1, m) at most. Groups of columns from one frame
-    are that frame's, so a limit on their number still holds.
+    are that frame's, so a limit on their number still holds. With a semi or anti join each row here
+    is kept or dropped, by rows there of its own individual, so every limit still holds.
     """
 
     engines = EVERYWHERE
 
-    how: Literal["inner", "left"]
+    how: Literal["inner", "left", "semi", "anti"]
     suffix: str
 
     def facts(self, before: FrameFacts) -> FrameFacts:
@@ -54,14 +56,18 @@ class JoinPrivate(Binary):
             raise UnsupportedOperation(
                 "private frames join on the identifier of individuals, and unit=dp.Rows() has none",
                 where=self.words(),
-                remedy='protect both frames with unit="user_id", or use concat; where one table '
-                "alone says whose rows these are, protect the other through it: "
-                "unit=dp.Through(frame, on=...)",
+                remedy=(
+                    'protect both frames with unit="user_id"',
+                    "protect this frame through the one that has the identifier: "
+                    "unit=dp.Through(frame, on=...)",
+                ),
             )
         assert other.identifier is not None
         mine, theirs = before.columns[before.identifier], other.columns[other.identifier]
         require_same_types([mine], [theirs.dtype], [before.identifier], self.words())
         self._require_keys(before)
+        if self._only_keeps:
+            return replace(before, complete=False)
         names = self._names(before)
         table = dict(before.columns)
         for old, new in names.items():
@@ -71,8 +77,13 @@ class JoinPrivate(Binary):
         return replace(before, columns=columns(table), complete=False, limits=limits)
 
     @property
+    def _only_keeps(self) -> bool:
+        """Whether rows are kept or dropped, and none get columns."""
+        return self.how in ("semi", "anti")
+
+    @property
     def keys(self) -> tuple[tuple[str, str], ...]:
-        """Columns that rows must have in common beside the identifier, here and in the other."""
+        """Columns that rows must have in common besides the identifier, here and in the other."""
         return ()
 
     def _limits(self, before: FrameFacts, names: dict[str, str]) -> tuple[Limit, ...]:
@@ -112,7 +123,7 @@ class JoinPrivate(Binary):
     def combine(
         self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
     ) -> pl.LazyFrame:
-        names = self._names(before)
+        names = {} if self._only_keeps else self._names(before)
         taken = {*self.other.facts.columns, *names.values()}
         mine = Owners.of(left, before, ns, self.words(), taken)
         theirs = Owners.of(right, self.other.facts, ns, self.words(), taken)
@@ -128,6 +139,8 @@ class JoinPrivate(Binary):
 
     @property
     def stability(self) -> str:
+        if self._only_keeps:
+            return "each row is kept or dropped by rows of the same individual only"
         return "rows meet rows of the same individual only, whose numbers multiply"
 
 
@@ -140,7 +153,7 @@ class JoinPrivateKeys(JoinPrivate):
     ---------
     Rows meet only rows of the same individual, so frames that differ in one individual give joins
     that differ in that individual only. Where an individual has at most m rows with one value of
-    the keys in the other frame, each of its rows becomes m at most; where it has at most n such
+    the keys in the other frame, each of its rows becomes m at most. Where it has at most n such
     rows here, each row of the other frame is in n at most.
 
     Proof
@@ -149,11 +162,11 @@ class JoinPrivateKeys(JoinPrivate):
     on two rows of that individual. A row with the key k meets rows of its individual with the key
     k: m at most by a limit of rows for each value of columns that are all keys, or by one of all
     rows. A left join keeps a row that meets none, so each becomes max(1, m) at most, and limits of
-    this frame hold m times over. Of the other frame: n rows for each value of some columns are n
-    times as many as one row is in. With a left join u of an individual's r rows meet none and have
-    null there; the others meet at most n rows with null each, and u + n (r - u) <= n r. Null is one
-    more value of these columns then; without a left join there are no other values than before,
-    and those of keys are the values of this frame's.
+    this frame hold m times over. The limits of the other frame: n rows for each value of some
+    columns are n times as many as one row is in. With a left join u of an individual's r rows
+    meet none and have null there; the others meet at most n rows with null each, and u + n (r -
+    u) <= n r. Null is one more value of these columns then; without a left join there are no
+    other values than before, and those of keys are the values of this frame's.
 
     Parameters
     ----------
@@ -187,6 +200,8 @@ class JoinPrivateKeys(JoinPrivate):
 
     @property
     def stability(self) -> str:
+        if self._only_keeps:
+            return "each row is kept or dropped by rows of the same individual with the same keys"
         return (
             "rows meet rows of the same individual with the same keys only; so many of these as "
             "limits allow"

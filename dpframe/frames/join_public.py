@@ -52,7 +52,7 @@ class JoinPublic(Step):
     suffix
         Of columns that have a name which is taken.
     digest
-        Of the public frame, for fingerprints.
+        The digest of the public frame, for fingerprints.
     """
 
     engines = EVERYWHERE
@@ -133,7 +133,10 @@ class JoinPublic(Step):
             raise UnsupportedOperation(
                 "a join needs the same number of keys on both sides, at least one",
                 where=self.words(),
-                remedy='write join(public, on="key"), or left_on= and right_on=',
+                remedy=(
+                    'write join(public, on="key")',
+                    "write left_on= and right_on= with equally many names",
+                ),
             )
         right = [from_polars(self.public.schema[name]) for name in self.right_on]
         left = [before.columns[name] for name in self.left_on]

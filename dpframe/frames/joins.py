@@ -43,7 +43,7 @@ def added_names(present: Columns, others: Sequence[str], suffix: str, where: str
             raise UnsupportedOperation(
                 f"two columns would be named {name!r}",
                 where=where,
-                remedy="rename one of them first, or give another suffix",
+                remedy=("rename one of them first", "write another suffix="),
             )
     return names
 

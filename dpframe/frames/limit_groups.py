@@ -46,9 +46,9 @@ class LimitGroups(Step):
     Proof
     -----
     For each salt, the distinct pairs of individual and value are ordered by `order_by` if it is
-    named, then by a salted hash and then by the values, and the first `n` of each individual are
-    kept; a row stays if its pair does. No pair of another individual enters this order, and the
-    salt is drawn without looking at data.
+    named, then by a salted hash and then by the values. The first `n` of each individual are
+    kept, and a row stays if its pair does. No pair of another individual enters this order, and
+    the salt is drawn without looking at data.
     """
 
     engines = EVERYWHERE
@@ -67,15 +67,15 @@ class LimitGroups(Step):
             raise UnsupportedOperation(
                 "limit_groups needs the columns that make the groups",
                 where=self.words(),
-                remedy='write limit_groups(3, by="city"), or limit_rows for rows in all',
+                remedy=('write limit_groups(n, by="city")', "limit rows with limit_rows(n)"),
             )
         require_columns(self.by, before.columns, self.words())
         require_order(self.order_by, before.columns, self.words())
         if self.order_by is not None and self.order_by not in self.by:
             raise UnsupportedOperation(
-                f"groups are ordered by one of their own columns, and {self.order_by!r} is none",
+                f"{self.order_by!r} is not one of the columns of by=, which order the groups",
                 where=self.words(),
-                remedy=f"write by=[..., {self.order_by!r}], or order by one of {list(self.by)}",
+                remedy=(f"write by=[..., {self.order_by!r}]", f"order by one of {list(self.by)}"),
             )
         return before.limited(GroupLimit(self.n, frozenset(self.by), self.order_by))
 
@@ -106,10 +106,10 @@ class LimitGroups(Step):
         salt: int,
         ns: Namespace,
     ) -> pl.LazyFrame:
-        """Of a frame with one row per individual and value of the columns, the rows that are left.
+        """The rows that are left of a frame with one row per individual and value of the columns.
 
-        `names` says what the columns are called in it, and `whose` which of its columns tell
-        individuals apart, with their types; text is text there, and no category.
+        `names` maps columns to their names in it, and `whose` has the columns that identify
+        individuals, with their types; text is text there, not a category.
         """
         order = self._order(names, whose, before)
         first = None if self.order_by is None else names[self.order_by]

@@ -38,10 +38,11 @@ class LimitNorm(Step):
 
     Proof
     -----
-    The weight of an individual is computed from its own numbers of rows per group, so nobody else's
-    rows change with it. It is k / 2**12, with k whole and k**2 sum(m_g**2) <= floor(2**12 n)**2,
-    which integers decide. In group g its rows add k m_g b / 2**12 at most to a sum, and the squares
-    of these make (n b)**2 at most; by Cauchy and Schwarz they add up to sqrt(g) n b at most.
+    The weight of an individual is computed from its own numbers of rows per group, so no other
+    individual's rows change with it. It is k / 2**12, with k whole and k**2 sum(m_g**2) <=
+    floor(2**12 n)**2, which integers decide. In group g its rows add k m_g b / 2**12 at most to a
+    sum, and the squares of these make (n b)**2 at most; by Cauchy and Schwarz they add up to
+    sqrt(g) n b at most.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def read_norm(n: object) -> Fraction:
     Raises
     ------
     UnsupportedOperation
-        When it is none that limits can have.
+        When limits cannot have that value.
     """
     try:
         norm = exact(n)
@@ -94,7 +95,7 @@ def read_norm(n: object) -> Fraction:
             f"a norm is a number from {show(LEAST_NORM)} to below {LARGEST_NORM}, not "
             f"{as_given(n)}",
             where="limit_norm(...)",
-            remedy="write for example 3: as many rows as an individual may have in one group, or "
-            "the root of the number of groups in which it may have one",
+            remedy="write for example 3: the number of rows that an individual may have in "
+            "one group",
         )
     return norm

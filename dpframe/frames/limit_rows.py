@@ -48,11 +48,11 @@ class LimitRows(Step):
     Proof
     -----
     For each salt, rows of one individual (and value of `by`) are ordered by `order_by` if it is
-    named, then by a salted hash of their values and then by the values themselves, and the first
-    `n` are kept. Other individuals' rows
-    do not enter this order. Rows that are equal in everything are interchangeable. Lists, arrays
-    and structs enter as texts, and no two of them have one text. The salt is drawn without looking
-    at data, so the guarantee holds for each salt, and therefore on average.
+    named, then by a salted hash of their values and then by the values themselves. The first `n`
+    are kept. Other individuals' rows do not enter this order. Rows that are equal in everything
+    are interchangeable. Lists, arrays and structs enter as texts, and no two of them have one
+    text. The salt is drawn without looking at data, so the guarantee holds for each salt, and
+    therefore on average.
     """
 
     engines = EVERYWHERE
@@ -72,8 +72,8 @@ class LimitRows(Step):
         for name, found in before.columns.items():
             if not is_encodable(found.dtype):
                 raise UnsupportedOperation(
-                    f"rows are chosen by their values, and those of {name!r} of type {found.dtype} "
-                    "cannot be told apart",
+                    f"rows are chosen by their values, and values of {name!r}, of type "
+                    f"{found.dtype}, cannot be told apart",
                     where=self.words(),
                     remedy=f"drop {name!r} first",
                 )
@@ -96,7 +96,7 @@ class LimitRows(Step):
         """The rows that are left of a frame on Polars, where no column decides first and there are
         no windows.
 
-        `names` says what the columns are called there; it may have others beside them.
+        `names` maps columns to their names there; the frame may have others.
         """
         order, within = self._named(names, before)
         return keep_first(rows, self.n, within, order, salt, pl)

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A column that limits speak of and that is no longer there, or has other values. They hold all
-    the same, but no group-by can use it.
+    """A column in limits that no longer exists, or has other values. They hold all the same, but
+    no group-by can use it.
     """
 
     number: int
@@ -80,5 +80,5 @@ def copied(limits: Sequence[Limit], times: int) -> tuple[Limit, ...]:
 
 
 def is_present(limit: Limit) -> bool:
-    """Whether all columns that it speaks of are there: dropped ones were others in either frame."""
+    """Whether all columns of the limit exist: dropped ones were others in either frame."""
     return all(isinstance(term, str) for term in limit.by)

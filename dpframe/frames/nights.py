@@ -1,7 +1,7 @@
 """What one individual adds to sums that are drawn night after night of a frame that grows.
 
-Limits choose among the rows that an individual has. A frame that grows has other rows each night,
-so a limit that chooses by a hash may keep one row tonight and another tomorrow, and all nights
+Limits choose among the rows that an individual has. A frame that grows has other rows each night.
+So a limit that chooses by a hash may keep one row tonight and another tomorrow, and all nights
 together see more of an individual than any one of them. Only what is the same through all nights
 may be relied on:
 
@@ -19,32 +19,32 @@ it look at must not change either.
 
 Guarantee
 ---------
-With the coefficients w of the nights (`dpframe.workloads.running`), all nights together move by no
-more than they would if the individual had contributions in the first `run` periods, in `keys` keys
-and of `rows` rows in each.
+With the coefficients w of the nights (`dpframe.workloads.running`), all nights together move by
+no more than if the individual had contributions in the first `run` periods, in `keys` keys and
+with `rows` rows in each.
 
 Proof
 -----
-Let the row of night t be drawn from the frame as it was read then, or later. Let j_1 <= j_2 <= ...
-be the dates of the individual's rows (or its different dates) that are there. As rows are only ever
-added, the i-th least date never rises, so what is kept, the n least, changes on each place only to
-an earlier date. A place counts on night t if its date is due, j_i <= t; once it is due it stays so,
-for t rises and j_i does not.
+Let the row of night t be drawn from the frame as it was read then, or later. Let j_1 <= j_2 <=
+... be the dates of the individual's existing rows (or its different dates). As rows are only ever
+added, the i-th least date never rises, so what is kept, the n least, changes on each place only
+to an earlier date. A place counts on night t if its date is due, j_i <= t; once it is due it
+stays so, for t rises and j_i does not.
 
 *n rows.* Let s be the first night on which place i is due, with the date d <= s. On each later
 night t its date is d or earlier, so its coefficient is at most w_{t-d}, for w falls. So place i
 moves no night by more than the column of d does, and n places move all nights by no more than n
-times the longest column (triangle inequality), whatever keys they are in on which night.
+times the longest column (triangle inequality), for any keys on any night.
 
 *g dates.* The places have different dates on each night. Let place k be due first on night s_k;
 then s_1 <= s_2 <= ... and on each later night place i <= k has a date of at most s_k - (k - i). So
 on night t it has one of at most D_i(t) = i + min(s_k - k), over all k from i on that are due, which
 differ among places. Let D_i be the same over all k that are ever due. If D_i < D_i(t), the least is
 that of a k with s_k > t, and then D_i, D_{i+1}, ..., D_k are all the days from D_i up to s_k, which
-have all those that places from i on may have on night t. So the ages of what counts on any night
-are no less than those of the fixed dates D_1 < D_2 < ..., of which there are g at most. Dates
-before the first period count nothing, here as there. In sums of a tree, each place is in one sum of
-a level at most: the next sum of that level begins after this one has ended, and the place's date
+have all those that places from i on may have on night t. So the ages of the contributions on any
+night are no less than those of the fixed dates D_1 < D_2 < ..., which are g at most. Dates before
+the first period count nothing, here as there. In sums of a tree, each place is in one sum of a
+level at most: the next sum of that level begins after this one has ended, and the place's date
 has not risen since.
 
 *Keys.* With m rows of a date in all, whichever keys they are in, norms are at most those of one
@@ -94,7 +94,7 @@ class Through:
 
 
 def require_rowwise(relation: Relation) -> None:
-    """Refuse steps of which it is not known that they do the same with a row on every night.
+    """Refuse steps that are not known to treat a row in the same way every night.
 
     Raises
     ------
@@ -104,9 +104,9 @@ def require_rowwise(relation: Relation) -> None:
     for step, _ in relation.steps:
         if not isinstance(step, (*_ROWWISE, *_LIMITS)):
             raise UnsupportedOperation(
-                "what a step does with a row may depend on other rows, which a stream has more of "
-                "each night",
+                "a stream needs steps that treat each row alone",
                 where=step.words(),
+                why="the frame has more rows each night",
                 remedy="use row-wise steps, joins with public frames, limit_rows and limit_groups",
             )
 
@@ -122,7 +122,7 @@ def through_nights(
     relation
         With an identifier; its steps are those that `require_rowwise` lets pass.
     groups
-        The public keys beside the periods.
+        The public keys besides the periods.
     schedule
         The periods.
     per_unit
@@ -178,8 +178,8 @@ def _of_a_date(
 
 
 def first_limits(relation: Relation, by: str) -> list[RowLimit | GroupLimit]:
-    """Limits that keep the first dates in a column and still speak of it; only row-wise steps may
-    be before them, for a limit by a hash keeps other rows each night.
+    """Limits that keep the first dates in a column that still exists. Only row-wise steps may be
+    before them, because a limit by a hash keeps other rows each night.
     """
     found: list[RowLimit | GroupLimit] = []
     number = 0
@@ -211,21 +211,25 @@ def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
     by = schedule.by
     who = relation.facts.identifier
     return UnboundedSensitivity(
-        f"no limit says how much one individual ({who!r}) adds through all nights of the stream: a "
-        "limit that chooses rows by a hash may choose others each night",
+        f"no limit says how much one individual ({who!r}) adds in all nights of the "
+        "stream together",
         where=f"stream(..., by={by!r})",
-        remedy=f"keep the first rows of each: .limit_rows(3, order_by={by!r}); or the first dates, "
-        f"and rows of each: .limit_groups(30, by={by!r}, order_by={by!r}).limit_rows(1, by={by!r})."
-        " Limits with order_by= come before others",
+        why="a limit that chooses rows by a hash may choose others each night",
+        remedy=(
+            f"keep the first rows of each individual: .limit_rows(n, order_by={by!r}), "
+            "before other limits",
+            f"keep the first dates, and rows of each: .limit_groups(g, by={by!r}, "
+            f"order_by={by!r}).limit_rows(n, by={by!r})",
+        ),
     )
 
 
 def require_streamable(relation: Relation, schedule: Schedule) -> None:
-    """Refuse units of which nothing is proved."""
+    """Refuse units without a proof."""
     unit = relation.facts.unit
     if isinstance(unit, Identifier) and getattr(unit, "window", None) is not None:
         raise UnsupportedOperation(
-            "a stream of an identifier within windows of time is not known to be private",
+            "a stream does not work with an identifier within windows of time",
             where=f"stream(..., by={schedule.by!r})",
-            remedy="protect the frame with the identifier alone, or with dp.Rows()",
+            remedy=("protect the frame with the identifier alone", "protect it with dp.Rows()"),
         )

@@ -1,4 +1,4 @@
-"""Which columns say whose a row is."""
+"""The columns that identify the owner of a row."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dpframe.frames.with_columns import Select, WithColumns
 __all__ = ["own_columns", "renamed_column"]
 
 _ONE_TO_ONE: Final = frozenset({"add", "cast", "fill_null", "mul", "neg", "sub"})
-"""Operations that, beside constants, give each value, or nearly each, a value of its own."""
+"""Operations with constants that map each value, or nearly each, to a different value."""
 
 
 def own_columns(relation: Relation) -> frozenset[str]:
-    """The identifier of a frame as it is named now, and columns that hold the same in another form;
-    none where rows are protected.
+    """The identifier of a frame under its present name, and columns that hold the same in another
+    form; empty where rows are protected.
     """
     found = set[str]()
     for step, before in relation.steps:

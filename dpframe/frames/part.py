@@ -40,7 +40,7 @@ class Part(Step):
     Parameters
     ----------
     by
-        The expressions that tell parts apart.
+        The expressions that identify parts.
     key
         One value for each of them, None for null; a constant where it is that of a parameter, or
         one of the values of a parameter that is a list.
@@ -48,8 +48,8 @@ class Part(Step):
         Whether a column may have been computed. What Polars then takes for sorted may not be, and
         equality would be decided by looking in the wrong half (docs/decisions/0002).
     waits
-        How long after its end the part is released; None for at any time. Of its rows it says
-        nothing.
+        How long after its end the part is released; None for at any time. It states nothing about
+        its rows.
     """
 
     engines = EVERYWHERE
@@ -61,7 +61,7 @@ class Part(Step):
 
     @property
     def values(self) -> tuple[Scalar, ...]:
-        """The key, whatever it comes from."""
+        """The key, from any source."""
         return tuple(key.value if isinstance(key, Literal) else key for key in self.key)
 
     def map_exprs(self, change: Change) -> Self:

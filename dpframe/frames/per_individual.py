@@ -53,8 +53,8 @@ class PerIndividual(Step):
 
     Guarantee
     ---------
-    The rows of one individual become one row, computed from these rows alone and whatever their
-    order: numbers are compared, and what is added up are integers.
+    The rows of one individual become one row, computed from these rows alone and in any order:
+    numbers are compared, and sums are of integers.
 
     Proof
     -----
@@ -72,7 +72,7 @@ class PerIndividual(Step):
     listed
         The public keys where groups are listed; rows in other groups do not count then.
     digest
-        Of the keys, for fingerprints.
+        The digest of the keys, for fingerprints.
     """
 
     engines = EVERYWHERE
@@ -111,7 +111,7 @@ class PerIndividual(Step):
 
     @staticmethod
     def name_of(number: str, facts: FrameFacts) -> str:
-        """The column of a number, beside those that say whose a row is."""
+        """The column for a number, which must not clash with the columns of the owner."""
         return unused([name for name in (facts.identifier, facts.time) if name], number)
 
     def lower(

@@ -1,4 +1,4 @@
-"""What plans call frames that nobody named."""
+"""Names for unnamed frames in plans."""
 
 from __future__ import annotations
 

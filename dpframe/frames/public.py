@@ -22,7 +22,7 @@ def held(frame: pl.DataFrame) -> pl.DataFrame:
 
     Polars counts, filters and groups a column that is marked as sorted by looking for where its
     values change. What the mark says is not checked, and bounds are computed from these frames.
-    Fields of a struct have no such mark.
+    Fields of a struct cannot be marked.
     """
     return frame.to_struct("row").struct.unnest() if frame.width else frame.clone()
 

@@ -1,6 +1,6 @@
 """What a condition that holds implies of the columns in it.
 
-Used for tightness only: an aggregate clamps and fills again, whatever was inferred here.
+Used for tightness only: an aggregate clamps and fills again, independently of inference.
 """
 
 from __future__ import annotations

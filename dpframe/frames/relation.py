@@ -12,7 +12,7 @@ from dpframe.frames.step import Step
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The frame that says whose the rows of another one are.
+    """The frame that determines the owners of another frame's rows.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Relation:
         Of steps that choose among an individual's rows, where several releases have to choose the
         same; else each has its own.
     token
-        Tells the protected frame from others.
+        The identity of the protected frame.
     remarks
         What reviewers should know of how its rows are read.
     typical
@@ -58,9 +58,9 @@ class Relation:
     named
         Whether its owner named it, so that the name stands for it in other processes too.
     by_place
-        Whether nobody named it, so that plans call it by its place among their frames.
+        Whether it is unnamed, so that plans call it by its place among their frames.
     owners
-        Where another frame says whose its rows are: that.
+        The other frame that determines the owners of rows, if any.
     """
 
     name: str

@@ -50,8 +50,8 @@ def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = 
     outside the calendar, for which the parts are null, are windows of their own, and so are rows
     without a time. A time with a zone that is truncated is an instant, and where clocks show the
     beginning of a window twice there are two: so that is not among them. A date on its own has
-    several values in the windows before and after the calendar, none of which is a key that is
-    inside it.
+    several values in the windows before and after the calendar, and none of these is a key inside
+    it.
     """
     if facts.time is None or facts.every is None:
         return False

@@ -1,11 +1,12 @@
 """Keeping a few rows of each individual: by a salted hash of the rows themselves.
 
-What is kept of an individual may depend on that individual's rows only. A position in the frame, an
-order of arrival or a random number drawn for each row would depend on who else is there, and then
-one individual could move everybody's rows. So rows are ranked by a hash of their own values, and by
-the values themselves where hashes are equal: a total order, but for rows that are equal in
-everything. Lists, arrays and structs are ranked by texts that tell them apart. The salt is fresh
-for each release and secret; it makes the choice look random, and privacy does not rest on it.
+The rows kept of an individual may depend only on that individual's rows. A position in the frame,
+an order of arrival or a random number drawn for each row would depend on who else is there, and
+then one individual could move everybody's rows. So rows are ranked by a hash of their own values,
+and by the values themselves where hashes are equal: a total order, but for rows that are equal in
+everything. Lists, arrays and structs are ranked by texts that are unique for each value. The salt
+is fresh for each release and secret; it makes the choice look random, and privacy does not rest
+on it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def keep_first(
     first: str | None = None,
 ) -> pl.LazyFrame:
     """At most this many rows for each value of the columns `within`, by the hash of the columns
-    `order`, which are all that tells rows apart; those with the least values of the column
-    `first` before others, if one is named, and nulls last.
+    `order`, which distinguish rows. If `first` is named, rows with its least values come first,
+    and nulls last.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
     too many. Several columns are counted by their hash: where two hashes are equal that counts
@@ -105,7 +106,7 @@ def first_ranked(
 
 
 _BLOCK, _ROWS = 1 << 16, 1 << 18
-"""This many numbers are in a cache, and this many rows in memory beside the frame."""
+"""This many numbers are in a cache, and this many rows in memory in addition to the frame."""
 _PLENTY = 10
 """A limit that few are taken to exceed; only speed depends on it."""
 COARSE = 32
@@ -125,10 +126,10 @@ def first_sorted(
 
     Rows are sorted by the first bits of the hash of `within`, which are the row's owner, and after
     them the first bits of its own hash. A row is kept if the row `most` places before it has
-    another owner. That is right where an owner stands for the same values of `within` throughout,
-    and where the last row kept and the first dropped differ in these bits: their order is that of
-    the whole hashes then. Owners that fail either test are looked up afterwards, and their rows are
-    ranked by whole hashes and values. So who shares the bits of whom decides how rows are ranked,
+    another owner. That is right if an owner means the same values of `within` throughout, and if
+    the last row kept and the first dropped differ in these bits: their order is that of the whole
+    hashes then. Owners that fail either test are looked up afterwards, and their rows are ranked
+    by whole hashes and values. So sharing bits with another row only affects how rows are ranked,
     and never which ones are kept.
     """
     key, owner, first, torn = (unused(order, name) for name in ("hash", "owner", "first", "torn"))
@@ -193,9 +194,9 @@ def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray
 def least_of_runs(
     hashed: NDArray[np.uint64], start: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows have the least hashes of those that they follow each other with, and which rows
-    have to be ranked by whole hashes and values: those of a run where the last that would be kept
-    and the first that would not are equal in the first bits.
+    """The rows with the least hashes in their run, and the rows that must be ranked by whole
+    hashes and values: those of a run where the last row to keep and the first to drop are equal
+    in the first bits.
 
     One sort of numbers decides, in which the place of a run comes before the first bits of a hash.
     The numbers of a run follow each other in order, too, and the last that is kept is known by its
@@ -232,7 +233,7 @@ def least_of_runs(
 def row_hash(
     ns: Namespace, values: Mapping[str, pl.Expr], types: Mapping[str, DType], salt: int
 ) -> pl.Expr:
-    """A hash of some values of a row, each engine's own, whatever their types."""
+    """A hash of some values of a row, each engine's own, for any types."""
     hashed: pl.Expr = ns.struct(*values.values()).hash(salt)
     return hashed
 
@@ -268,7 +269,7 @@ def require_columns(names: Sequence[str], columns: Columns, where: str) -> None:
         dtype = columns[name].dtype
         if dtype.is_float or dtype.is_nested or not dtype.is_known:
             raise UnsupportedOperation(
-                f"the column {name!r} of type {dtype} has no groups",
+                f"the column {name!r} of type {dtype} cannot make groups",
                 where=where,
                 remedy="use text, integers, dates or categories",
             )
@@ -291,7 +292,10 @@ def require_identifier(identifier: str | None, where: str) -> str:
         raise UnsupportedOperation(
             "a limit needs an identifier of individuals, and unit=dp.Rows() has none",
             where=where,
-            remedy='protect the frame with unit="user_id", or promise dp.Rows(contributions=...)',
+            remedy=(
+                'protect the frame with unit="user_id"',
+                "write dp.Rows(contributions=n) where one person has at most n rows",
+            ),
         )
     return identifier
 

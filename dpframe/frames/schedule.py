@@ -40,7 +40,7 @@ class Schedule:
     Raises
     ------
     UnsupportedOperation
-        When there are no such periods.
+        When the periods do not exist.
     """
 
     by: str
@@ -53,9 +53,9 @@ class Schedule:
         where = f"every={as_given(self.every)}"
         if not isinstance(self.by, str):
             raise UnsupportedOperation(
-                f"the dates of a stream are those of a column, not {as_given(self.by)}",
+                f"by= is the name of a column of dates, not {as_given(self.by)}",
                 where="by=...",
-                remedy='name it, such as by="day"; make it with .with_columns(day=...) first',
+                remedy='write by="day"; compute it with .with_columns(day=...) first',
             )
         if self.every not in EVERY:
             raise UnsupportedOperation(
@@ -148,7 +148,8 @@ class Schedule:
             raise UnsupportedOperation(
                 f"the stream has no period with {period}",
                 where="period=...",
-                remedy=f"its periods are those from {self.start} to {self.first(self.periods - 1)}",
+                remedy=f"use a date from {self.start} to the end of the period of "
+                f"{self.first(self.periods - 1)}",
             )
         return found
 
@@ -158,7 +159,7 @@ class Schedule:
         Parameters
         ----------
         number
-            Of the period, from 0.
+            The number of the period, from 0.
         zone
             The time zone of the column, which says when a day ends; without one it is UTC.
 

@@ -11,7 +11,31 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.rows.operation import Namespace
 
 
-class Step(HasExprs):
+class FramePart(HasExprs):
+    """What is done to a frame in one go: a step, or a part of one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        """What is known after it.
+
+        Raises
+        ------
+        DPFrameError
+            When it makes no sense on such a frame.
+        """
+
+    @abstractmethod
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        """The same on the engine's frame; total, like the expressions in it. `salt` is for steps
+        that choose among an individual's rows.
+        """
+
+
+class Step(FramePart):
     """One operation on a whole frame, as a frozen value.
 
     Guarantee
@@ -23,30 +47,17 @@ class Step(HasExprs):
 
     Proof
     -----
-    Steps compose: if the first keeps one individual's rows apart from everybody else's and the
-    second does too, so do both in turn; and if one row becomes at most c rows in the first and at
-    most d in the second, it becomes at most c d in both. Aggregates see nothing but the last frame.
+    Steps compose: if the first keeps one individual's rows separate from those of others and the
+    second does too, so do both in turn. If one row becomes at most c rows in the first and at
+    most d in the second, it becomes at most c d in both. Aggregates see nothing but the last
+    frame.
     """
 
     __slots__ = ()
 
-    @abstractmethod
-    def facts(self, before: FrameFacts) -> FrameFacts:
-        """What is known after the step.
-
-        Raises
-        ------
-        DPFrameError
-            When the step makes no sense on such a frame.
-        """
-
-    @abstractmethod
-    def lower(
-        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
-    ) -> pl.LazyFrame:
-        """The same step on the engine's frame; total, like the expressions in it. `salt` is for
-        steps that choose among an individual's rows.
-        """
+    def parts(self, before: FrameFacts) -> tuple[tuple[FramePart, FrameFacts], ...]:
+        """What it is done in, one after another, each with what is known before."""
+        return ((self, before),)
 
     @abstractmethod
     def words(self) -> str:

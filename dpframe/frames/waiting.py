@@ -1,7 +1,7 @@
 """Parts of a frame that are periods, and wait for rows that come late.
 
-What waits is when a part may be paid for and read. Whom that protects and what it costs rest on
-nothing here: a part that waits is the same part, and is charged as it is without.
+A delay fixes when a part may be paid for and read. Protection and cost do not depend on it: a
+part that waits is the same part, and is charged in the same way.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def require_due(relations: Iterable[Relation]) -> None:
     due, part = max(waits, key=lambda found: found[0])
     if due > clock.now():
         raise TooEarly(
-            f"this may be released from {due:%Y-%m-%d %H:%M:%S} UTC on: the part waits for rows "
-            "that come late",
+            f"this may be released from {due:%Y-%m-%d %H:%M:%S} UTC on",
             due=due,
             where=part.words(),
-            remedy="ask again then; nothing was read or charged",
+            why="the part waits for rows that come late; nothing was read or charged",
+            remedy="release it after that time",
         )
 
 

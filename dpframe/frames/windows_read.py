@@ -1,7 +1,7 @@
 """Which calendar windows a query may read, from its filters and keys.
 
-What is found is only a proposal. The exact query drops all other rows before anything else
-(`dpframe.lower.tables`), so that a plan reads these windows alone whatever was inferred here. A
+The result is only a proposal. The exact query drops all other rows before anything else
+(`dpframe.lower.tables`), so that a plan reads these windows alone, independently of inference. A
 wrong answer could change results and never privacy; a law says that none exists.
 
 Rows of all frames of a query meet and are limited within one window, so that a row of a result is
@@ -47,7 +47,7 @@ _TRIES = 250
 """How many ranges of windows are tried for one end; what is not settled then may be read."""
 
 Condition: TypeAlias = "Callable[[Known], bool]"
-"""Whether a row of which this much is known may be read."""
+"""Whether a row with these known values may be read."""
 
 
 @lru_cache(maxsize=256)
@@ -70,7 +70,7 @@ class _Found:
     windows
         Those that rows may be in.
     dtype
-        Of the times.
+        The column of the times.
     made
         The columns that follow from a row's time alone, and how, with `TIME` for the time.
     """
@@ -93,7 +93,7 @@ class _Found:
         return found
 
     def then(self, step: Step, before: FrameFacts, after: FrameFacts) -> _Found:
-        """What is known after a step; of steps that nobody thought of here, as little as can be."""
+        """The facts after a step; for unknown steps, as few as possible."""
         match step:
             case Filter(predicates):
                 return self.narrowed(self._conditions(predicates, before.columns))
@@ -133,8 +133,8 @@ class _Found:
         }
 
     def _conditions(self, trees: Sequence[Tree], columns: Columns) -> Iterator[Condition]:
-        """Conditions that rows meet, as far as they speak of the time. Of other columns nothing is
-        known but their types: what owners declare may be wrong.
+        """Conditions on the time that rows must meet. Of other columns nothing is known but their
+        types: what owners declare may be wrong.
         """
         if TIME in columns or CLOCK in columns:
             return

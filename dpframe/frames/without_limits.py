@@ -19,8 +19,8 @@ _LIMITS = (LimitRows, LimitGroups, LimitNorm)
 def without_limits(relation: Relation) -> Relation:
     """The same steps, but no limits on rows and groups, and all elements of lists.
 
-    Facts stay as they are, but that nobody is weighed: types and names are what is read of them,
-    and a frame without limits must never be planned with.
+    Facts do not change, except that individuals have no weights: only types and names may be read
+    from them, and a frame without limits must never be planned with.
     """
     kept = tuple(
         (_freed(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)

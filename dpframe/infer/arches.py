@@ -27,7 +27,7 @@ def arches_of(tables: Sequence[Table | None]) -> tuple[Arch, ...]:
     Parameters
     ----------
     tables
-        What is drawn as it is, or None for what is drawn less something.
+        The number itself, or None for a number that is drawn minus another.
 
     Notes
     -----

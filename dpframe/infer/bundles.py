@@ -15,8 +15,7 @@ from dpframe.infer.measurements import PlannedMeasurement
 __all__ = ["bundles_of"]
 
 _MOST: Final = 63
-"""Of parts that are drawn jointly, beside the number of rows; more are drawn in several
-pieces."""
+"""The most parts drawn jointly, without the number of rows; more are drawn in several pieces."""
 
 
 def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tuple[int, ...]]:

@@ -249,8 +249,8 @@ def _plain(tables: Sequence[Table], scope: QueryScope) -> tuple[Coordinate, ...]
 
 
 def _condition(statistic: Statistic, adds: Contribution) -> tuple[Tree | None, Fraction | None]:
-    """The expression without a value of which a row adds nothing, and how far a row with one before
-    and after moves the sum; None for what is not known to have one, and for what it moves then.
+    """The expression whose nulls add nothing to this sum, and how much the sum changes when a row
+    keeps a non-null value but changes it; (None, None) if unknown.
 
     Both follow from `row` of these statistics, which give null where the expression is null or NaN,
     and one, or a place on the grid, elsewhere.

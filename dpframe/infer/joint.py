@@ -3,11 +3,12 @@
 With c between lo and hi and n the number of rows, one row moves n by 1 and 2 c - (lo + hi) n by
 hi - lo at most, for any number of sums at once: a box. Where n is one number more than the
 request, and few sums gain by it, they are drawn as they are instead: a box as well, of one number
-less. Of the two the one with the least expected error is taken. Two ways to cover it are offered.
+less. The one with the least expected error is used. Two ways to cover it are offered.
 
 *In a box*: one draw of noise that is uniform in boxes of random size (`DiscreteBox`), at an epsilon
-for all numbers together. Where they hold a sum of squares beside the sum and the count of the same
-values, in the part of the boxes that the three may move to (`arches`, `DiscreteHull`).
+for all numbers together. If they hold a sum of squares as well as the sum and the count of the
+same values, the noise covers the part of the boxes that the three may move to (`arches`,
+`DiscreteHull`).
 
 *By Gaussian noise in an ellipsoid*: numbers are scaled so that equal noise on all of them has the
 least expected error. With x_j of rho number j has variance w_j**2 / (2 rho x_j), and an error that
@@ -18,11 +19,11 @@ rows change.
 Margins of grouping sets that are by the same columns are drawn jointly in the same way: each
 margin of a strategy is one vector of all sums.
 
-Under change-one adjacency a row leaves what it added and enters what it adds. Where it may come,
-go, or leave one group for another, a box of sums that are centred on n holds each end of that, and
-Gaussian noise covers just the differences of what one row may add: it knows that a row that stays
-does not move n, and moves a sum by its whole width only where it has a value before and after
-(`joint_sensitivity`). Where n of all rows is public there is nothing to centre on.
+Under change-one adjacency a row leaves what it added and enters what it adds. A row may come, go,
+or leave one group for another. Then a box of sums that are centred on n holds each end of that,
+and Gaussian noise covers just the differences of the possible additions of one row. A row that
+stays does not move n, and moves a sum by its whole width only where it has a value before and
+after (`joint_sensitivity`). If the number of all rows is public there is nothing to centre on.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class PlannedDraw:
     name, mechanism
         For messages, and the request.
     sensitivity
-        Of the vector, in its integer units.
+        The sensitivity of the vector, in its integer units.
     weight
         Its share of the cost, relative to the others.
     impact, rho_impact
@@ -100,7 +101,7 @@ def ways_of(
     query, parts
         The query, and the parts that it needs.
     by
-        What the cost is divided by: ``"least error"``, ``"equal"`` or ``"weights"``.
+        The rule that divides the cost: ``"least error"``, ``"equal"`` or ``"weights"``.
     noises
         What may be added to several at once: what the measure of the cost knows.
     """
@@ -201,7 +202,7 @@ def _vectors(part: Measurement, scope: QueryScope) -> int:
 
 
 def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
-    """The request: one that somebody named, of a part on its own, or that of the way."""
+    """The mechanism: one named for a part on its own, or that of the strategy."""
     (named,) = {use.mechanism for use in uses}
     if named != "auto":
         return named

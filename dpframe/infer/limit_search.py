@@ -23,10 +23,10 @@ class LimitSearch:
     limits
         At which the bins of the histogram end, in rising order; public.
     queries
-        The query under each limit that may be found, and what is asked next to it: under all of
-        `limits`, or the first of them.
+        The query under each limit that may be found, and its companions: under all of `limits`,
+        or the first of them.
     weights
-        What each of these may cost relative to the others; None where nobody said.
+        The cost of each of these relative to the others; None for the default.
     """
 
     step: str

@@ -35,9 +35,9 @@ class Related:
 
 
 def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
-    """Which queries are tables and margins of them, each in one list at most, in up to two ways:
-    all that can be, and those alone that need one noisy table each, and so have nothing to lose
-    that is drawn jointly.
+    """Queries that are tables and margins of them, each in at most one list, in up to two ways.
+    The first has all possible ones; the second only those that need one noisy table each, and so
+    lose nothing that is drawn jointly.
     """
     able = [n for n, query in enumerate(queries) if can_be_related(query)]
     able.sort(key=lambda n: _fineness(queries[n].groups))
@@ -78,8 +78,8 @@ def _finer(
     margins: Margins,
     before: list[int],
 ) -> list[int]:
-    """The tables of the same rows that one is a margin of, as it is of the finest that these are
-    margins of; from now on it is one of them.
+    """The tables of the same rows that this one is a margin of, and their margins; from now on it
+    is one of them.
     """
     mine = keys[number]
     margins.add(mine)

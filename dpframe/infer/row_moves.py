@@ -13,8 +13,8 @@ For fixed weights of these inequalities they are sum(y_j u_j) <= 1, and the leas
 is (sum sqrt(a_j u_j))**2 at y_j in proportion to sqrt(a_j / u_j) (Cauchy and Schwarz). By duality
 the largest of these, over all weights, is the least error under all of them: weight w of the first
 inequality, and in what is left, at each condition, a share of the second sum. That is concave,
-with each share on its own once w is known, so both are found by halving intervals. What is found
-makes noise good, not private: norms are computed exactly from the scales, whatever they are.
+with each share on its own once w is known, so both are found by halving intervals. The scales
+make noise good, not private: norms are computed exactly from any scales.
 """
 
 from __future__ import annotations

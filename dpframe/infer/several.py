@@ -1,8 +1,8 @@
 """Several queries as one plan: those of the same rows and groups become one query, so that their
 outputs share what is drawn.
 
-Whether two queries ask the same rows is decided by what steps are made of, never by their words,
-and by which protected frame they are of. What one individual changes is inferred of the query that
+The definitions of steps, never their words, decide whether two queries have the same rows,
+together with the identity of the protected frame. The sensitivity is inferred for the query that
 is run, so privacy does not rest on that decision.
 """
 
@@ -30,14 +30,14 @@ __all__ = ["Kind", "Place", "Queries", "merge", "queries_by_place", "rows_of"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queries:
-    """Several queries that are asked at once.
+    """Several queries that are run in one plan.
 
     Parameters
     ----------
     queries
         In the order of their results.
     weights
-        What each may cost relative to the others; None where nobody said.
+        The cost of each relative to the others; None for the default.
     search
         Where the first finds a limit for the others: how.
     """
@@ -75,11 +75,11 @@ class Place:
 
     @classmethod
     def whole(cls, query: Query) -> Place:
-        """Of a query that is run as it was asked."""
+        """The place of a query that is run unchanged."""
         return cls(0, tuple(range(len(query.outputs))), tuple(o.name for o in query.outputs))
 
     def of(self, block: Query) -> Query:
-        """The query that was asked, of the one that is run."""
+        """The original query of the one that is run."""
         outputs = tuple(
             replace(block.outputs[number], name=name)
             for number, name in zip(self.outputs, self.names, strict=True)
@@ -88,7 +88,7 @@ class Place:
 
 
 def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
-    """The queries that are run, and where the outputs of those that were asked are.
+    """The queries that are run, and the places of the outputs of the original queries.
 
     An output whose name is in several queries is called after its query there.
     """
@@ -147,7 +147,7 @@ class Kind:
 
 
 def queries_by_place(queries: Sequence[Query]) -> tuple[Query, ...]:
-    """The queries of one plan, with frames that nobody named called by their place in it."""
+    """The queries of one plan; unnamed frames are called by their place in it."""
     relations = named_by_place([query.relation for query in queries])
     return tuple(replace(q, relation=named) for q, named in zip(queries, relations, strict=True))
 
@@ -159,9 +159,9 @@ def rows_of(relation: Relation) -> str:
 
 
 class _Alike:
-    """Numbers queries of the same rows and groups alike, in time that grows as their number does: a
-    query is compared with the first that differs in nothing but its keys, and where these are
-    others, found by a digest of them.
+    """Numbers queries of the same rows and groups alike, in linear time. A query is compared with
+    the first that differs in nothing but its keys; if these differ, it is looked up by a digest
+    of them.
     """
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ class _Alike:
         self._others: dict[tuple[str, str, str], Kind] = {}
 
     def number(self, kind: Kind) -> int:
-        """That of the first query that is alike, or one more than there are."""
+        """The number of the first query of the same kind, or the next free number."""
         asked = kind.rows, kind.by
         first = self._first.setdefault(asked, kind)
         if first is not kind and not kind.has_same_keys(first):

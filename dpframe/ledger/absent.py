@@ -64,11 +64,11 @@ def no_budget(name: str, where: str, known: Iterable[str]) -> NoBudget:
     close = close_names(name, names)
     there = f", which has {name_list(names)}" if names else ", which has no budget"
     create = f"`dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`"
-    meant = f"write name={' or '.join(map(repr, close))}, or " if close else "check the name, or "
+    meant = f"write name={' or '.join(map(repr, close))}" if close else "check the name"
     return NoBudget(
         f"there is no budget {name!r} in {where!r}{there}",
         where=f"name={name!r}",
-        remedy=f"{meant}open the budget first: {create}",
+        remedy=(meant, f"open the budget first: {create}"),
     )
 
 
@@ -79,6 +79,8 @@ def no_ledger(where: str | Path) -> NoBudget:
     return NoBudget(
         f"there is no ledger {str(where)!r}",
         where="ledger",
-        remedy=f"check the {kind}{start}, restore the ledger, or open a budget in a new one: "
-        "`dpframe ledger create --ledger WHERE --name NAME`",
+        remedy=(
+            f"check the {kind}{start}",
+            "open a budget in a new ledger: `dpframe ledger create --ledger WHERE --name NAME`",
+        ),
     )

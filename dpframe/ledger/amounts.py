@@ -34,12 +34,18 @@ def over_budget(
     whole = exact_words(budget) + ("" if of is None else f" {of}")
     if within is not None and of is None:
         whole += f" (for {exact_words(within)})"
-    remedy = f"spend at most {exact_words(left)}" if left.main else "the budget is used up"
+    if not left.main:
+        remedy = "ask the data owner for more budget: `dpframe ledger grant` adds to a ledger's"
+    elif over.slack and not over.main:
+        most = f"delta={exact_amount(left.slack)}" if left.slack else "no delta"
+        remedy = f"spend at most {most}; groups that are listed, keys=[...], need none"
+    else:
+        remedy = f"spend at most {exact_words(left)}"
     if within is not None and left.main:
         if isinstance(left, GDP):  # which no spend is given in
             remedy = f"spend epsilon {exact_amount(pure_epsilon_of_mu(left.main))} and no delta"
         else:
-            remedy += f", or epsilon {exact_amount(pure_epsilon(left.main))} and no delta"
+            remedy += f"\nspend epsilon {exact_amount(pure_epsilon(left.main))} and no delta"
     return BudgetExceeded(
         f"the plan costs {exact_words(cost)}, and {exact_words(left)} remains of "
         f"{whole}: {' and '.join(amounts)} too much",

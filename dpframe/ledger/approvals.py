@@ -294,9 +294,9 @@ class Requirement:
                 return
             why = f": what {approval.by} approved on {approval.time:%Y-%m-%d} {lapsed}"
         raise PlanMismatch(
-            f"the plan {fingerprint[:16]} is not approved any more{why}",
-            remedy="have it approved again, `dpframe approve PLAN.json --by WHO`; what was drawn "
-            "before is still handed out",
+            f"the plan {fingerprint[:16]} is no longer approved{why}",
+            remedy="have it approved again, `dpframe approve PLAN.json --by WHO`; earlier "
+            "results can still be read",
         )
 
     def counting(

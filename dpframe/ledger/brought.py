@@ -81,9 +81,9 @@ def _bring_rows(stream: OpenedStream, batch: Batch, source: Store, destination: 
         there, copied = rows.keep(stream.number, batch.first, content), 1
     if digest_of(there) != batch.digest:
         raise LedgerError(
-            f"rows of other streams lie beside {destination.where!r}, under the names of those of "
-            f"{stream.name!r}",
-            remedy="put them into a place of their own; what was moved so far is kept, and the "
-            "same command goes on",
+            f"{destination.where!r} has rows of other streams under the names of those "
+            f"of {stream.name!r}",
+            remedy="move those rows to another place, and run the same command again, which "
+            "goes on",
         )
     return copied

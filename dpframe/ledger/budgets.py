@@ -99,7 +99,7 @@ def _there(account: Account) -> LedgerError:
     return LedgerError(
         f"there is a budget {account.name!r} already, opened with "
         f"{exact_words(account.totals[0])} on {account.grants[0].time[:10]}",
-        remedy="raise it with `dpframe ledger grant`, or choose another name",
+        remedy=("raise it with `dpframe ledger grant`", "choose another name"),
     )
 
 
@@ -136,7 +136,7 @@ def require_open(account: Account) -> None:
         raise BudgetExceeded(
             f"the budget {account.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
             f": {visible(end.why or '')}",
-            remedy="ask who closed it; nothing can be charged to it any more",
+            remedy="ask who closed it, and use another budget",
         )
 
 
@@ -223,5 +223,5 @@ def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
     main = amount(amounts.get(budget.currency, 0), budget.currency)
     made = budget.of(main, amount(amounts.get("delta", 0), "delta"))
     if made.is_zero:
-        raise InvalidBudget("the grant is empty", remedy=f"say --{budget.currency} MORE")
+        raise InvalidBudget("the grant is empty", remedy=f"write --{budget.currency} MORE")
     return made

@@ -96,7 +96,8 @@ def require_clocks(known: Mapping[str, Clock], asked: Iterable[Clock]) -> None:
         remedy = f"protect the frame with time={before.column!r}"
     raise LedgerError(
         f"the budget counts windows by {before.words()}, and this query reads them by "
-        f"{now.words()}: the same rows would be in other windows, and be read twice for one charge",
+        f"{now.words()}",
         where="dp.Identifier(..., window=..., time=...)",
-        remedy=f"{remedy}; or use another budget, Session(..., name=...)",
+        why="the same rows would be in other windows, and be read twice for one charge",
+        remedy=(remedy, "use another budget: Session(..., name=...)"),
     )

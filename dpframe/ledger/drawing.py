@@ -77,7 +77,7 @@ def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms:
         raise BudgetExceeded(
             f"the stream {stream.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
             f": {visible(end.why or '')}",
-            remedy="ask who closed it; what was drawn before is still handed out",
+            remedy="ask who closed it; earlier results can still be read",
         )
     if not terms.needs_approval and stream.approval is None:
         return
@@ -103,7 +103,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
         if found.closed is not None:
             raise BudgetExceeded(
                 f"the stream {name!r} was closed on {found.closed.time[:10]} already",
-                remedy="there is nothing to do",
+                remedy="do nothing: it draws no more",
             )
         return Draft(budget, "ended", found.number, who=who, why=why)
 
@@ -123,6 +123,7 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     if found is None:
         known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
         raise LedgerError(
-            f"the budget {budget!r} has no stream {name!r}", remedy=f"its streams are: {known}"
+            f"the budget {budget!r} has no stream {name!r}",
+            remedy=f"use one of its streams: {known}",
         )
     return found

@@ -56,18 +56,22 @@ def required(
     """
     if totals.windows is not None and not isinstance(scope, WindowScope):
         raise LedgerError(
-            f"the budget is for each {NAMES[totals.windows.every]}, and the charge says for none",
+            f"the budget is for each {NAMES[totals.windows.every]}, and the charge "
+            f"names no {NAMES[totals.windows.every]}",
             remedy="use a session with another budget for what reads all of time",
         )
     if isinstance(scope, WindowScope):
         require_clocks(totals.clocks, scope.clocks)
     elif scope is not None and scope.is_past(totals):
         raise LedgerError(
-            "a later part of the frame was charged already: where an individual's first parts are "
-            "kept, rows that are added could put it into one part more",
+            "a later part of the frame has been charged, and the limit keeps the first "
+            "parts of each individual",
             where=scope.place,
-            remedy="run parts in the order of their keys; a release that is kept can be had again "
-            'with reuse="same"',
+            why="rows that are added could put an individual into one part more",
+            remedy=(
+                "run parts in the order of their keys",
+                'read a kept release again with reuse="same"',
+            ),
         )
     amounts = amounts_of(scope, totals, cost)
     if left.covers(amounts[0]):

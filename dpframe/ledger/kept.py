@@ -414,7 +414,9 @@ class Attempts:
         """
         found = self.newest(key, identity)
         if key is not None and (None if found is None else found.number) != number:
-            raise Overtaken("another process began the same meanwhile", remedy="try again")
+            raise Overtaken(
+                "another process began the same release at the same time", remedy="ask again"
+            )
 
 
 class Results:

@@ -155,8 +155,9 @@ class MemoryLedger:
     def _require_own(self) -> None:
         if os.getpid() != self._process:
             raise LedgerError(
-                "a budget kept in memory belongs to the process that opened it; this one was "
-                "forked from it and would spend the same budget again",
+                "a budget in memory belongs to the process that opened it, and this "
+                "process was forked from it",
+                why="it would spend the same budget again",
                 remedy='keep the budget in a file: dp.Session(..., ledger="budget.db")',
             )
 
@@ -177,7 +178,7 @@ class MemoryLedger:
 def other_unit(recorded: str, unit: str) -> LedgerError:
     """The refusal of a query under another notion of neighbour than earlier ones."""
     return LedgerError(
-        f"the ledger counts for the unit {recorded!r}, and the query is for {unit!r}: their costs "
-        "do not add up",
-        remedy="protect the frame with the unit of the ledger, or use another name for its budget",
+        f"the ledger counts for the unit {recorded!r}, and the query is for {unit!r}",
+        why="their costs do not add up",
+        remedy=("protect the frame with the unit of the ledger", "use another name for the budget"),
     )

@@ -36,7 +36,7 @@ def require_distinct(name: str, known: Iterable[str]) -> None:
             raise LedgerError(
                 f"there is no budget {name!r}, and there is {other!r}, which looks nearly the same",
                 where=f"name={name!r}",
-                remedy=f"write name={other!r}, or choose a name that nobody takes for it",
+                remedy=(f"write name={other!r}", "choose a name that is more different"),
             )
 
 

@@ -155,13 +155,13 @@ def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) 
         raise LedgerError(
             f"the session {used}, and this run may use {only_one!r} only",
             where="--ledger",
-            remedy="give the run the ledger of its job, or the job that of the run",
+            remedy="use the same ledger in the run and in its job",
         )
     if _allowed.name is not None and name != _allowed.name:
         raise LedgerError(
             f"the session uses the budget {name!r}, and this run may use {_allowed.name!r} only",
             where="--name",
-            remedy="give the run the budget of its job, or the job that of the run",
+            remedy="use the same budget in the run and in its job",
         )
     if _allowed.new == "refuse" and where is None:
         raise LedgerError(

@@ -68,7 +68,7 @@ def _rekeyed(chain: Chain, key: Seal, who: str) -> Draft:
     if chain.identity is None:
         raise LedgerError(
             "the ledger has no identity yet, because an earlier version wrote it",
-            remedy="record something in it first, such as a session or a grant",
+            remedy="record something in it first, such as a grant",
         )
     return Draft("", "rekeyed", who=who, why=rekeying(chain, key, chain.length + 1))
 
@@ -133,7 +133,7 @@ def _promised(chain: Chain, destination: Store) -> str:
     if not chain.length or chain.identity is None:
         raise LedgerError(
             "there is no ledger to move, or an earlier version wrote it",
-            remedy="check the place; record something in it first, such as a grant",
+            remedy=("check the place", "record something in it first, such as a grant"),
         )
     if chain.moved is not None and chain.moved.why != destination.where:
         require_here(chain.moved)
@@ -152,7 +152,8 @@ def _move(source: Store, destination: Store, identity: str, who: str) -> None:
         def leaving(tables: Tables, chain: Chain, added: list[Record]) -> None:
             if kept.length or (chain.moved is not None and chain.moved.fingerprint != identity):
                 raise LedgerError(
-                    "another process is moving the ledger, or moving one to this place"
+                    "another process is moving the ledger, or moving one to this place",
+                    remedy="wait until it is done",
                 )
             records = chain.length if chain.moved is None else chain.length - 1
             last = _copied(tables, to, records)

@@ -203,7 +203,7 @@ def no_stream_of_part() -> UnsupportedOperation:
     last as long as the stream.
     """
     return UnsupportedOperation(
-        "a stream is opened of a whole frame, not of a part of it",
+        "a stream needs a whole frame, not a part of one",
         where="session.stream(...)",
-        remedy="group by the columns of the parts, with public keys, or filter the frame",
+        remedy=("group by the columns of the parts, with public keys", "filter the frame"),
     )

@@ -84,7 +84,8 @@ def open_ledger(
             opening.tell_absent(refusal)
             return AbsentBudget(named, refusal, budget, within, per)
         if opening.create_would_open(must_exist=must_exist):
-            refusal.remedy = f"{refusal.remedy}, or let this run open it: --create"
+            first = (refusal.remedy or "").partition("\n")[0]
+            refusal.remedy = f"{first}\nlet this run open it: --create"
         raise
 
 
@@ -167,8 +168,8 @@ def _require_no_connection(text: str) -> None:
     raise LedgerError(
         "the ledger is given as a connection string, which would be the name of a file",
         where="ledger",
-        remedy='write ledger="postgresql://user@host:5432/database", and put the password into '
-        "~/.pgpass",
+        remedy='write ledger="postgresql://user@host:5432/database", and put the password '
+        "into ~/.pgpass",
     )
 
 
@@ -177,6 +178,9 @@ def _unusable(place: object, why: str) -> LedgerError:
     return LedgerError(
         f"the ledger {shown!r} {why}",
         where="ledger",
-        remedy='give the path of a file, ledger="budget.db" or "sqlite:///budget.db", a database, '
-        'ledger="postgresql://user@host/name", or leave it out to keep the budget in memory',
+        remedy=(
+            'write the path of a file, ledger="budget.db", or a database, '
+            'ledger="postgresql://user@host/name"',
+            "leave ledger= out to keep the budget in memory",
+        ),
     )

@@ -99,8 +99,11 @@ def _start_of(path: str) -> bytes:
 def two_of_one(identity: str, first: str, second: str) -> LedgerError:
     """The refusal of a copy."""
     return LedgerError(
-        f"{first!r} and {second!r} are copies of one ledger ({identity[:16]}), and what is charged "
-        "to one is not charged to the other",
-        remedy="find out which one has every release, and put the other and its head file into a "
-        "place of their own; to go on elsewhere use `dpframe ledger move`",
+        f"{first!r} and {second!r} are copies of one ledger ({identity[:16]})",
+        why="what is charged to one is not charged to the other",
+        remedy=(
+            "find the copy that has every release, and move the other with its head "
+            "file to another place",
+            "to go on elsewhere, use `dpframe ledger move`",
+        ),
     )

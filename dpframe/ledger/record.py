@@ -199,8 +199,11 @@ class Seal:
             raise LedgerError(
                 f"the key of the ledger is {'too short' if key.strip() else 'empty'}",
                 where=where,
-                remedy=f"use a random text of at least {SHORTEST_KEY} bytes, such as that of "
-                "`openssl rand -hex 32`, or leave the variable out for a ledger without a key",
+                remedy=(
+                    f"use a random text of at least {SHORTEST_KEY} bytes, such as that "
+                    "of `openssl rand -hex 32`",
+                    "unset the variable, for a ledger without a key",
+                ),
             )
         return cls(key)
 
@@ -295,11 +298,19 @@ def plain_text(value: object, what: str) -> str:
         When it is empty, not text, or not valid Unicode.
     """
     if not isinstance(value, str) or not value.strip():
-        raise LedgerError(f"{what} must be text that is not empty, not {value!r}", where=what)
+        raise LedgerError(
+            f"{what} must be text that is not empty, not {value!r}",
+            where=what,
+            remedy="write a text",
+        )
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise LedgerError(f"{what} is not valid Unicode: {value!r}", where=what) from None
+        raise LedgerError(
+            f"{what} is not valid Unicode: {value!r}",
+            where=what,
+            remedy="write it without broken characters",
+        ) from None
     return value
 
 
@@ -313,5 +324,9 @@ def short_text(value: object, what: str) -> str:
     """
     text = plain_text(value, what)
     if len(text) > LONGEST_TEXT:
-        raise LedgerError(f"{what} has more than {LONGEST_TEXT} characters", where=what)
+        raise LedgerError(
+            f"{what} has more than {LONGEST_TEXT} characters",
+            where=what,
+            remedy="write a shorter text",
+        )
     return text

@@ -106,12 +106,11 @@ def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
     if found.closed is not None:
         raise LedgerError(
             f"the stream {name!r} was closed on {found.closed.time[:10]}",
-            remedy="there is nothing to pay: it draws nothing more",
+            remedy="do nothing: it draws no more",
         )
     if found.doubted is None:
         raise LedgerError(
-            f"the stream {name!r} draws as always: the ledger was not accepted without its head "
-            "file since it was paid for",
-            remedy="release its periods: there is nothing to pay",
+            f"the stream {name!r} has nothing to pay again: its draws are all on record",
+            remedy="release its periods",
         )
     return found

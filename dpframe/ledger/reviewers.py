@@ -161,7 +161,11 @@ def approver(by: object, key: ApprovalKey | None) -> str:
     """
     who = short_text(by, "--by")
     if not who.isprintable():  # it is shown in lines of its own
-        raise LedgerError(f"--by must be text on one line, not {who!r}", where="--by")
+        raise LedgerError(
+            f"--by must be text on one line, not {who!r}",
+            where="--by",
+            remedy='write for example --by "Ada Lovelace"',
+        )
     if key is not None:
         key.sign()  # nothing: raises where it cannot
     return who

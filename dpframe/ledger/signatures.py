@@ -168,6 +168,6 @@ def _library() -> ModuleType:
         raise LedgerError(
             "signatures with Ed25519 need the package cryptography",
             where=KEY_VARIABLE,
-            remedy='pip install "dpframe[sign]", or use hmac:SECRET',
+            remedy=('pip install "dpframe[sign]"', "use hmac:SECRET"),
         ) from None
     return ed25519

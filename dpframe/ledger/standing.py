@@ -17,7 +17,7 @@ def require_here(moved: Record | None) -> None:
     if moved is not None:
         raise LedgerError(
             f"the ledger was moved to {moved.why} on {moved.time[:10]}",
-            remedy="use it there; this one can only be read",
+            remedy="use it there; here it can only be read",
         )
 
 
@@ -26,8 +26,11 @@ def unwitnessed(records: int, name: str) -> LedgerError:
     return LedgerError(
         f"the ledger does not verify: it has {records} records, and its head file {name!r} is "
         "missing, as with a copy",
-        remedy="put both files in place; if the head file is lost, and this is no copy, an owner "
-        "can accept the ledger as it is, on record: `dpframe ledger adopt`",
+        remedy=(
+            "put both files in place",
+            "accept the ledger as it is, if the head file is lost and this is no "
+            "copy: `dpframe ledger adopt`",
+        ),
     )
 
 
@@ -43,6 +46,8 @@ def kept_for_another() -> LedgerError:
     """The refusal of a place that is kept for a ledger."""
     return LedgerError(
         "moving a ledger here was started and not finished",
-        remedy="finish it with the same command, `dpframe ledger move`; if the ledger is to stay "
-        "where it is, and can be used there, empty this place",
+        remedy=(
+            "finish it with the same command, `dpframe ledger move`",
+            "empty this place, if the ledger stays where it is",
+        ),
     )

@@ -99,7 +99,10 @@ class Store(Transactions):
             if any(witness.read() is not None for witness in required):
                 raise LedgerError(
                     "the ledger has its head file, so there is nothing to accept",
-                    remedy="if the file is of another copy, move it away first",
+                    remedy=(
+                        "do nothing",
+                        "move the file away first, if it belongs to another copy",
+                    ),
                 )
         return self._append(draft, adopting=True)
 
@@ -191,7 +194,10 @@ class Store(Transactions):
         def resealing(_: Tables, chain: Chain, added: list[Record]) -> None:
             require_here(chain.moved)
             if chain.hashed != chain.length:
-                raise LedgerError("the ledger is in use by another thread")
+                raise LedgerError(
+                    "the ledger is in use by another thread",
+                    remedy="wait until that thread is done",
+                )
             for witness in self._witnesses:
                 witness.bridge(Seen(chain.length, chain.tip, chain.identity), seal)
             time = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -235,7 +241,7 @@ class Store(Transactions):
         def promising(tables: Tables, chain: Chain) -> None:
             if chain.length:
                 raise LedgerError(
-                    f"{self.where!r} has a ledger already", remedy="give an empty place"
+                    f"{self.where!r} has a ledger already", remedy="give a place without a ledger"
                 )
             self.begin(identity)
             tables.create()

@@ -91,7 +91,7 @@ class StoredLedger:
             raise LedgerError(
                 f"the budget {account.name!r} was opened for {_period(account.per)}, and this is "
                 f"for {_period(per)}",
-                remedy="open it as it was opened, or use another name",
+                remedy=("open it with the same per=", "use another name"),
             )
 
     def _account(self) -> Account:
@@ -228,8 +228,7 @@ def _require_same(account: Account, budget: Budget, within: ApproxDP | None) -> 
         raise LedgerError(
             f"the budget {account.name!r} was opened with {there}, and this is "
             f"{_opened(within or budget, budget)}",
-            remedy="open it with the amount it has, raise it with `dpframe ledger grant`, or use "
-            "another name",
+            remedy=("open it with the amount it has", "raise it with `dpframe ledger grant`"),
         )
     if within is not None:
         given = account.grants[: account.totals.index(within) + 1]

@@ -149,7 +149,10 @@ class StoredStreams:
         def adding(chain: Chain) -> Draft | None:
             now = chain.streams.find(self._budget, stream.name)
             if now is None or now.number != stream.number:
-                raise LedgerError(f"the ledger has no stream {stream.name!r} any more")
+                raise LedgerError(
+                    f"the ledger has no stream {stream.name!r} any more",
+                    remedy="open it again: session.stream(...)",
+                )
             if batch in now.batches:
                 return None
             require_drawing(chain, self._budget, now, terms)
@@ -170,7 +173,10 @@ class StoredStreams:
             self._store.append(binding)
             found = self.find(name)
         if found is None:
-            raise LedgerError(f"the ledger has no stream {name!r} any more")
+            raise LedgerError(
+                f"the ledger has no stream {name!r} any more",
+                remedy="open it again: session.stream(...)",
+            )
         found.require_types(types)
         return found
 
@@ -181,5 +187,5 @@ def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:
     except ValueError:
         raise LedgerError(
             f"other rows of the stream {stream.name!r} were recorded in place of these",
-            remedy="release the period again, which hands out what is kept",
+            remedy="release the period again, which returns the rows that are kept",
         ) from None

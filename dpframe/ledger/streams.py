@@ -123,13 +123,15 @@ class OpenedStream:
             for name, text in before.items():
                 if now.get(name, text) != text:
                     raise LedgerError(
-                        f"the column {name!r} of {frame!r} has type {now[name]}, and had {text} "
-                        f"when the stream {self.name!r} was opened: its rows would be in other "
-                        "periods or count otherwise, for the same charge",
+                        f"the column {name!r} of {frame!r} has type {now[name]}, and "
+                        f"had {text} when the stream {self.name!r} was opened",
                         where="session.stream(...)",
-                        remedy="bring it to the type that it had before the frame is protected, "
-                        "such as by dt.convert_time_zone or cast; or open a new stream, which is "
-                        "charged",
+                        why="its rows would be in other periods or count differently, for "
+                        "the same charge",
+                        remedy=(
+                            "cast it to the type that it had, before the frame is protected",
+                            "open a new stream, which is charged",
+                        ),
                     )
 
     @property

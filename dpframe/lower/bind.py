@@ -3,9 +3,9 @@
 An operation may have its operand several times in its lowered form: a quotient looks whether the
 divisor is zero before it divides. Nested a few times, such forms double at each level, and engines
 take time and memory exponential in the depth, in which they write, optimise and compute them.
-So an operand that would be repeated much becomes a column of its own in an earlier step, and the
-lowered expressions of a query are as many times as large as what the analyst wrote, whatever the
-nesting. Values are the same: what is read is a column of the results of the same row operations
+So an operand that would be repeated much becomes a separate column in an earlier step. The
+lowered expressions of a query grow in proportion to the analyst's text, for any nesting. Values
+are the same: what is read is a column of the results of the same row operations
 (docs/decisions/0015-operands-that-are-bound.md).
 """
 
@@ -41,7 +41,7 @@ def bind(
     Parameters
     ----------
     value
-        A step, statistics, cells, or named expressions: whatever holds trees.
+        A step, statistics, cells, or named expressions: everything that holds trees.
     whole
         Whether whole trees may become columns too, because `value` repeats them itself.
     """
@@ -54,7 +54,7 @@ def bind(
 def bound_layers(
     value: T, before: Columns, ns: Namespace, *, whole: bool = False
 ) -> tuple[list[list[pl.Expr]], T, Columns]:
-    """The same with the columns of each step that comes before, for whatever frame."""
+    """The same with the columns of each step that comes before, for any frame."""
     trees = [tree for tree in _exprs(value) if _is_deep(tree)]
     if not trees:
         return [], value, before

@@ -5,18 +5,18 @@ are in one bucket. The tables of each bucket are computed like those of the whol
 
 Guarantee
 ---------
-The exact tables are those of all people at once, bit by bit, whatever the number of buckets.
+The exact tables equal those of all people at once, bit by bit, for any number of buckets.
 
 Proof
 -----
-Rows without an identifier are nobody's and dropped either way. What a query keeps of a person, and
-how it weighs them, depends on that person's rows, public values and the salt of the release alone
-(`dpframe.frames.sampling`), which is the same for all buckets; frames that are joined are joined by
-the identifier, and the hash is of its value in a form that all frames have. So the rows after all
+Rows without an identifier belong to no individual and are dropped either way. The kept rows and
+weights of a person depend on that person's rows, public values and the salt of the release alone
+(`dpframe.frames.sampling`), which is the same for all buckets. Frames are joined by the
+identifier, and the hash is of its value in a form that all frames have. So the rows after all
 steps are those of the buckets together, each in one of them, and so are the pairs of person and
-group. Statistics that are sums over rows or over pairs are therefore sums over buckets, of integers
-modulo 2**64. Others, such as the number of different values of a column, are computed of all people
-at once.
+group. Statistics that are sums over rows or over pairs are therefore sums over buckets, of
+integers modulo 2**64. Others, such as the number of different values of a column, are computed of
+all people at once.
 
 How many buckets there are follows from what was stated and from the sizes of files. No table shows
 it. How long a query takes, and how large temporary files are, depends on rows as ever.
@@ -48,7 +48,7 @@ __all__ = ["in_buckets", "people_of"]
 
 Results = list[tuple[tuple[Lowered, ...], list[pl.DataFrame]]]
 _VALUE: Final = r"^v\d+$"
-"""The columns of an exact result that hold integers; the others tell which group they are of."""
+"""The columns of an exact result that hold integers; the others identify its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class People:
     dtype: DType
 
     def bucket(self, salt: int, buckets: int) -> pl.Expr:
-        """The number of the bucket of a row's owner: one for equal values of whatever types."""
+        """The number of the bucket of a row's owner: the same for equal values of any types."""
         key = grouped(pl, pl.col(self.identifier), self.dtype)
         if self.dtype.is_integer and self.dtype.name != "Int128":
             key = key.cast(pl.Int64, strict=False)
@@ -221,7 +221,7 @@ def _identifiers(people: Mapping[int, People]) -> dict[int, str]:
 def _held_columns(
     engine: PolarsEngine, lower: Lower, frames: Frames, people: Mapping[int, People]
 ) -> dict[int, list[str]]:
-    """What is read of frames that may have other rows when a pass reads them twice."""
+    """The columns read from frames that may have other rows when a pass reads them twice."""
     if engine.is_function or not any(map(unsure, frames.values())):
         return {}
     needed = columns_read(lower, frames, _identifiers(people))
@@ -231,6 +231,6 @@ def _held_columns(
 def _of(
     engine: PolarsEngine, frame: pl.LazyFrame, bucket: pl.Expr, columns: list[str] | None
 ) -> pl.LazyFrame:
-    """The rows of a bucket, in memory if it is said of which columns."""
+    """The rows of a bucket, in memory if columns are given."""
     rows = frame.filter(bucket)
     return rows if columns is None else held(rows, columns, engine.optimizations)

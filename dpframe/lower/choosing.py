@@ -40,7 +40,7 @@ class Chooser(Protocol):
 def chosen_keys(
     chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
 ) -> tuple[pl.DataFrame, Numbers | None]:
-    """The keys that appear, sorted; in the data's order they would tell about rows."""
+    """The keys that appear, sorted; in the data's order they would reveal rows."""
     for query, result in zip(lowered, results, strict=True):
         if query.cells is None and chooser.table.statistic in query.statistics:
             value = pl.col(f"v{query.statistics.index(chooser.table.statistic)}")

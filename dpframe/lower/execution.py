@@ -121,14 +121,14 @@ class Execution:
             lower_query(relation, groups, tables, frames, ns)
 
     def rehearse(self, relation: Relation, groups: Groups | None, tables: Sequence[Table]) -> None:
-        """Run the exact query on empty frames of the same columns, so that whatever the engine
-        would refuse is refused before anything is charged.
+        """Run the exact query on empty frames of the same columns, so that everything that the
+        engine would refuse is refused before anything is charged.
 
         Raises
         ------
         UnsupportedOperation
-            When the engine does not accept the query. No private data is involved, but its text is
-            not shown either: it speaks of functions that the analyst never wrote.
+            When the engine does not accept the query. No private data is involved, but its text
+            is not shown either: it names functions that the analyst never wrote.
         """
         engine = self.engine
         try:
@@ -184,12 +184,11 @@ class Execution:
 
     def run_all(self, wanted: Sequence[TablesWanted]) -> list[Counted]:
         """All tables that are wanted of some frames, and which groups appear where groups are not
-        listed. The engine is asked once for all; whether it then reads once what several have in
-        common is up to it.
+        listed. The engine runs all in one call; it decides whether common parts are read once.
 
         Frames with limits choose among an individual's rows alike, so that what follows from one
         follows from the other. Each salt is as private as any other, and so are all results
-        together given one. Where groups are chosen in rounds, the engine is asked again for each.
+        together given one. Where groups are chosen in rounds, the engine runs again for each.
 
         Raises
         ------
@@ -239,7 +238,7 @@ class Execution:
         return withhold_failure(work)
 
     def _read(self, wanted: Sequence[TablesWanted]) -> Mapping[int, Any]:
-        """The data, of an engine that needs it without the columns that nobody asks for."""
+        """The data, without unneeded columns, for an engine that needs it."""
         if not self.engine.reads_all_columns:
             return self.data
         empty = {t: pl.LazyFrame(schema=schema) for t, schema in self.schemas.items()}
@@ -327,15 +326,20 @@ def withhold_failure(work: Callable[[], T]) -> T:
     # outside the handlers, so that not even the context keeps the engine's text
     if lost is not None:
         raise EngineError(
-            f"the cluster had no executor for {lost:g} seconds, so what ran there was ended",
-            remedy="bring workers back and ask again; what was charged stays charged, and "
-            "spark.dpframe.executors.wait says for how many seconds a query waits",
+            f"the cluster had no executor for {lost:g} seconds, so the query was ended; "
+            "its charge stays",
+            remedy=(
+                "add executors, and ask again",
+                "wait longer: set spark.dpframe.executors.wait to more seconds",
+            ),
         )
     raise EngineError(
-        "the engine failed while it ran the plan; its message is withheld because it may quote "
-        "private data",
-        remedy="check that the source can be read; the data owner can run it without dpframe, or "
-        "name a file for the engine's messages in DPFRAME_ENGINE_LOG",
+        "the engine failed while it ran the plan",
+        why="its message is withheld because it may quote private data",
+        remedy=(
+            "set DPFRAME_ENGINE_LOG to the path of a file, which gets the engine's messages",
+            "run the query without dpframe on the same data",
+        ),
     )
 
 
@@ -344,14 +348,14 @@ def _not_accepted(engine: Engine, error: BaseException) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"{engine.label}{version} does not accept the lowered query ({type(error).__name__}); "
         "nothing was charged",
-        remedy="simplify the expression, or report it as a bug of dpframe",
+        remedy=("simplify the expression", "report it as a bug of dpframe"),
     )
 
 
 def _changed(what: str) -> EngineError:
     return EngineError(
         f"the protected frame {what}; nothing was charged",
-        remedy="look at its files, and protect it again",
+        remedy="check its files, and protect it again",
     )
 
 

@@ -1,9 +1,9 @@
 """Groups by several whole numbers at once, packed into one.
 
-Polars groups by one column of integers in two thirds of the time that it takes with two, so rows
-whose numbers are small enough are grouped by one, in which the numbers take some bits each. Others
-are grouped by the numbers as they are. Which way a row goes depends on what it is grouped by, so no
-group is divided and each is the same either way.
+Polars groups by one column of integers in two thirds of the time that it takes with two. So rows
+whose numbers are small enough are grouped by one, which packs the numbers in some bits each.
+Others are grouped by the numbers as they are. Which way a row goes depends on what it is grouped
+by, so no group is divided and each is the same either way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dpframe.frames.relation import Relation
 from dpframe.rows.broadcast import unordered
 
 FIRST_BITS, OTHER_BITS = 33, 30
-"""Of the first number, and of all others together: 63 that an Int64 has for numbers above zero."""
+"""The bits of the first number, and of all others together: 63 that an Int64 has for numbers
+above zero."""
 _MOST = 4
 _SCANS: Final = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
 """What a plan reads from."""
@@ -33,7 +34,7 @@ def packable(types: Sequence[DType]) -> bool:
 
 
 def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
-    """Whether rows are made of one frame in memory, so that columns of theirs may be held there."""
+    """Whether rows come from one frame in memory, so that columns of theirs may be held there."""
     plan = _told(source, relation)
     return plan is not None and plan.startswith("DF [")
 

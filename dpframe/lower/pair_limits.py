@@ -2,13 +2,13 @@
 
 Lowered step by step, a limit on groups makes all pairs, ranks them and keeps the rows of those that
 are left, and the group-by after it groups these rows by pairs once more. All rows of a pair are
-kept or all are dropped, though. So where the limit comes last and speaks of just the columns that
-make the groups, and every statistic adds up over pairs, each pair is made once, with its integers,
-and the limit drops pairs. It decides the same: `LimitGroups.keep` looks at the individual, the
-values and the salt alone, and each way of it keeps the same. So the exact tables are the same as
-well, bit by bit, and what is inferred of the limit holds unchanged. A limit on rows in the same
-groups, just before it, is done where pairs are made in memory: the rows of each are counted there
-anyway, and only where there are too many, they are ranked as elsewhere.
+kept or all are dropped, though. So if the limit comes last and has just the columns that make the
+groups, and every statistic adds up over pairs, each pair is made once, with its integers, and the
+limit drops pairs. It decides the same: `LimitGroups.keep` looks at the individual, the values and
+the salt alone, and each way of it keeps the same. So the exact tables are the same as well, bit
+by bit, and what is inferred of the limit holds unchanged. A limit on rows in the same groups,
+just before it, is done where pairs are made in memory. The rows of each pair are counted there
+anyway, and are ranked as elsewhere only if there are too many.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNIT, WINDOW = "unit", "window"
 
 
 def owner_names(facts: FrameFacts) -> list[str]:
-    """What the columns that tell individuals apart are called in a frame of pairs."""
+    """The names of the columns that identify individuals in a frame of pairs."""
     return [UNIT] if facts.time is None else [UNIT, WINDOW]
 
 
@@ -52,7 +52,7 @@ class PairLimit:
     limit, before
         The step, and the facts before it.
     salt
-        That of the release.
+        The salt of the release.
     names
         What the columns of the limit are called in a frame of pairs.
     """
@@ -72,7 +72,7 @@ class PairLimit:
         return self.limit.keep_together(pairs, self.names, whose, self.before, self.salt)
 
     def _whose(self, ns: Namespace) -> dict[str, DType]:
-        """The columns that tell individuals apart."""
+        """The columns that identify individuals."""
         types = (dtype for _, dtype in owner_columns(self.before, ns))
         return dict(zip(owner_names(self.before), types, strict=True))
 
@@ -86,7 +86,7 @@ class RowLimit:
     limit, before
         The step, and the facts before it.
     salt
-        That of the release.
+        The salt of the release.
     """
 
     limit: LimitRows
@@ -109,8 +109,8 @@ class RowLimit:
     def keep_together(
         self, rows: pl.DataFrame, places: NDArray[np.int64], start: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Which are left of the rows at some places, of which those of a pair follow each other
-        and start where it is said.
+        """The rows that are kept at some places; the rows of a pair follow each other and start
+        at `start`.
         """
         names, before = self.names, self.before
         return self.limit.keep_together(rows, names, places, start, before, self.salt)
@@ -123,8 +123,8 @@ def limit_on_pairs(
     columns: Sequence[str],
     salt: int,
 ) -> tuple[Relation, PairLimit | None]:
-    """The frame without its last step, and that step as a limit on pairs; or the frame as it is,
-    and None, where rows have to be limited.
+    """The frame without its last step, and that step as a limit on pairs; or the frame and None,
+    if rows have to be limited.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def limit_on_rows_of_pairs(
     relation: Relation, limit: PairLimit
 ) -> tuple[Relation, RowLimit | None]:
     """The frame without its last step, and that step as a limit on the rows of each pair; or the
-    frame as it is, and None, where it is no such step.
+    frame and None, if it is another step.
     """
     step, before = relation.steps[-1] if relation.steps else (None, relation.facts)
     who = before.identifier

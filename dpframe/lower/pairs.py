@@ -42,7 +42,7 @@ class Weighing:
     keys, names
         The groups that are requested, and their columns; None where all are.
     whose
-        The columns that tell individuals apart.
+        The columns that identify individuals.
     """
 
     norm: int
@@ -95,7 +95,7 @@ class Pairs:
     Parameters
     ----------
     keys, whose
-        The columns of rows that make groups, and those that tell individuals apart.
+        The columns of rows that make groups, and those that identify individuals.
     statistics, columns
         The request, and the column that each made of the rows.
     limit, weighing
@@ -122,7 +122,7 @@ class Pairs:
     def of(
         self, frame: pl.LazyFrame, ns: Namespace, packed: bool = False
     ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
-        """Those of rows.
+        """The pairs of rows.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Pairs:
         return self._weighed(kept.with_columns(*settled) if settled else kept, reduced, ns)
 
     def of_memory(self, rows: pl.DataFrame) -> tuple[pl.LazyFrame, list[pl.Expr]]:
-        """Those of rows in memory, which are used up."""
+        """The pairs of rows in memory, which are used up."""
         asked = RowsOfPairs(rows, used_up=True)
         made, settled, reduced = self._made(pl, asked)
         pairs = pairs_together(asked, [*self.whose, *self.keys], made, self.few)

@@ -2,9 +2,9 @@
 
 Rows that come here, a column of a frame in memory or one piece of a file after another, are
 counted in one of two ways. Numbers that are placed in cells are placed and counted in NumPy where
-there are no groups (`dpframe.aggregates.tallies`). Where a table has hundreds of thousands of
-cells, most rows have one of their own, and to sort one column of integers takes a fraction of the
-time of a group-by; each row comes as the number of its cell among those of all groups then.
+there are no groups (`dpframe.aggregates.tallies`). If a table has hundreds of thousands of cells,
+most rows have their own cell, and sorting one column of integers takes a fraction of the time of
+a group-by. Then each row comes as the number of its cell among those of all groups.
 
 Where rows stay in the engine, it groups them by the same numbers, so the table has one form. Which
 way is taken follows from the plan, and from what kind of source there is: never from rows.

@@ -51,8 +51,8 @@ def run_plain(
     source: Sources,
 ) -> list[tuple[pl.Series, ...]]:
     """The plain result of each aggregate, by number of the public key: one column of physical
-    numbers, or several that make a list. By grouping sets, that of each set after the other, of
-    rows all of whose values are listed.
+    numbers, or several that make a list. By grouping sets, the table of each set after the other,
+    from rows whose values are all listed.
 
     Raises
     ------

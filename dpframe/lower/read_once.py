@@ -3,10 +3,10 @@
 A limit divides rows into those that are surely kept and those that have to be ranked, and puts both
 together again. Where each part read a source of its own, and that had other rows the second time,
 an individual could have the most that it may have in either part, and so twice as much. That the
-engine computes once what both have in common is a matter of speed to it, and no promise. So rows of
-a source that is a function of Python, or that such a function, chance, or an order that may be any
-has changed, are put aside before a query that would ask for them more than once: in a temporary
-file without a name, or in memory where there may be none.
+engine computes common parts once is only a matter of speed, and not guaranteed. Some rows may
+differ between reads: those from a function of Python, and those changed by such a function, by
+chance, or by an arbitrary order. They are stored before a query that would read them more than
+once: in a temporary file without a name, or in memory if files are not allowed.
 
 Files and tables of other engines are taken to stay as they are while a query runs.
 """
@@ -48,8 +48,8 @@ _UNSURE: Final = re.compile(
     r"|maintain_order: false|rank\(",
     re.IGNORECASE,
 )
-"""What plans say of rows that a function makes, or chance, or that of several the first are that
-happen to come first. Of ranks they do not say whether chance decides between equals.
+"""Signs in plans of rows that a function or chance makes, or that are the first of several in an
+arbitrary order. Of ranks they do not say whether chance decides between equals.
 """
 _ANY_ORDER: Final = re.compile(r"join|sort|aggregate|union|unique", re.IGNORECASE)
 """What rows come out of in an order that may be any."""
@@ -107,7 +107,7 @@ def read_once(
 def held(
     frame: pl.LazyFrame, columns: Sequence[str], optimizations: pl.QueryOptFlags
 ) -> pl.LazyFrame:
-    """The rows of a frame in memory; of columns that nobody asks for no values."""
+    """The rows of a frame in memory; unneeded columns have no values."""
     schema = frame.collect_schema()
     rows = frame.select(columns).collect(optimizations=optimizations).lazy()
     others = (pl.lit(None, dtype=t).alias(n) for n, t in schema.items() if n not in columns)
@@ -115,8 +115,8 @@ def held(
 
 
 def _times_read(lower: Lower, frames: Frames, token: int) -> int:
-    """How often queries name a frame or what was made of it, whatever the engine makes of that:
-    Polars 2.1 computes more than once what it is asked to keep.
+    """How often queries name a frame or its derivatives, for any engine plan: Polars 2.1 computes
+    some parts more than once that it should keep.
     """
     schemas = {t: frame.collect_schema() for t, frame in frames.items()}
     empty = {t: pl.LazyFrame(schema=schema) for t, schema in schemas.items()}
@@ -134,8 +134,7 @@ def _repeated(plan: str) -> int:
 def columns_read(
     lower: Lower, frames: Frames, always: Mapping[int, str], like: Frames | None = None
 ) -> dict[int, list[str]]:
-    """The columns that queries ask of each frame, told by what Polars asks of frames without rows
-    in their place.
+    """The columns of each frame that queries read, found by running them on frames without rows.
 
     Parameters
     ----------

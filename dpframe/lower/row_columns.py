@@ -49,7 +49,7 @@ def row_columns(
 
 
 def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
-    """Sums of squares of what another statistic adds up as it is."""
+    """Sums of squares of the unchanged values of another statistic."""
     sums = {(s.value, s.grid): i for i, s in enumerate(statistics) if isinstance(s, GridSum)}
     return {
         i: sums[s.value, s.inner]
@@ -59,8 +59,8 @@ def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
 
 
 def _counted_by(statistics: Sequence[Statistic], squared: Mapping[int, int]) -> dict[int, int]:
-    """Counts of values that another statistic's column gives as well, one of which squares are made
-    before others: what a row adds to all three is one point then.
+    """Counts of values that another statistic's column gives as well, and of whose values squares
+    are made before others: a row's addition to all three is one point then.
     """
     sums = [(i, s) for i, s in enumerate(statistics) if isinstance(s, GridSum)]
     sums.sort(key=lambda pair: pair[0] not in squared.values())

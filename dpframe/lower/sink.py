@@ -36,7 +36,7 @@ class BucketFiles(ABC):
     Parameters
     ----------
     schema
-        All columns of the frame, of which files may have some.
+        All columns of the frame; files may have only some.
     """
 
     __slots__ = ("_open", "schema")
@@ -58,8 +58,8 @@ class BucketFiles(ABC):
         columns: Sequence[str],
         optimizations: pl.QueryOptFlags,
     ) -> None:
-        """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
-        some are kept. One scan, and little memory however many rows there are.
+        """Divide the rows of a frame: `bucket` is the number of each one's file. Some of its
+        columns are kept. One scan, and little memory however many rows there are.
         """
         name = _free_name(columns)
         marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
@@ -67,7 +67,7 @@ class BucketFiles(ABC):
 
     @abstractmethod
     def _divide(self, marked: pl.LazyFrame, name: str, optimizations: pl.QueryOptFlags) -> None:
-        """Write the rows of a frame, each of which has the number of its bucket under a name."""
+        """Write the rows of a frame, each with the number of its bucket under a name."""
 
     def _open_file(self) -> IO[bytes]:
         file: Any = tempfile.TemporaryFile(prefix="dpframe-")  # noqa: SIM115
@@ -81,7 +81,7 @@ class Sink(BucketFiles):
     Parameters
     ----------
     schema
-        All columns of the frame, of which files may have some.
+        All columns of the frame; files may have only some.
     buckets
         How many there are.
     """
@@ -122,7 +122,7 @@ class Sink(BucketFiles):
         return rows.with_columns(*self._missing(rows.collect_schema())).select(*self.schema)
 
     def held(self, number: int) -> pl.LazyFrame:
-        """The same in memory, as far as the system keeps there what it has of the files."""
+        """The same in memory, or in the part of the files that the system keeps there."""
         rows = self._scan(number)
         found = pl.DataFrame(schema=self.schema) if rows is None else rows.collect()
         return found.with_columns(*self._missing(found.schema)).select(*self.schema).lazy()
@@ -138,7 +138,7 @@ class Sink(BucketFiles):
 
 
 def _free_name(columns: Sequence[str]) -> str:
-    """What a column of numbers of buckets may be called beside others."""
+    """A free name for the column of bucket numbers."""
     name = _BUCKET
     while name in columns:
         name += "_"

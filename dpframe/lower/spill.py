@@ -1,8 +1,9 @@
 """Rows that are put aside in temporary files, divided into buckets.
 
 The files have no names from before the first row is written (`O_TMPFILE` on Linux, elsewhere a name
-that is taken away at once; Windows removes them with their last handle). So nobody else can open
-them, and nothing is left of them however the process ends: by an error, a kill, or a power cut.
+that is taken away at once; Windows removes them with their last handle). So no other process can
+open them, and nothing is left of them after any end of the process: by an error, a kill, or a
+power cut.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class _Pieces:
         self.places.append((start, self.file.tell() - start))
 
     def read(self, place: tuple[int, int]) -> pl.DataFrame:
-        """Read a piece, whatever thread asks."""
+        """Read a piece, from any thread."""
         start, size = place
         with self.lock:
             self.file.seek(start)
@@ -64,7 +65,7 @@ class Spill(BucketFiles):
     Parameters
     ----------
     schema
-        All columns of the frame, of which files may have some.
+        All columns of the frame; files may have only some.
     buckets
         How many files there are.
     """

@@ -23,7 +23,7 @@ from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.individuals import owner_columns, within_windows
 from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
+from dpframe.frames.step import FramePart
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
@@ -123,8 +123,8 @@ def lower_query(
     one grouping set alone are computed by its columns, as in a query of their own.
 
     `salt` is that of contribution limits, fresh for each release. With `like` the query has the
-    form that it has for those frames, of which nothing is read. With `by_batches` rows of a source
-    may be asked for piece by piece, where one table is all that is asked of it.
+    form for those frames, which are not read. With `by_batches` the rows of a source may be read
+    piece by piece, if only one table is made from it.
     """
     made = list[Lowered]()
     by_batches = by_batches and len({(table.cells, table.kept) for table in tables}) == 1
@@ -194,33 +194,36 @@ def lower_rows(
     salt: int,
     windows: Windows | None = None,
 ) -> pl.LazyFrame:
-    """The frame after all steps; rows that are nobody's are dropped, and so are those of other
-    windows than a plan says that it reads.
+    """The frame after all steps, without rows that belong to no individual, and without rows of
+    windows that the plan does not read.
     """
     frame = source[relation.token] if isinstance(source, Mapping) else source
     identifier = relation.source.identifier
     if identifier is not None:
         frame = frame.filter(ns.col(identifier).is_not_null())
         frame = within_windows(frame, relation.source, windows, ns)
-    facts = [*(before for _, before in relation.steps[1:]), relation.facts]
-    for (step, before), after in zip(relation.steps, facts, strict=False):
+    later = [*(before for _, before in relation.steps[1:]), relation.facts]
+    for (step, before), after in zip(relation.steps, later, strict=False):
         if isinstance(step, Binary):
             other = lower_rows(step.other, source, ns, salt, windows)
             frame = step.combine(frame, other, before, ns)
         else:
-            frame = _stepped(frame, step, before, after, ns, salt)
+            parts = step.parts(before)
+            known = [*(facts for _, facts in parts[1:]), after]
+            for (part, facts), then in zip(parts, known, strict=True):
+                frame = _stepped(frame, part, facts, then, ns, salt)
     return frame
 
 
 def _stepped(
     frame: pl.LazyFrame,
-    step: Step,
+    step: FramePart,
     before: FrameFacts,
     after: FrameFacts,
     ns: Namespace,
     salt: int,
 ) -> pl.LazyFrame:
-    """The frame after a step."""
+    """The frame after a step, or a part of one."""
     beside, bound, known = bind_facts(frame, step, before, ns)
     if known is before:
         return step.lower(frame, before, ns, salt)
@@ -282,7 +285,7 @@ def _of_totals(
     Parameters
     ----------
     by
-        What makes groups, and what tells individuals apart.
+        The columns for groups and for individuals.
     """
     keys, whose = by
     made = {**keys, **whose, _TOTAL: cells.totals.row(columns, ns)}
@@ -307,7 +310,8 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
 def _of_pairs(
     relation: Relation, few: RowLimit | None, ns: Namespace, later: bool
 ) -> dict[str, pl.Expr]:
-    """What tells individuals apart, and what decides which rows of pairs in memory are kept."""
+    """The columns that identify individuals, and those that decide which rows of pairs in memory
+    are kept."""
     assert later or few is None, "rows are limited where they are in memory"
     whose = whose_rows(relation, ns, later)
     return whose if few is None else whose | few.columns()

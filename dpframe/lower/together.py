@@ -130,15 +130,15 @@ def _of_texts(column: pl.Series) -> tuple[Numbered, Numbers] | None:
 
 
 class RowsOfPairs:
-    """Stands for Polars in expressions that say what is made of the rows of each pair, and notes
-    what they ask for: the number of rows, and the sum or the number of values of a column.
+    """Takes the place of Polars in expressions over the rows of each pair, and records the
+    requests: the number of rows, and the sum or the number of values of a column.
 
     Parameters
     ----------
     rows
         All rows.
     used_up
-        Whether nobody needs them once pairs are made, so that their memory may be given back.
+        Whether the rows are not needed after pairs are made, so that their memory may be freed.
     """
 
     def __init__(self, rows: pl.DataFrame, used_up: bool = False) -> None:
@@ -235,7 +235,8 @@ def pairs_together(
 def _packed(
     rows: pl.DataFrame, names: Sequence[str], place: int
 ) -> tuple[Numbers, list[Numbered]] | None:
-    """What tells the combination of each row, and its place among all rows in the last bits."""
+    """The number of the combination of each row, and its place among all rows in the last
+    bits."""
     free = _BITS - place
     columns = list[Numbered]()
     key: Numbers = np.zeros(0, np.int64)
@@ -304,8 +305,8 @@ def _of_runs(asked: RowsOfPairs, key: Numbers, start: Numbers, place: int) -> li
     Parameters
     ----------
     key, start, place
-        The rows in order, where each combination starts, and how many bits tell the place of a row
-        among all.
+        The rows in order, the start of each combination, and the number of bits for the place of
+        a row among all.
     """
     sizes = np.diff(start, append=key.size)
     found = [pl.Series(_SIZE, sizes)] if asked.counts_rows else []

@@ -3,12 +3,12 @@
 The weight of an individual with m_g rows in group g is k / 2**12, with k the largest whole number
 up to 2**12 for which k**2 S <= N**2, where S = sum(m_g**2). As k is whole that is k**2 <= q, with q
 the whole part of N**2 / S. An engine's square root only proposes k; whether k**2 <= q is decided by
-whole numbers, and where neither the proposal nor one less holds, k is 0. So whatever floats do, no
-individual has more than the norm.
+whole numbers, and where neither the proposal nor one less holds, k is 0. So for any rounding of
+floats, no individual has more than the norm.
 
-Nothing overflows: a number of rows above N makes k zero, and counts as N + 1 in S; S is then below
-(N + 1) times the number of rows, N**2 at most 2**56, and where k is above 0, k times what an
-individual adds to a group is at most N times what a row adds.
+Nothing overflows. A number of rows above N makes k zero, and counts as N + 1 in S. S is then
+below (N + 1) times the number of rows, and N**2 at most 2**56. Where k is above 0, k times an
+individual's addition to a group is at most N times a row's.
 
 Weights are computed within a frame of pairs, by windows: so they are of the very rows that are
 weighed, also where an engine reads data that are not the same each time. The square root is that of
@@ -31,14 +31,14 @@ ROWS = "rows"
 
 
 def rows_weight(norm: int, whose: Sequence[str], ns: Namespace) -> pl.Expr:
-    """Of each pair's individual, in parts: for what its rows add.
+    """The weight of each pair's individual, in parts, for the additions of its rows.
 
     Parameters
     ----------
     norm
         N, in parts of rows.
     whose
-        The columns of a frame of pairs that say whose they are; never null.
+        The columns that identify the individuals in a frame of pairs; never null.
     """
     rows = ns.col(ROWS).clip(0, norm + 1)
     return _weight((rows * rows).sum().over([ns.col(name) for name in whose]), norm, ns)

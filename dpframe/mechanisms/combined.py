@@ -178,9 +178,12 @@ class CombinedNoise(AdditiveMechanism):
         miss = float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50)
         if miss < _DEEPEST:
             raise InvalidBounds(
-                "the error of numbers that are drawn together is known for a confidence of up to "
+                "the error of jointly drawn numbers is known for a confidence of up to "
                 "1 - 1e-250 only",
-                remedy="a lower confidence, or mechanism='discrete_laplace' on the output",
+                remedy=(
+                    "write a lower confidence",
+                    "write mechanism='discrete_laplace' for the output",
+                ),
             )
         return _least_covering(self.alike, miss)
 

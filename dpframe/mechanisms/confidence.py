@@ -28,7 +28,7 @@ def miss(confidence: float | Fraction) -> Fraction:
     if not 0 < confidence < 1:
         raise InvalidBounds(
             f"a confidence of {as_given(confidence)} does not lie between 0 and 1",
-            remedy="confidence=0.95",
+            remedy="write confidence=0.95",
         )
     return 1 - exact(confidence)
 

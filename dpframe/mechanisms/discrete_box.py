@@ -75,8 +75,8 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     N(z) is the least integer R >= 0 with |z_j| <= floor(R w_j / fineness) for all widths w_j.
 
     Added to vectors whose j-th number one row moves by w_j at most, it costs epsilon for each row
-    that an individual has in all vectors together. Here k rows take a vector from box(R) to box(R
-    + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
+    that an individual has in all vectors together. Here k rows take a vector from box(R) to
+    box(R + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
     mechanism of Hardt and Talwar 2010, for the box).
 
     Parameters
@@ -125,7 +125,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
             raise InvalidBudget(
                 "the scale of discrete box noise would be above 2**54 grid steps, "
                 "more than can be drawn",
-                remedy="a larger epsilon, delta or rho, narrower bounds or a smaller row limit",
+                remedy=("spend more", "give narrower bounds or a smaller row limit"),
             )
         object.__setattr__(self, "epsilon", epsilon)
 

@@ -71,6 +71,7 @@ class DiscreteGaussian(IndependentNoise):
         "use mechanism='discrete_laplace', or spend a delta or rho",
     )
     scale_label: ClassVar[str] = "sigma"
+    is_normal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         low, high = MIN_SCALE**2, MAX_SCALE**2

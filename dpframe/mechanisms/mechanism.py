@@ -79,6 +79,8 @@ class Mechanism(ABC):
     """What people call its scale."""
     is_exact: ClassVar[bool] = False
     """Whether it changes nothing."""
+    is_normal: ClassVar[bool] = False
+    """Whether its noise has the shape of a normal law."""
 
     @abstractmethod
     def shown_scale(self, step: Fraction) -> float:
@@ -125,7 +127,11 @@ class Mechanism(ABC):
         """
         from dpframe.accounting.loss_laws import translated
 
-        return map(translated, self.events(exposure))
+        events = self.events(exposure)
+        # One event may stand there thousands of times: each object is translated once.
+        known = {id(event): event for event in events}
+        found = {number: translated(event) for number, event in known.items()}
+        return [found[id(event)] for event in events]
 
     @abstractmethod
     def log_noise(self, candidates: int) -> float:

@@ -30,7 +30,7 @@ def positive_budget(value: Fraction, name: str) -> Fraction:
     if not isinstance(value, (Fraction, int)) or value <= 0:
         raise InvalidBudget(
             f"{name} must be an exact number above 0, not {value!r}",
-            remedy=f"{name}=Fraction(1, 2), for example",
+            remedy=f"write for example {name}=Fraction(1, 2)",
         )
     return Fraction(value)
 
@@ -75,7 +75,7 @@ def in_range(value: Fraction, low: Fraction, high: Fraction, name: str) -> Fract
         raise InvalidBudget(
             f"{name} would be above 2**{high.numerator.bit_length() - 1} grid steps, "
             "more than can be drawn",
-            remedy="a larger epsilon, delta or rho, narrower bounds or a smaller row limit",
+            remedy=("spend more", "give narrower bounds or a smaller row limit"),
         )
     return short_up(max(Fraction(value), low))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -72,9 +73,11 @@ class TruncatedGeometric(KeyMechanism):
         slack = float(max(self.row_delta, _LEAST))
         if self.row_delta < _LEAST or math.log1p(rate / slack) / rate > _MOST / 4:
             raise InvalidBudget(
-                "too little epsilon or delta is spent on the choice of groups: hardly any would "
-                "appear",
-                remedy="spend more, limit the groups of an individual, or list the keys",
+                "the spend is too small to find groups: almost none would appear",
+                remedy=(
+                    "spend more epsilon or delta",
+                    "list the groups: group_by(..., keys=[...])",
+                ),
             )
 
     @classmethod
@@ -83,7 +86,10 @@ class TruncatedGeometric(KeyMechanism):
         if not share.slack:
             raise MissingKeys(
                 "groups that are not listed can only be found with a delta",
-                remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
+                remedy=(
+                    "spend a delta, for example delta=1e-8",
+                    "list the groups: group_by(..., keys=[...])",
+                ),
             )
         groups, reason = task.groups, "the rule by which most groups appear"
         if isinstance(share, ZCDP):
@@ -134,9 +140,17 @@ class TruncatedGeometric(KeyMechanism):
 
     def size_at(self, chance: Fraction | float) -> int:
         """The least number of individuals with which a group appears with such a chance."""
-        wanted = exact(chance)
         table = _table(self.row_epsilon, self.row_delta)
-        return next(n for n, p in enumerate(table) if Fraction(p, ONE) >= wanted)
+        return bisect_left(table, math.ceil(exact(chance) * ONE))  # chances grow with the size
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the size from which a group is as likely to appear as not: where the sum of
+        delta * e**(k * epsilon) over k below it reaches a half. A float, which only compares ways.
+        """
+        epsilon, delta = float(self.row_epsilon), float(self.row_delta)
+        if epsilon > _LARGEST_SUMMED or not delta:
+            return KeyMechanism.log_noise(self, candidates)
+        return math.log(math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon))
 
     def keep(
         self, individuals: NDArray[np.int64], source: BitSource | None = None
@@ -148,6 +162,7 @@ class TruncatedGeometric(KeyMechanism):
 
 
 _LEAST: Final = Fraction(1, 1 << 100)
+_LARGEST_SUMMED: Final = 32
 
 
 @lru_cache(maxsize=16)

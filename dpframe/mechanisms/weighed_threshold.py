@@ -244,7 +244,10 @@ def slack_of(share: Budget) -> Fraction:
     if not share.slack:
         raise MissingKeys(
             "groups that are not listed can only be found with a delta",
-            remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
+            remedy=(
+                "spend a delta, for example delta=1e-8",
+                "list the groups: group_by(..., keys=[...])",
+            ),
         )
     return share.slack
 

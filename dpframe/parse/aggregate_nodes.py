@@ -13,7 +13,7 @@ _FUNCTIONS = ("Quantile", "NullCount")
 
 
 def held(body: Node) -> tuple[str, Node, Node]:
-    """The name of an aggregate, what is aggregated, and what is said next to it."""
+    """The name of an aggregate, its operand, and its other arguments."""
     [(name, inner)] = body.items()
     if isinstance(inner, list):
         return name, inner[0], inner[1:]

@@ -1,9 +1,9 @@
 """Keys of parts that are values of parameters.
 
 A key that came from a parameter is kept as the constant that it is, which names the parameter. So
-plans say where it comes from, and an approval of a range of the parameter covers the parts of all
-its values: the constant is checked to be that value, or one of the values of a list, wherever a
-plan is made or read.
+plans show where it comes from, and an approval of a range of the parameter covers the parts of
+all its values. Whenever a plan is made or read, the constant is checked to be that value, or one
+of the values of a list.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class BoundKeys:
     Parameters
     ----------
     every
-        Those of the only column.
+        The keys of the only column.
     by_column
-        Those of columns by name.
+        The keys of columns by name.
     """
 
     every: tuple[Parameter, ...] = ()
@@ -56,8 +56,8 @@ class BoundKeys:
         return tuple(found)
 
     def require_all(self, groups: Groups) -> None:
-        """Refuse parameters whose values are no keys any more once they have a column's type: what
-        a plan said of them would be wrong.
+        """Refuse parameters whose values are not keys any more once they have a column's type:
+        the plan's statement about them would be wrong.
 
         Raises
         ------
@@ -75,7 +75,10 @@ class BoundKeys:
                         f"the parameter {parameter.name!r} is of type {parameter.type}, and keys "
                         f"of {outer_words(named.tree)} are {column.dtype}",
                         where=f"partition(frame, {outer_words(named.tree)}, keys=...)",
-                        remedy="declare it with the type of the column, or cast the column",
+                        remedy=(
+                            "declare the parameter with the type of the column",
+                            "cast the column",
+                        ),
                     )
 
 

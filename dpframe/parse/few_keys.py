@@ -21,12 +21,12 @@ _KEEP_COLUMNS = (Filter, DropNulls, LimitRows, LimitGroups, Drop)
 
 
 def nothing_computed(name: str) -> Tree | None:
-    """Of a frame whose columns are as they are."""
+    """The origin for a frame whose columns are unchanged."""
     return None
 
 
 def origin_in(relation: Relation) -> Origin:
-    """The expressions that a frame's columns were computed by, as far as its last steps say."""
+    """The expressions that a frame's columns were computed by, from its last steps."""
 
     def origin(name: str) -> Tree | None:
         for step, _ in reversed(relation.steps):

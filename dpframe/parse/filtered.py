@@ -49,7 +49,7 @@ class Kept:
 
     @property
     def conditions(self) -> tuple[Tree, ...]:
-        """What must be true of a row that is kept."""
+        """The conditions that a kept row meets."""
         present = tuple(IsNotNull().of(tree) for tree in self.nulls)
         numbers = tuple(FillNull().of(IsNotNan().of(tree), constant(True)) for tree in self.nans)
         return (*self.filters, *present, *numbers)
@@ -153,7 +153,7 @@ class _Rows:
 
 
 def leaves_out(node: Node) -> bool:
-    """Whether an expression has other rows than its columns, as far as that can be read."""
+    """Whether an expression has other rows than its columns, if that can be read."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -187,8 +187,9 @@ def _with(kind: str, body: Node, place: int, part: Any) -> Node:
 
 def _unlike() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "values that are left out in one place would meet others in the same expression: Polars "
-        "fails where numbers of rows differ",
-        remedy="put all conditions into one .filter(...), right before the aggregate, or filter "
-        "the frame",
+        "the expression filters some operands and not others, so their numbers of rows differ",
+        remedy=(
+            "put all conditions into one .filter(...), right before the aggregate",
+            "filter the frame: frame.filter(...)",
+        ),
     )

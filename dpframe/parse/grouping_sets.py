@@ -53,7 +53,7 @@ def read_sets(
         When keys are neither listed nor known, or are not all combinations of the columns' values.
     UnsupportedOperation
         When a set is written twice, a column is written several times or has the name of the
-        column that tells sets apart, or there are too many sets.
+        column that identifies sets, or there are too many sets.
     """
     groups = read_groups(asked.columns, {}, keys, columns, origin=origin)
     names, where = groups.names, f"group_by({asked.form}(...))"
@@ -118,7 +118,7 @@ def _product_of(keys: pl.DataFrame, where: str) -> pl.DataFrame:
             "the keys of grouping sets are all combinations of the values of each column, and some "
             "are not listed",
             where=where,
-            remedy="write keys={column: values, ...}",
+            remedy='write keys={"column": ["a", "b"], ...}',
         )
     product = values[0].to_frame()
     for column in values[1:]:
@@ -137,7 +137,7 @@ def _written(asked: SetsAsked, names: Sequence[str]) -> str:
 
 
 def nothing_else(named: Mapping[str, Any], others: Sequence[Any]) -> None:
-    """Refuse other columns beside grouping sets."""
+    """Refuse other columns in addition to grouping sets."""
     if named or others:
         raise UnsupportedOperation(
             "grouping sets stand alone in group_by",

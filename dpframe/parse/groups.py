@@ -39,7 +39,7 @@ def read_groups(
     own: Collection[str] = (),
 ) -> Groups:
     """A group-by with its keys, checked; with `discover` keys that are not known are to be chosen.
-    `own` are the columns that say whose a row is.
+    `own` has the columns that identify the owner of a row.
 
     Raises
     ------
@@ -55,14 +55,15 @@ def read_groups(
         made = read(expression, schema, what="group_by")
         if len(made) != 1:
             raise UnsupportedOperation(
-                f"{name!r} is one column, and its expression makes {len(made)}",
+                f"the expression for {name!r} expands to {len(made)} columns",
                 where=f"group_by({name}=...)",
                 remedy="name one column",
             )
         named.append(Named(name, made[0].tree))
     if not named:
         raise UnsupportedOperation(
-            "group_by needs at least one column", remedy="name one, or aggregate the whole frame"
+            "group_by needs at least one column",
+            remedy=("name a column", "aggregate the whole frame: frame.agg(...)"),
         )
     unique_names(tuple(named))
     domains = {n.name: _groupable(n, columns) for n in named}
@@ -96,8 +97,10 @@ def _groupable(named: Named, columns: Columns) -> Domain:
         raise UnsupportedOperation(
             f"rows cannot be grouped by values of type {found.dtype}",
             where=f"group_by({words(named.tree)})",
-            remedy="group by text, integers, dates or categories; bin numbers with "
-            ".bin_intervals(...), on older Polars .cut(...), or cast them to integers",
+            remedy=(
+                "bin numbers: pl.col(...).cut([...], labels=[...])",
+                "cast them to integers or text: .cast(pl.Int64)",
+            ),
         )
     return found
 
@@ -107,10 +110,11 @@ def _of_people(named: Named) -> MissingKeys:
     return MissingKeys(
         f"a group for each {named.name!r} would be about one individual",
         where=f"group_by({words(named.tree)})",
-        remedy="group by what many individuals share; for a number of each individual write "
-        'per="unit" without this group: '
-        '.dp_mean(column, bounds, per="unit") is the mean of their totals, and '
-        'pl.lit(1).dp_histogram(bins, per="unit") is of how many rows each has',
+        remedy=(
+            f'aggregate each individual first: .group_by("{named.name}").agg(n=pl.len()).agg('
+            'dp.mean("n", (low, high)))',
+            "group by what many individuals share",
+        ),
     )
 
 
@@ -123,8 +127,11 @@ def _known_keys(
             raise MissingKeys(
                 f"the groups of {output.name!r} are not known without reading private data",
                 where=f"group_by({words(output.tree)})",
-                remedy=f"list them: group_by(..., keys={{{output.name!r}: [...]}}), or declare "
-                "them with session.protect(..., categories={...})",
+                remedy=(
+                    f"list them: group_by(..., keys={{{output.name!r}: [...]}})",
+                    "find groups with enough individuals in a session with a delta: "
+                    "dp.Session(epsilon=1, delta=1e-8)",
+                ),
             )
     lists = {name: list(found.categories or ()) for name, found in domains.items()}
     frame = _product(lists, domains, where)
@@ -161,7 +168,10 @@ def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str)
         raise MissingKeys(
             f"keys must cover all grouping columns: {', '.join(names)}",
             where=where,
-            remedy="pass {column: values} for their product, tuples, or a DataFrame",
+            remedy=(
+                "pass a dict, {column: values}, for the product of the values",
+                "pass a list of tuples, or a DataFrame",
+            ),
         )
     columns = zip(*listed, strict=True) if listed else [() for _ in names]
     return pl.DataFrame(
@@ -179,6 +189,8 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             return keys.frame.rename({keys.frame.columns[0]: single})
         case pl.DataFrame():
             return keys
+        case _ if type(keys).__module__.split(".")[0] == "pandas" and hasattr(keys, "columns"):
+            return pl.from_pandas(keys)
         case pl.LazyFrame():
             raise MissingKeys(
                 "keys must be public values in memory, not a lazy frame",
@@ -231,8 +243,7 @@ def _covers(given: Sequence[str], wanted: Sequence[str], where: str) -> None:
     extra = [n for n in given if n not in wanted]
     if missing:
         raise MissingKeys(
-            f"the keys do not cover the grouping column {missing[0]!r}: its values would be read "
-            "from private data",
+            f"the keys do not cover the grouping column {missing[0]!r}",
             where=where,
             remedy=f"add keys for {', '.join(repr(m) for m in missing)}",
         )

@@ -93,7 +93,8 @@ _PYTHON_NAMES = {
 _REMEDIES = {
     **_PER_AGGREGATE,
     "pl.len": "use dp.count() as an aggregate, in .agg() or .select()",
-    "over": "group first: .group_by(...).agg(...dp_...), and join the public result afterwards",
+    "over": 'compute it in with_columns or filter of a frame with unit="user_id": '
+    'pl.col("x").max().over("user_id")',
     "rolling": "bin the time and group by it: .group_by(pl.col(...).dt.truncate(every))",
     "filter": "filter the frame: .filter(...) before the aggregate",
     "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls by themselves",
@@ -238,7 +239,8 @@ def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
     else:
         reason, base = _UNKNOWN, name
     return UnsupportedOperation(
-        f"{name} cannot be used in a private expression: {reason}",
+        f"{name} cannot be used in a private expression",
+        why=reason,
         remedy=remedy or _REMEDIES.get(base) or _DEFAULT_REMEDY[reason],
     )
 

@@ -40,7 +40,7 @@ class Keys:
 
     @property
     def is_named(self) -> bool:
-        """Whether the keys say which columns they are of."""
+        """Whether the keys name their columns."""
         return self._named
 
     def __len__(self) -> int:
@@ -50,9 +50,9 @@ class Keys:
         right = keys(other)
         if not (self._named and right._named):
             raise MissingKeys(
-                "a product of keys needs to know which columns they are of",
+                "a product of keys needs the names of their columns",
                 where="keys * keys",
-                remedy='name them: dp.keys({"city": [...]}) * dp.keys({"year": [...]})',
+                remedy='write dp.keys({"city": [...]}) * dp.keys({"year": [...]})',
             )
         if both := sorted({*self._frame.columns} & {*right._frame.columns}):
             raise MissingKeys(
@@ -86,7 +86,7 @@ class Keys:
                 f"the keys are of different columns: {', '.join(self._frame.columns)} and "
                 f"{', '.join(frame.columns)}",
                 where=where,
-                remedy="give keys of the same columns, or use * for their product",
+                remedy=("give keys of the same columns", "use * for their product"),
             )
         frame = frame.select(self._frame.columns)
         for name, dtype in self._frame.schema.items():

@@ -39,7 +39,7 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     specs
         The request, in order.
     scope
-        Of which frame, and in which groups.
+        The frame and groups of the query.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
         raise UnsupportedOperation(
             f"{width} columns cannot all be named {spec.alias!r}",
             where=f"{first}, and {width - 1} more",
-            remedy="leave the alias out, or name the columns one by one",
+            remedy=("name the columns one by one", "leave the alias out"),
         )
     post_tree = None if spec.post is None else _post_tree(spec.post, spec.aggregates)
     outputs = []
@@ -174,7 +174,7 @@ def _denominator(spec: AggregateSpec, schema: Mapping[str, Any]) -> Tree | None:
         raise UnsupportedOperation(
             f"a denominator is one expression, and this makes {len(named)}",
             where=f"dp_{spec.aggregate.method}(denominator=...)",
-            remedy="name one column, or write one ratio for each",
+            remedy=("name one column", "write one ratio for each"),
         )
     return named[0].tree
 
@@ -210,7 +210,7 @@ def _several_scores(count: int) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"a score is one expression, and this makes {count}",
         where="dp_argmax(score=...)",
-        remedy="name one column, or combine them, for example with pl.sum_horizontal(...)",
+        remedy=("name one column", "combine them: pl.sum_horizontal(...)"),
     )
 
 

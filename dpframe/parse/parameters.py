@@ -1,7 +1,7 @@
 """Parameters in expressions: the name that stands for one, and the constant that it is read into.
 
-A parameter is never put into the text of an expression. What stands for it is a name that says all
-about it in hexadecimal digits, whatever its value holds, and the reader makes a constant of it.
+A parameter is never put into the text of an expression. It is written as a name that holds
+everything about it in hexadecimal digits, for any value, and the reader makes a constant of it.
 """
 
 from __future__ import annotations

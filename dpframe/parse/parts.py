@@ -40,18 +40,18 @@ LONGEST_KEY = 200
 def read_parts(
     relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None = None
 ) -> dict[Any, tuple[Relation, Level]]:
-    """The parts of a frame, by key: a value for one column, a tuple for several; and how ledgers
-    tell them from others.
+    """The parts of a frame, by key (a value for one column, a tuple for several), and their
+    identity in ledgers.
 
-    Frames that were named are told by their name, and their parts by what divides them, so that
-    what a part was charged is found again by whoever makes it in the same way.
+    Named frames are identified by their name, and their parts by the dividing expressions, so
+    that the same division finds the earlier charges of a part again.
 
     Limits on an individual's groups choose the same groups for all parts: with a salt for each
     release an individual could be in other parts each time.
 
-    What may be given as `by` and `keys` is what group-by takes, and parameters of jobs as keys; a
-    key that is given twice is one key. Every key can be told from the others, in Python and in the
-    engine, or all are refused. Parts that wait are those that they are without.
+    `by` and `keys` take the same values as in group-by, and keys may also be parameters of jobs;
+    a key that is given twice is one key. All keys must be distinct, in Python and in the engine,
+    or all are refused. Parts that wait are those that they are without.
 
     Raises
     ------
@@ -105,13 +105,13 @@ def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Group
         raise UnsupportedOperation(
             f"there would be {groups.size} parts, more than {MOST_PARTS}",
             where=f"partition(frame, {_by(groups)}, ...)",
-            remedy="use group_by for many groups, or partition by something coarser",
+            remedy=("use group_by", "partition by a column with fewer values"),
         )
     return groups, bound
 
 
 def _require_periods(relation: Relation, groups: Groups, waits: Waits) -> None:
-    """Refuse to let parts wait of which nobody knows when they end."""
+    """Refuse delays of parts whose end is unknown."""
     types = [domain(named.tree, relation.facts.columns).dtype for named in groups.by]
     dates = [n for n, dtype in enumerate(types) if dtype.name in ("Date", "Datetime")]
     if len(dates) != 1:
@@ -119,15 +119,14 @@ def _require_periods(relation: Relation, groups: Groups, waits: Waits) -> None:
             "parts wait until a date is so long ago, and their keys have "
             + ("no date" if not dates else "several"),
             where="partition(..., delay=...)",
-            remedy="divide by one date or datetime, and columns of other types beside it; or leave "
-            "delay out",
+            remedy=("divide by one date or datetime", "leave delay= out"),
         )
     keys = groups.keys.to_series(dates[0])
     if keys.null_count():
         raise UnsupportedOperation(
             "a part of rows without a date never ends, so it would wait for ever",
             where="partition(..., delay=...)",
-            remedy="leave null out of keys, and divide by it without a delay",
+            remedy=("leave null out of keys", "leave delay= out"),
         )
     try:
         if keys.len():
@@ -206,7 +205,7 @@ def _of_parts(error: DPFrameError) -> DPFrameError:
     called = ("group_by(", "partition(frame, ")
     where = error.where and error.where.replace(*called)
     remedy = error.remedy and error.remedy.replace(*called)
-    return type(error)(error.what, where=where, remedy=remedy)
+    return type(error)(error.what, where=where, why=error.why, remedy=remedy)
 
 
 def _by(groups: Groups) -> str:
@@ -218,5 +217,5 @@ def _inexact(groups: Groups) -> UnsupportedOperation:
         "some keys are more precise in the frame than Python can hold, so parts could not be told "
         "apart",
         where=f"partition(frame, {_by(groups)}, keys=...)",
-        remedy="partition by something coarser, such as pl.col('t').dt.truncate('1us'), or by text",
+        remedy=("partition by pl.col('t').dt.truncate('1us')", "partition by text"),
     )

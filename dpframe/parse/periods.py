@@ -1,4 +1,4 @@
-"""The query of a stream: what is asked, by public keys and by periods."""
+"""The query of a stream, by public keys and by periods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     Raises
     ------
     UnsupportedOperation
-        When what is asked, the frame or the column does not suit a stream.
+        When the query, the frame or the column does not suit a stream.
     MissingKeys
         When keys are not public.
     UnboundedSensitivity
@@ -41,9 +41,9 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     require_rowwise(relation)
     if relation.facts.norm is not None:
         raise UnsupportedOperation(
-            "limit_norm weighs an individual by all its rows, which a stream has more of each "
-            "night",
+            "a stream does not work with limit_norm",
             where=where,
+            why="the rows of an individual that it weighs grow each night",
             remedy="use limit_rows or limit_groups with order_by=",
         )
     _require_names(query, where)
@@ -70,7 +70,7 @@ def _require_names(query: Query, where: str) -> None:
         raise UnsupportedOperation(
             "a stream has one grouping with public keys, and all its groups",
             where=where,
-            remedy="open one stream for each grouping, or add up results",
+            remedy=("open one stream for each grouping", "add up the results"),
         )
     if keys is not None and keys.discovered:
         raise MissingKeys(

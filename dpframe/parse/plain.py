@@ -2,7 +2,7 @@
 
 What is read means what it means in Polars, where nulls and groups without values are concerned, or
 is refused with what to write. NaN is left out as everywhere here: in Polars one NaN makes a whole
-sum NaN, which would tell that somebody has one.
+sum NaN, which would reveal that some row has one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_plain(node: Node, columns: Columns) -> PlainAggregate | None:
     UnsupportedOperation
         For aggregates that have no private form, or one with another meaning.
     UnboundedSensitivity
-        When nobody knows between which bounds the values lie; the message has the line to write.
+        When the bounds of the values are unknown; the message has the line to write.
     """
     if node == "Len":
         return PlainAggregate(Count(), None, "len")
@@ -120,13 +120,16 @@ class _Asked:
         q = tree_of(said["quantile"], self._schema)
         if not isinstance(q, Literal) or not isinstance(q.value, (int, float)):
             raise UnsupportedOperation(
-                "the q of a quantile must be one number",
-                remedy="write .quantile(0.9), once for each",
+                "a list of quantiles has its own form",
+                remedy=(
+                    "write .dp_quantile([0.1, 0.9], (low, high))",
+                    "write .quantile(0.9), once for each number",
+                ),
             )
         if said["method"] not in _INTERPOLATIONS:
             raise UnsupportedOperation(
-                f"quantile with interpolation={said['method'].lower()!r} has no private form: "
-                "which of two neighbouring values it takes is lost in the noise",
+                f"quantile with interpolation={said['method'].lower()!r} has no private form",
+                why="the noise hides which of two neighbouring values it takes",
                 remedy=f"leave the interpolation out: .quantile({q.value})",
             )
         return self._of(Quantile(q.value), f"quantile({q.value})")
@@ -167,8 +170,7 @@ class _Asked:
         ):
             if possible:
                 raise UnsupportedOperation(
-                    f"n_unique counts {what} as one more value in Polars, and the private count of "
-                    "distinct values does not",
+                    f"n_unique of Polars counts {what} as a value, and dp_n_unique does not",
                     remedy=f"write {self._line(kept, f'{method}().n_unique()')}",
                 )
         return self._made(DistinctValues(), kept.without_missing())
@@ -176,16 +178,17 @@ class _Asked:
     def _kept(self) -> Kept:
         if self._inner == "Len" or "Agg" in self._inner:
             raise UnsupportedOperation(
-                f"{self._method} of an aggregate, which is one number in each group already",
-                remedy="release the aggregate, and compute the rest with the released numbers, "
-                "such as shares of a total: "
+                f"{self._method} of an aggregate is not available inside the query",
+                why="an aggregate is one number in each group already",
+                remedy="compute the rest with the released numbers, such as shares of a total: "
                 '.collect(...).with_columns(share=pl.col("len") / pl.col("len").sum())',
             )
         kept = kept_rows(self._inner, self._schema)
         if not column_names(kept.values):
             raise UnsupportedOperation(
-                f"{self._method} of a constant, which is one value and not one for each row",
-                remedy="use pl.len() for the number of rows",
+                f"{self._method} of a constant is not possible",
+                why="it is one value, and not one for each row",
+                remedy="write pl.len() for the number of rows",
             )
         domain(kept.values, self._columns)
         return kept
@@ -195,15 +198,15 @@ class _Asked:
 
     def _unbounded(self, kept: Kept, kind: str, written: str) -> DPFrameError:
         line = self._line(kept, f"clip(low, high).{written}")
+        write = f"write {line} with the range that you expect; values outside it are clipped to it"
         declare = ""
         if isinstance(kept.values, Column):
             name = kept.values.name
-            declare = f', or declare session.protect(..., bounds={{"{name}": (low, high)}})'
+            declare = f'declare session.protect(..., bounds={{"{name}": (low, high)}})'
         return UnboundedSensitivity(
             f"the values have no known bounds, so one individual could change the {kind} by any "
             "amount",
-            remedy=f"write {line}{declare}; low and high stand for the range that you expect, "
-            "as what lies outside counts as its ends",
+            remedy=(write, declare) if declare else write,
         )
 
     def _line(self, kept: Kept, ending: str) -> str:
@@ -213,5 +216,5 @@ class _Asked:
 
 
 def _as_polars(text: str) -> str:
-    """An expression as it is written with ``import polars as pl``."""
+    """An expression in the form written with ``import polars as pl``."""
     return _FUNCTIONS.sub(r"pl.\1(", text)

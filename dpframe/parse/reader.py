@@ -125,7 +125,7 @@ def tree_of(node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
     UnsupportedOperation, UnknownColumn, InvalidBounds
         As `read`.
     """
-    return _Reader(schema).tree(node)
+    return Reader(schema).tree(node)
 
 
 def _as_expression(value: Any, what: str) -> pl.Expr:
@@ -181,7 +181,7 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
     if count > 1:
         raise UnsupportedOperation(
             f"the expression makes {count} columns named {name!r}",
-            remedy="use .name.suffix() or .name.prefix() instead of .alias()",
+            remedy='write .name.suffix("_x") or .name.prefix("x_") in place of .alias(...)',
         )
 
 
@@ -197,7 +197,7 @@ def _located(error: DPFrameError, operands: Sequence[Operand]) -> DPFrameError:
     return error
 
 
-class _Reader:
+class Reader:
     """Reads one expanded expression, counting its parts."""
 
     __slots__ = ("_nodes", "_schema", "_sql")
@@ -240,7 +240,8 @@ class _Reader:
                 raise refuse(node_name(kind, body))
 
     def _alias(self, body: Any, depth: int) -> Operand:
-        """An expression with a name, which may say what it is: a parameter, or written in SQL."""
+        """An expression with a name, which may have a special meaning: a parameter, or written in
+        SQL."""
         parameter = marked(body[1])
         if parameter is not None:
             return given(parameter)

@@ -82,13 +82,16 @@ def _combine(kind: str, body: Node, parts: tuple[str, ...], schema: Schema) -> l
 
 
 def _broadcast(columns: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
-    """One row per output; a single expansion is repeated beside a longer one."""
+    """One row per output; a single expansion is repeated to match a longer one."""
     lengths = {len(column) for column in columns} - {1}
     if len(lengths) > 1:
         few, many = sorted(lengths)[:2]
         raise UnsupportedOperation(
             f"selections of {few} and {many} columns cannot be combined",
-            remedy="select the same number of columns on both sides, or one column on one side",
+            remedy=(
+                "select the same number of columns on both sides",
+                "select one column on one side",
+            ),
         )
     length = lengths.pop() if lengths else 1
     return list(zip(*(c if len(c) != 1 else list(c) * length for c in columns), strict=True))
@@ -141,7 +144,7 @@ def _fields(node: Node, schema: Schema) -> dict[str, pl.DataType] | None:
 
 
 def _dtype(node: Node, schema: Schema) -> Any:
-    """The type of a node as far as it is known without inference, else None."""
+    """The type of a node if it is known without inference, else None."""
     if not isinstance(node, dict):
         return None
     [(kind, body)] = node.items()

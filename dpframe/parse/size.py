@@ -1,9 +1,10 @@
 """Expressions of absurd size are refused before anything walks through them.
 
-Polars writes and shows an expression by recursion, which ends the process where thousands of levels
-are nested; and an expression that is its own operand several times over, as after ``e = e + e``,
-is written in full, twice as long each time. So Polars writes into a stream that counts levels and
-parts as they come, and stops. SQL is measured before Polars parses it, for the same reason.
+Polars writes and shows an expression by recursion, which ends the process where thousands of
+levels are nested. An expression that is its own operand several times over, as after ``e = e +
+e``, is written in full, twice as long each time. So Polars writes into a stream that counts
+levels and parts as they come, and stops. SQL is measured before Polars parses it, for the same
+reason.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ def too_large(what: str) -> UnsupportedOperation:
         f"the expression is nested more than {MAX_DEPTH} levels deep, "
         f"or has more than {MAX_NODES} parts",
         where=what,
-        remedy="split it over several with_columns, or use pl.sum_horizontal, is_in or "
-        "replace instead of long chains",
+        remedy=(
+            "split it over several with_columns",
+            "use pl.sum_horizontal, is_in or replace in place of long chains",
+        ),
     )
 
 

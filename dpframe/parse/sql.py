@@ -1,8 +1,8 @@
-"""SQL text of jobs: what it may hold beside what Polars parses, and parameters as names.
+"""SQL text of jobs: extensions to what Polars parses, and parameters as names.
 
-Values of parameters never enter the text. ``:day`` becomes a quoted name that stands for the
-parameter (`dpframe.parse.parameters`), whose letters are hexadecimal digits whatever the value is.
-Nothing else of the text is touched but the name of DATE_TRUNC, which Polars parses on frames only.
+Values of parameters never enter the text. ``:day`` becomes a quoted name that represents the
+parameter (`dpframe.parse.parameters`); its letters are hexadecimal digits for any value. Nothing
+else of the text is touched but the name of DATE_TRUNC, which Polars parses on frames only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def sql_expression(text: str, parameters: Mapping[str, Parameter]) -> pl.Expr:
     Raises
     ------
     UnsupportedOperation
-        When it is none, or names a parameter that nobody declared.
+        When it is invalid, or names an undeclared parameter.
     """
     require_short_sql(text)
     try:
@@ -89,8 +89,8 @@ def _prepared(text: str, parameters: Mapping[str, Parameter]) -> str:
             made.append(_standing_for(token[1:], parameters, _before(tokens, number)))
         elif kind == "word" and token.upper() in _CLOCKS:
             raise UnsupportedOperation(
-                f"{token} is another value each time the job is planned, so no plan of it could be "
-                "approved",
+                f"{token} has another value each time the job is planned, so a plan "
+                "with it cannot be approved",
                 remedy='declare a parameter: [parameters] day = {type = "date"}, and write :day',
             )
         elif kind == "word" and token.upper() == "DATE_TRUNC":
@@ -121,7 +121,7 @@ def _every(token: str) -> str:
     unit = token[1:-1].strip().lower()
     if unit not in _UNITS:
         raise UnsupportedOperation(
-            f"DATE_TRUNC knows no unit {token}", remedy=f"use one of {', '.join(_UNITS)}"
+            f"DATE_TRUNC has no unit {token}", remedy=f"use one of {', '.join(_UNITS)}"
         )
     return _UNITS[unit]
 

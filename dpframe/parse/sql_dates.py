@@ -1,8 +1,8 @@
 """Dates and times in SQL: constants as text, time zones, and what Polars cannot parse of them.
 
-Text that stands beside a date or a time is read as one. What has a time zone is compared with what
-has none by what clocks in its zone show; so ``at >= '2026-11-22'`` is true from the first moment
-of that day there, and ``CAST(at AS DATE)`` is the day there.
+Text that is compared with a date or a time is read as one. If only one side has a time zone, it
+is compared by the local clock time in that zone. So ``at >= '2026-11-22'`` is true from the first
+moment of that day there, and ``CAST(at AS DATE)`` is the day there.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _alike(trees: Sequence[Tree], schema: Schema) -> Sequence[Tree]:
 
 
 def _read_beside(tree: Tree, target: DType) -> Tree:
-    """Text as a moment of the kind that it stands beside."""
+    """Text as a moment of the kind that it is compared with."""
     if isinstance(tree, Literal) and isinstance(tree.value, str) and tree.parameter is None:
         return _read(tree.value, target)
     return tree
@@ -212,7 +212,7 @@ def _read(text: str, target: DType) -> Literal:
                 found = _instant(datetime.fromisoformat(bare.replace(" +", "+").replace(" -", "-")))
     if found is None:
         raise UnsupportedOperation(
-            f"{text!r} is compared with a {target}, and is none",
+            f"{text!r} is compared with a {target}, and is not a valid one",
             remedy=_EXAMPLES.get(target.name, "compare values of one type"),
         )
     return found

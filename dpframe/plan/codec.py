@@ -56,7 +56,7 @@ KINDS: dict[str, type] = {
         RunningError,
     )
 }
-"""The types that say which they are."""
+"""The types that carry their own name."""
 
 _PLAIN = frozenset({bool, int, str, float, types.NoneType})
 """What JSON has itself."""
@@ -66,16 +66,17 @@ UNWRITTEN: dict[type, frozenset[str]] = {
     LimitChoice: frozenset(("noise",)),
     PlanBlock: frozenset(("columns",)),
 }
-"""Fields that are not written where they are None: documents from before there were these stay."""
+"""Fields that are not written where they are None: documents from before these fields stay
+valid."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
 
 _LARGEST = 2**63
-"""Of a whole number that counts or indexes something."""
+"""The bound for whole numbers that count or index something."""
 
 _LONGEST = 2**1024
-"""Of one for which 64 bits may be too few (`EXACT`)."""
+"""The bound for numbers that may need more than 64 bits (`EXACT`)."""
 
 
 _NAMED: dict[str, type | tuple[type, ...]] = {
@@ -93,7 +94,7 @@ _PLAIN_BELOW = 2**53
 
 
 class Malformed(Exception):
-    """What is read is not what was written; says where."""
+    """The document differs from the form that is written; the message names the place."""
 
 
 def encode(value: Any) -> Any:
@@ -182,7 +183,7 @@ def _decode_one_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
 
 
 def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
-    """What says which of several types it is."""
+    """The name that selects one of several types."""
     name = data.get("kind") if isinstance(data, dict) else None
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None or not any(_admits(hint, kind) for hint in hints):
@@ -251,8 +252,8 @@ def _decoders(kind: Any) -> dict[str, _Decoder]:
 
 
 def _definition(data: Any, where: str) -> Any:
-    """JSON as `dpframe.plan.definition` writes it: whatever reads one may rely on names being text,
-    and on numbers that can be shown.
+    """JSON as `dpframe.plan.definition` writes it: readers may rely on names being text, and on
+    numbers that can be shown.
 
     Raises
     ------

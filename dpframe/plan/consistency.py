@@ -1,4 +1,4 @@
-"""What must hold of a plan that is read: what follows from the rest follows from it.
+"""The checks on a plan that is read: its parts must not contradict each other.
 
 A plan that a query makes is consistent. One that is read could show a reviewer a sensitivity that
 its noise was not made for, or a mechanism that its law is not.
@@ -92,7 +92,7 @@ def _every(unit: Unit) -> Every | None:
 
 
 def _of_queries(plan: PlanData) -> Iterator[str]:
-    """What several queries say of one another, and that each release and output is of one."""
+    """Contradictions between several queries, and releases and outputs that belong to none."""
     if not plan.blocks:
         if plan.queries:
             yield "queries"
@@ -129,7 +129,7 @@ def _of_queries(plan: PlanData) -> Iterator[str]:
 
 
 def _of_block(plan: PlanData) -> Iterator[str]:
-    """Of one frame and its groups."""
+    """Contradictions in one frame and its groups."""
     yield from _of_groups(plan)
     names = [output.name for output in plan.outputs]
     if not names or len({*names}) != len(names):
@@ -155,12 +155,12 @@ def _of_block(plan: PlanData) -> Iterator[str]:
 
 
 _GRIDS = {"GridSum": "grid", "SquareSum": "grid"}
-"""Where the definitions of sums have the integers that a row may add."""
+"""The fields in the definitions of sums with the integers that a row may add."""
 
 
 def _is_measured(plan: PlanData, output: PlanOutput) -> bool:
-    """Whether an output that is made of sums and counts of rows is made of releases that these may
-    be: in steps of their grids, and moved by what one row adds where rows come and go.
+    """Whether an output of sums and counts of rows is made of possible releases: in steps of
+    their grids, and moved by a row's addition where rows come and go.
     """
     parts = output.definition if isinstance(output.definition, list) else []
     found = [part for part in parts if isinstance(part, dict) and part.get("type") == "Additive"]
@@ -223,8 +223,8 @@ def _of_groups(plan: PlanData) -> Iterator[str]:
 
 
 def _rounds(plan: PlanData) -> int:
-    """How many rounds its steps say that there are, in which groups are found; 0 if they say what
-    no steps do.
+    """The number of rounds, stated by its steps, in which groups are found; 0 for contradictory
+    steps.
     """
     steps = [step.definition for step in plan.steps if isinstance(step.definition, dict)]
     found = [step.get("rounds") for step in steps if step.get("step") == "WithoutFound"]
@@ -235,7 +235,7 @@ def _rounds(plan: PlanData) -> int:
 
 
 def _of_session(plan: PlanData) -> Iterator[str]:
-    """What is said of the session, which no fingerprint covers."""
+    """Contradictions in the session, which no fingerprint covers."""
     cost, requested, share = plan.cost, plan.requested, plan.share
     apart = isinstance(cost, (ZCDP, GDP)) and isinstance(requested, ApproxDP)
     apart = apart or (isinstance(cost, GDP) and isinstance(requested, ZCDP))
@@ -250,7 +250,8 @@ def _of_session(plan: PlanData) -> Iterator[str]:
         yield "forced"
     if share is None:
         return
-    if not 1 <= share.touched <= share.parts or not cost.covers(share.charged):
+    # One part may be listed of several in which neighbours differ: others are listed another day.
+    if share.touched < 1 or share.parts < 1 or not cost.covers(share.charged):
         yield "share"
 
 

@@ -35,7 +35,8 @@ from dpframe.rows.suggest import did_you_mean
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanData:
-    """The fields of a plan, and what follows from them; `dpframe.report.Plan` says what each is."""
+    """The fields of a plan, and the values that follow from them; `dpframe.report.Plan` documents
+    each."""
 
     source: str
     unit: Unit
@@ -80,9 +81,9 @@ class PlanData:
     def events(self) -> tuple[AnyEvent, ...]:
         """What the plan does, for `dpframe.accounting`: one event per draw and round.
 
-        Whoever doubts the plan's cost can count them again with any accountant, or hand them to
-        another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards more
-        privacy loss.
+        A reviewer who doubts the plan's cost can count them again with any accountant, or pass
+        them to another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards
+        more privacy loss.
         """
         return tuple(event for release in self.draws for event in release.events)
 
@@ -100,16 +101,16 @@ class PlanData:
 
         For counts, sums and selections the bound is that of the noise. For quantiles it is in
         ranks: by how many a choice may be worse than the best among the same rows, or, where ranks
-        are read off counts, how far they may be from the quantile's. That of a mean, a variance
-        or a standard deviation also depends on the data: it is the exact quantile of the error
-        over the worst data with this many values, or over those like a guess, and at most one
-        percent above it. It is of results that are not null.
+        are read off counts, how far they may be from the quantile's. The accuracy of a mean, a
+        variance or a standard deviation also depends on the data. It is the exact quantile of the
+        error over the worst data with this many values, or over those like a guess, and at most
+        one percent above it. It is of results that are not null.
 
         It holds about as often as asked for of a count, a sum, a mean or a variance, of the
         grouping set or edge that has the largest error, and of the worst data of a single choice.
-        It holds more often of other sets and edges, for which it is one number; of other data of
-        a choice; of several winners or quantiles, which are taken together by a union bound; and
-        where noise is of few whole steps.
+        It is conservative in some cases: for other sets and edges if the accuracy is one number,
+        for better data of a choice, for several winners or quantiles (a union bound), and for
+        noise of few whole steps.
 
         Parameters
         ----------
@@ -127,20 +128,20 @@ class PlanData:
             their bound is what the clamping of the result alone guarantees. For randomised
             response the number of rows.
         guess
-            A public guess of the values in a group, for means and variances: what the result will
-            be, such as 40; what is known of the values, as ``{"mean": 40, "std": 12}``; or a Series
-            of public values like them, which also says `count` where that is left out. Without it
-            the bound holds for all data.
+            A public guess of the values in a group, for means and variances: the expected result,
+            such as 40, or facts about the values, as ``{"mean": 40, "std": 12}``. A Series of
+            public values like them also gives `count` by default. Without it the bound holds for
+            all data.
         query
-            Of a plan of several queries: of which one, from 1. It may be left out where no other
-            has an output of that name.
+            For a plan of several queries: the number of the query, from 1. It may be left out
+            where no other has an output of that name.
 
         Raises
         ------
         UnknownColumn
-            When there is no such output, or several queries have one.
+            When the output does not exist, or several queries have it.
         InvalidBounds
-            When a guess or the confidence is no such number.
+            When a guess or the confidence is not a valid number.
         UnsupportedOperation
             For arithmetic of several aggregates, whose error depends on the data.
         """
@@ -154,11 +155,12 @@ class PlanData:
         if self.found is None or output in [self.outputs[n] for n in self.queries[0].outputs]:
             return
         raise UnsupportedOperation(
-            f"the error of {output.name!r} depends on the limit that is found when the query runs",
+            f"the error of {output.name!r} depends on the limit that the query finds when it runs",
             where=f"accuracy({output.name!r})",
-            remedy="plan the query under a limit of its own, such as "
-            f"{self.found.words(self.found.choices[0].n)}; plan.found.choices and explain have the "
-            "errors under each that may be found",
+            remedy=(
+                "read plan.found.choices, which has the errors under each limit",
+                f"plan under one limit, such as {self.found.words(self.found.choices[0].n)}",
+            ),
         )
 
     def _output(self, column: str, query: int | None) -> PlanOutput:

@@ -82,7 +82,7 @@ def definition(value: object) -> Json:
 
 
 def objects_in(found: Json) -> Iterator[dict[str, Json]]:
-    """All objects of a definition from the outermost in, but fractions, of which there may be a
+    """All objects of a definition from the outermost in, except fractions, because there may be a
     hundred thousand.
     """
     if isinstance(found, dict):
@@ -138,7 +138,7 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
 
 
 def _fields(value: Any) -> dict[str, Json]:
-    """The fields that tell values apart, with the type's name."""
+    """The fields that identify values, with the type's name."""
     kind = "step" if issubclass(type(value), Step) else "type"
     found: dict[str, Json] = {kind: type(value).__name__}
     for field in fields_of(value) or ():

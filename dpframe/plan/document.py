@@ -1,14 +1,14 @@
-"""Plans as JSON documents: what they hold, and what tells whether one was edited.
+"""Plans as JSON documents: their contents, and how edits are detected.
 
 ``plan`` is what decides about privacy and all that a reviewer's decision rests on; the fingerprint
 is its digest. ``session`` is what a session had left when the plan was made, which another run
 changes. ``digest`` is that of the whole document. Both are made with all numbers listed, for which
 `regular` writes rules.
 
-The edition before left out of its fingerprints what was asked, what was forced, what is typical,
-which columns are named like identifiers, and types of columns. Whoever edited a document could
-remove these, and risks with them, and keep its fingerprint. `earlier_fingerprint` is what that
-edition would have stated.
+The previous edition left out of its fingerprints the request, forced choices, typical values,
+columns named like identifiers, and types of columns. An editor of a document could remove these,
+and risks with them, and keep its fingerprint. `earlier_fingerprint` is what that edition would
+have stated.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _LATER_WARNINGS = re.compile(
 """Warnings that the edition before did not give. They follow from the rest of a plan."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
-"""What commands write beside a document: amounts of it in another form."""
+"""Fields that commands add to a document: amounts of it in another form."""
 RISKS, QUESTIONS = "risks", "questions"
-"""What commands also write beside a document, and nobody reads there: both follow from the rest, by
+"""Fields that commands add to a document and that readers ignore: they follow from the rest, by
 the rules of the version that shows them.
 """
 
@@ -94,13 +94,14 @@ def earlier_fingerprint(plan: PlanData) -> str:
 def template_fingerprint(
     plan: PlanData, allowed: Mapping[str, str], *, earlier: bool = False
 ) -> str:
-    """The digest of all plans that differ from this one in the values of some parameters alone;
-    `allowed` says of each, in words, what it may be. With `earlier` as the edition before made it.
+    """The digest of all plans that differ from this one only in the values of some parameters;
+    `allowed` gives the allowed values of each, in words. With `earlier` as the edition before
+    made it.
 
     Raises
     ------
     KeyError
-        When the plan has no such parameter.
+        When the plan does not have the parameter.
     """
     known = {parameter.name for parameter in plan.parameters}
     for name in allowed:
@@ -111,8 +112,8 @@ def template_fingerprint(
 
 
 def lacks_types(plan: PlanData) -> bool:
-    """Whether a plan does not say of which types the columns are that it reads: it was read from a
-    document of the edition before.
+    """Whether a plan lacks the types of the columns that it reads, because it was read from a
+    document of the previous edition.
     """
     return any(one.columns is None for one in plan.blocks or (plan,))
 
@@ -124,7 +125,7 @@ def says_the_same(earlier: PlanData, plan: PlanData, allowed: Mapping[str, str])
     Raises
     ------
     KeyError
-        When one has no such parameter.
+        When one does not have the parameter.
     """
     untyped = replace(
         plan, columns=None, blocks=tuple(replace(block, columns=None) for block in plan.blocks)
@@ -142,9 +143,9 @@ def says_the_same(earlier: PlanData, plan: PlanData, allowed: Mapping[str, str])
 
 
 def job_digest(plan: PlanData) -> str:
-    """What tells a job from others: which frames it reads, by which steps and groups, and what its
-    outputs are called. Values of parameters, bounds, listed keys, spend and noise are no part of
-    it, so that one that was changed in these is the same job.
+    """The identity of a job: the frames that it reads, its steps and groups, and the names of its
+    outputs. Values of parameters, bounds, listed keys, spend and noise are no part of it, so that
+    one that was changed in these is the same job.
     """
     bare = without_values(plan)
     said = [
@@ -216,8 +217,8 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
 
 
 def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What commands write beside the document of a plan with these fields: what remains, and what
-    it costs, as decimals.
+    """The fields that commands add to the document of a plan with these fields: the remaining
+    budget and the cost, as decimals.
     """
     left, cost = fields["remaining"], fields["cost"]
     made = (None if left is None else decimals(left), decimals(cost, up=True))
@@ -257,7 +258,7 @@ def _completed(document: dict[str, Any], whole: str) -> tuple[dict[str, Any], st
 
 
 def edited(why: str) -> PlanMismatch:
-    """The refusal of a document that nobody's plan was written as."""
+    """The refusal of a document that was edited."""
     return PlanMismatch(
         f"the plan was edited or damaged: {why}",
         where=_WHERE,
@@ -370,9 +371,9 @@ def _as_of_before(note: str) -> str:
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:
-    """The digest whatever the order of the outputs and of what is drawn for them: outputs are
-    sorted by name, and releases numbered as these use them. Results of several queries come in an
-    order, which is part of what is planned.
+    """The digest for any order of the outputs and draws: outputs are sorted by name, and releases
+    numbered as these use them. Results of several queries come in an order, which is part of what
+    is planned.
     """
     if "blocks" in contents:
         return _digest(contents)
@@ -398,7 +399,7 @@ def _digest(value: object) -> str:
 
 
 def canonical(value: object) -> str:
-    """JSON of which there is one form only."""
+    """JSON in its only canonical form."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 

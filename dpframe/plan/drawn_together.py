@@ -25,7 +25,7 @@ _SQUARES: Final = "sum_of_squares"
 
 
 def of_draws(plan: PlanData) -> Iterator[str]:
-    """What is drawn jointly is one draw, at one cost, of numbers that it was made for."""
+    """A joint draw is one draw, at one cost, of the numbers that it was made for."""
     firsts: dict[int, NoisyAggregate] = {}
     grouped = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
     margins = _margins(plan)
@@ -111,15 +111,15 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
 
 
 def _squares_are_squares(release: NoisyAggregate, joint: JointDraw) -> bool:
-    """Whether a number of a draw that is said to be a sum of squares is one."""
+    """Whether a number of a draw that is declared a sum of squares is one."""
     used = [place for place, factor in enumerate(joint.factors) if factor]
     square = any(used == [arch[2]] for arch in joint.arches)
     return not joint.arches or square <= release.aggregate.endswith(_SQUARES)
 
 
 def _is_twice(joint: JointDraw) -> bool:
-    """Whether rows that stay move the sums and squares of arches twice as far as those that come,
-    and counts as far, see `box_of`.
+    """Whether rows that stay move the sums and squares of arches twice as much as those that
+    come, and counts as much, see `box_of`.
     """
     numbers = range(len(joint.widths))
     return all(
@@ -130,8 +130,8 @@ def _is_twice(joint: JointDraw) -> bool:
 
 
 def _has_conditions(joint: JointDraw) -> bool:
-    """Whether each number has a condition, or none has, and what rows move it by under it may be:
-    not more than one that stays moves it by, and on its own as much as one that comes.
+    """Whether either each number or none has a condition, with a possible movement under it: at
+    most that of a row that stays, and alone as much as that of one that comes.
     """
     numbers = {len(joint.conditions), len(joint.kept)}
     if numbers != {len(joint.widths)}:

@@ -22,7 +22,7 @@ def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_nothing(joint: dict[str, Any]) -> dict[str, Any]:
-    """Where numbers are moved each separately, nothing is said of conditions, or of arches."""
+    """Conditions and arches are left out if numbers are moved separately."""
     conditions = () if joint["conditions"] else ("conditions", "kept")
     unsaid = (*conditions, *(() if joint["arches"] else ("arches",)))
     return {name: item for name, item in joint.items() if name not in unsaid}
@@ -45,7 +45,7 @@ def _without_no_norm(release: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_norm(spread: object) -> object:
-    """What a document says of how an individual's rows lie, with a norm."""
+    """The document of how an individual's rows are spread, with a norm."""
     return {**spread, "norm": None} if isinstance(spread, dict) and "norm" not in spread else spread
 
 

@@ -2,9 +2,9 @@
 
 Documents of the first edition lack
 
-- the budget that a plan is to be charged to, which only is None;
-- of a private choice, by how much an individual moves scores apart in one group at most: as much as
-  the rows of one group do, or no less than that where the sums do not tell;
+- the budget that a plan is to be charged to, which is only None;
+- for a private choice, the range of an individual's score changes in one group at most: as much
+  as the rows of one group do, or no less than that where the sums do not show it;
 - of a mean or a variance, the middle of the bounds: the point that values are centred at, which is
   the middle as a float, and no more than that is made of it.
 
@@ -27,17 +27,17 @@ _CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "in
 
 
 def completed_session(session: Mapping[str, Any]) -> dict[str, Any]:
-    """What a document says of the session, with the budget."""
+    """The session of a document, with the budget."""
     return {"budget": None, **session}
 
 
 def completed(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """What a document says of the plan, with what it lacks; equal to it where that is nothing.
+    """The plan of a document, with its missing fields; equal to it if nothing is missing.
 
     Raises
     ------
     Malformed
-        When that cannot follow from numbers that are none.
+        When that cannot follow because numbers are invalid.
     """
     found = dict(plan)
     for name, complete in (("releases", _with_largest), ("outputs", _with_middle)):

@@ -113,7 +113,7 @@ def _of_moments(
     simultaneous: bool,
     guess: Guess,
 ) -> float:
-    """Of a mean or a variance."""
+    """The accuracy of a mean or a variance."""
     groups = max(release.entries for release in used) if simultaneous else 1
     biases = [release.bias for release in used]
     if len(used) != rule.parts:
@@ -125,7 +125,7 @@ def _of_moments(
 def _of_totals(
     rule: RunningError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool
 ) -> float:
-    """Of the total of all periods, which has the largest error."""
+    """The accuracy of the total of all periods, which has the largest error."""
     if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
         raise _no_such_parts()
     sums = rule.sums
@@ -222,7 +222,7 @@ def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
     Raises
     ------
     PlanMismatch
-        When one is no such release, which only a plan that somebody made up has.
+        When one is not such a release, which is possible only in a made-up plan.
     """
     return noise_law(_drawn(used))
 

@@ -25,9 +25,10 @@ class JointDraw:
     factors, divisor
         The number is the sum of factor times drawn number, over the divisor.
     conditions, kept
-        Of rows that change: what one needs to move each number (0: to be there, else an expression
-        that has a value), and how far one that meets that before and after moves it; see
-        `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one on its own.
+        For rows that change: the condition of each number (0 means that the row is there, else an
+        expression has a value), and its movement by a row that meets the condition before and
+        after. See `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one on
+        its own.
     arches
         The places of numbers that are a count of values, their sum, and the sum of their squares.
     """
@@ -46,7 +47,7 @@ class JointDraw:
         return box_of(self.widths, self.turned, spread, grouped, self.arches)
 
     def sensitivity(self, spread: ContributionBounds, grouped: bool) -> ExactSensitivity:
-        """That of the vectors, by how rows move them."""
+        """The sensitivity of the vectors, by how rows move them."""
         about = spread, grouped, self.conditions, self.kept
         return joint_sensitivity(self.widths, self.turned, *about)
 

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Which columns and values look as if they said whose a row is, by their names and forms alone."""
+=======
+"""Columns whose names alone look like identifiers of people."""
+>>>>>>> lead
 
 from __future__ import annotations
 
@@ -62,6 +66,7 @@ _THINGS: Final = words_of(
     route stop flight train bus platform campaign file source sensor site diagnosis drug test
     """
 )
+<<<<<<< HEAD
 """What numbers are given to that is nobody."""
 _EVENTS: Final = words_of(
     """
@@ -83,11 +88,16 @@ def name_words(name: str) -> list[str]:
     while words and words[-1].isdigit():
         words.pop()
     return words
+=======
+"""Numbered things that are not people."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+>>>>>>> lead
 
 
 def looks_identifying(name: str) -> bool:
-    """Whether a column is named as those are that tell people apart: ``patient``, ``user_id``,
-    ``customerNumber``, ``email``; not ``trip_id`` or ``city_code``, which number something else.
+    """Whether a column is named like an identifier of people: ``patient``, ``user_id``,
+    ``customerNumber``, ``email``. Names such as ``trip_id`` or ``city_code`` identify something
+    else.
     """
     words = name_words(name)
     if not words:

@@ -36,7 +36,8 @@ class NoisyAggregate:
     aggregate
         What it is there: ``"count"``, ``"sum"``, ``"mean.sum"``, ``"histogram"``, ...
     sensitivity
-        Of the whole vector, in the value's own units; for selections of the scores.
+        The sensitivity of the whole vector, in the value's own units; for selections that of the
+        scores.
     mechanism
         Its name.
     scale
@@ -59,7 +60,7 @@ class NoisyAggregate:
     candidates
         For selections: how many candidates there are.
     scores
-        For selections: how far one individual moves scores apart, in steps.
+        For selections: the range of the changes of scores by one individual, in steps.
     contents, reason
         What the vector holds, and why the mechanism was chosen.
     users
@@ -99,8 +100,8 @@ class NoisyAggregate:
 
     @property
     def noise(self) -> Mechanism:
-        """The mechanism of this number alone: the law of its noise, whatever else is drawn with it.
-        `law` is what is drawn, and paid for.
+        """The mechanism of this number alone: the law of its noise, for any joint draw. `law` is
+        what is drawn, and paid for.
         """
         if self.joint is None:
             return self.law

@@ -53,7 +53,8 @@ def parameters_of(plan: PlanData) -> dict[str, Parameter]:
 
 
 def contradicted(plan: PlanData) -> bool:
-    """Whether a constant that names a parameter is not its value, or the plan has no such one."""
+    """Whether a constant that names a parameter is not its value, or the plan does not have the
+    parameter."""
     names = [parameter.name for parameter in plan.parameters]
     known = {parameter.name: parameter for parameter in plan.parameters}
     if len(known) != len(names) or names != sorted(names):
@@ -119,9 +120,9 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
     """What the document of a plan says, with what is allowed of some parameters in place of their
     values; `allowed` has them by name, in words.
 
-    What is known of columns from the first such constant on is left out, because it may follow from
-    the value, and so may which windows of time are read. All that depends on it beside (bounds,
-    sensitivities, errors) is in the plan's releases, and these stay.
+    Facts about columns from the first such constant on are left out, because they may follow from
+    the value, and so may the windows of time that are read. Everything else that depends on it
+    (bounds, sensitivities, errors) is in the plan's releases, and these stay.
     """
     found = {name: _without(value, allowed) for name, value in contents.items()}
     found["parameters"] = [

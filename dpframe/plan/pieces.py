@@ -1,4 +1,4 @@
-"""What a plan is made of beside its noisy vectors."""
+"""The parts of a plan besides its noisy vectors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PlanOutput:
     Parameters
     ----------
     name
-        Of its column, or of the first one of a table.
+        The type of its column, or of the first one of a table.
     words
         How it is computed.
     note
@@ -162,8 +162,8 @@ class PlanQuery:
 
 
 REACH: Final = 5, 2000
-"""What a limit may drop is bounded up to this many times the limit, and up to this many rows of
-an individual at least.
+"""The loss under a limit is bounded for individuals with up to this many times the limit, and at
+least this many rows.
 """
 
 
@@ -176,11 +176,12 @@ class LimitChoice:
     n
         The limit.
     cost
-        Of the query under it.
+        The cost of the query under it.
     error
-        Of its first output, with 95%, to three digits; None where that depends on the data.
+        The error of its first output, with 95%, to three digits; None where that depends on the
+        data.
     fingerprint
-        Of what the plan of the query under it releases, on its own, see
+        The fingerprint of the plan's releases under it alone, see
         `dpframe.plan.document.earlier_fingerprint`.
     noise
         Its error by noise, with 95%, as a number of rows, to three digits; None in plans from
@@ -239,8 +240,8 @@ class ForcedError:
     named
         Whether a mechanism is requested in it.
     times
-        How many times its error is that of the plan with the least error, to three digits; None
-        where that cannot be told.
+        The ratio of its error to that of the plan with the least error, to three digits; None if
+        unknown.
     """
 
     output: int

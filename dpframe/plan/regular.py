@@ -81,7 +81,7 @@ def _rule(numbers: list[Any], room: _Room) -> dict[str, Any] | None:
 
 
 def _text_of(number: Any) -> str | None:
-    """How a listed fraction is written; None where this is none."""
+    """The text of a listed fraction; None for other values."""
     text = number.get(_NUMBER) if isinstance(number, dict) and len(number) == 1 else None
     return text if isinstance(text, str) and _TEXT.fullmatch(text) else None
 

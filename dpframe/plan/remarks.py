@@ -20,6 +20,6 @@ SCANNED: Final = (
 
 def is_risk(sentence: str) -> bool:
     """Whether a sentence that a plan keeps is a risk, which reviewers decide on; the others are
-    notes. Plans say first what each is about, so the end of a sentence tells.
+    notes. Plans begin each sentence with its subject, so the end of a sentence decides.
     """
     return sentence.endswith((NOBODY, FAILS, SCANNED))

@@ -33,7 +33,7 @@ OF_BLOCK = tuple(
 
 
 def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
-    """One plan of those that share its cost, and of which each has all of it."""
+    """One plan of those that share a cost; each of them has the whole cost."""
     blocks = tuple(
         PlanBlock(
             **{name: getattr(plan, name) for name in OF_BLOCK},
@@ -67,7 +67,8 @@ def _all_windows(found: Sequence[Windows | None]) -> Windows | None:
 
 
 def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:
-    """What a plan of several queries says where that of one speaks of its frame and groups."""
+    """The fields of a plan of several queries in place of a single query's fields for its frame
+    and groups."""
     remarks = dict.fromkeys(remark for block in blocks for remark in block.remarks)
     return {
         "source": " and ".join(dict.fromkeys(block.source for block in blocks)),
@@ -111,7 +112,8 @@ def blocks_of(plan: P) -> Iterator[P]:
 
 
 def after_search(plan: P) -> P:
-    """Of a plan in which a limit is found: that of all but the search, with the cost of all."""
+    """For a plan in which a limit is found: the plan of everything but the search, with the cost
+    of all."""
     _, *blocks = blocks_of(replace(plan, found=None))
     if len(blocks) == 1:
         return blocks[0]

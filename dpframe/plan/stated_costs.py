@@ -23,7 +23,7 @@ from dpframe.plan.several import after_search, blocks_of
 _ROUNDING = Fraction(1, 10**9)
 """What floats may differ by between machines."""
 _MOST_REPEATS = 10**6
-"""Of how many uses of a mechanism losses are composed: no plan has as many."""
+"""The number of uses of a mechanism whose losses are composed: no plan has as many."""
 
 
 def understated(plan: PlanData) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 ``pl.col("t").dt.date()`` of one moment is another day where the column is in another time zone, and
 ``pl.col("w").cast(pl.Int64)`` of one duration another number where it counts in other units. So
-whatever tells one division, stream or kept result of a named frame from others has these types
-beside the expressions: time zones and units, widths of integers and floats, precision and scale of
+the identity of a division, stream or kept result of a named frame includes these types as well as
+the expressions: time zones and units, widths of integers and floats, precision and scale of
 decimals, categories in their order, types of elements and fields.
 """
 
@@ -38,10 +38,10 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     What an operation computes is decided by its definition, and by the values and types of its
     operands (and by a declaration that leaves one value only, which some take for a constant). So
     by induction over operands and steps everything follows from definitions and from the columns of
-    protected frames that are read; public frames have their types in the definition. Whoever reads
-    a column names it: each text in a definition that is the name of a column counts as reading it,
-    and all columns of a frame that another one is joined with do, which may get other names there.
-    Too many types may be bound, never too few. Whose a row is, and in which window, is read too.
+    protected frames that are read; public frames have their types in the definition. A column is
+    read if it is named: each text in a definition that is the name of a column counts as reading
+    it. So do all columns of a joined frame, because they may get other names there. Too many
+    types may be bound, never too few. Whose a row is, and in which window, is read too.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
 
 
 def digest_of_types(types: Sequence[object]) -> str:
-    """What tells the types of several queries from others, and whatever is listed with them."""
+    """A digest of the types of several queries, and of everything listed with them."""
     whole = canonical(["dpframe types 1", types])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,4 +1,5 @@
-"""What one query, or several that share a cost, ask of mechanisms, and what is chosen."""
+"""The mechanisms that one query needs, or several that share a cost, and the choice among
+them."""
 
 from dpframe.planning.found_limits import (
     has_normal_noise,
@@ -11,6 +12,7 @@ from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
+from dpframe.planning.soundness import require_sound
 from dpframe.planning.stated import given, on_part, stating, with_remaining
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "noise_in_rows",
     "on_part",
     "planned_with_limit",
+    "require_sound",
     "resumed",
     "sizes_to_appear",
     "stating",

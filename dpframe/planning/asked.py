@@ -60,7 +60,7 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
     planned
         The queries.
     by
-        What the cost is divided by.
+        The rule that divides the cost.
     """
     draws = [draw for one in planned for draw in one.way.draws]
     weights, rho_weights = _weights(draws, by)
@@ -86,7 +86,9 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
     return AskedWay(tasks, weights, rho_weights, parts, outputs, importance)
 
 
-def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> ComposedChoice:
+def choose_for(
+    planned: Sequence[Planned], asked: AskedWay, spend: Budget, grid_error: float
+) -> ComposedChoice:
     """Mechanisms for the draws of all queries.
 
     Raises
@@ -94,7 +96,7 @@ def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> Co
     DPFrameError
         When a part cannot be released within its share.
     """
-    about = asked.tasks, asked.weights, spend, asked.rho_weights
+    about = asked.tasks, asked.weights, spend, asked.rho_weights, grid_error
     starts = accumulate((len(one.way.draws) for one in planned), initial=0)
     choosing = [
         (one, start)
@@ -111,7 +113,7 @@ def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> Co
     weights = [asked.weights[place] for place in order]
     rho_weights = [asked.rho_weights[place] for place in order]
     number = number_of(measured[0], measured)
-    chosen = choose_with_keys(tasks, weights, spend, rho_weights, number)
+    chosen = choose_with_keys(tasks, weights, spend, rho_weights, number, grid_error)
     placed = dict(zip(order, chosen.choices, strict=True))
     return replace(chosen, choices=tuple(placed[place] for place in range(size)))
 

@@ -6,26 +6,26 @@ The search and the query together cost what the plan says, whichever limit is fo
 
 Proof
 -----
-The search is a histogram of individuals, one row each, at its own cost c. What is found, n, is
-computed from its noisy counts and from plans alone (`dpframe.planning.limit_rule`), so it is
-post-processing, and so is all that is said of what the limit drops. For each n of a public list
-the query under it, and what is asked next to it, has been planned before anything is read: rows
-beyond n are dropped by the frame's own step, sensitivity follows from n as it does from a limit
-that an analyst writes, and noise is made for it, at a cost c(n). So whatever the search gives,
-what follows costs at most max c(n), and costs of mechanisms that are chosen by earlier results
-add up: epsilons and deltas (Dwork and Roth 2014, Theorem 3.16, in its adaptive form), and rhos
-(Bun and Steinke 2016, Lemma 1.7). The plan is charged c + max c(n). No privacy loss distributions
-are composed across the two: that would need one pair of distributions that dominates the query's
-under every limit.
+The search is a histogram of individuals, one row each, at its own cost c. The limit n is computed
+from noisy counts and from plans alone (`dpframe.planning.limit_rule`), so it is post-processing,
+and so are all statements about dropped rows. For each n of a public list the query under it, with
+its companions, has been planned before anything is read. Rows beyond n are dropped by the frame's
+own step, sensitivity follows from n as from a limit that an analyst writes, and noise is made for
+it, at a cost c(n). So for any result of the search, the rest costs at most max c(n). Costs of
+mechanisms that are chosen by earlier results add up: epsilons and deltas (Dwork and Roth 2014,
+Theorem 3.16, in its adaptive form), and rhos (Bun and Steinke 2016, Lemma 1.7). The plan is
+charged c + max c(n). No privacy loss distributions are composed across the two: that would need
+one pair of distributions that dominates the query's under every limit.
 
 Why a histogram
 ---------------
-What a limit L drops is a sum over l >= L of the individuals with more than l rows, so the numbers
-N(>L_i) are all that there is to know; an individual moves each by 1, and those below its own number
-of rows all at once. As one vector they have the sensitivity k in L1 for k limits; their differences
-are the bins of a histogram, of which an individual moves one by 1, and each N(>L_i) is a sum of the
-bins above. Mechanisms that give a limit alone (exponential, or the first N(>L_i) below a threshold)
-err by about as much, log(k) 2/epsilon and 4/epsilon individuals, and do not say what is dropped.
+The rows that a limit L drops are a sum over l >= L of the individuals with more than l rows, so
+the numbers N(>L_i) are sufficient. An individual moves each by 1, and those below its own number
+of rows all at once. As one vector they have the sensitivity k in L1 for k limits. Their
+differences are the bins of a histogram, where an individual moves one by 1, and each N(>L_i) is a
+sum of the bins above. Mechanisms that give a limit alone (exponential, or the first N(>L_i) below
+a threshold) have about the same error, log(k) 2/epsilon and 4/epsilon individuals, and do not
+show how much is dropped.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ from fractions import Fraction
 from itertools import chain
 from typing import Final
 
+from dpframe.accounting.composition import GRID_ERROR
 from dpframe.core.budget import Budget
+from dpframe.core.edition import is_edition_before
 from dpframe.describe import described_together
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
-from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, KeyMechanism
+from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.pieces import FoundLimit, LimitChoice
@@ -54,7 +56,12 @@ from dpframe.report import Plan
 __all__ = ["planned_with_limit"]
 
 SHARE: Final = Fraction(1, 20)
-"""What part of the spend finds the limit; docs/individuals.md says how far from the best it is."""
+"""The share of the spend that finds the limit; docs/individuals.md shows how far from the best it
+is."""
+_GRID_ERROR: Final = 2e-6
+"""Which part of epsilon the plan under each limit may lose: there are many, and each is composed
+several times.
+"""
 _NEARLY_ALWAYS: Final = Fraction(19, 20)
 _NORMAL: Final = 1.96
 
@@ -69,7 +76,7 @@ def planned_with_limit(
     asked
         The limit that is sought.
     spend, remaining
-        What both may cost together, and what the session has left.
+        The total cost allowed, and the session's remaining budget.
     split
         How the query's cost is divided.
     charged
@@ -84,17 +91,22 @@ def planned_with_limit(
     """
     if charged is not None:
         raise UnsupportedOperation(
-            "the query lacks a limit on what one individual adds, and in this session a plan that "
-            "finds one has no finite form: it adds up another measure than that of spends",
+            "the query needs a limit on what one individual adds, and this session "
+            "cannot find one in the same plan",
             where="dp.Session(composition=...)",
-            remedy="find the limit first with query.suggest_limits(...), and write it before the "
-            "query, for example .limit_rows(n)",
+            why="the session adds up costs in another measure than that of spends",
+            remedy=(
+                "write the limit before the query: .limit_rows(n)",
+                "find it first: query.suggest_limits(epsilon=0.1)",
+            ),
         )
     first = spend.of(spend.main * SHARE)
     rest = spend.of(spend.main - first.main, spend.slack)
     sought, *queries = queries_by_place([asked.search, *chain.from_iterable(asked.queries)])
     (search,) = Planning(first, remaining, "least error", None).least([sought])
-    later = Planning(rest, remaining, split if asked.weights is None else "weights", None)
+    by = split if asked.weights is None else "weights"
+    grid_error = GRID_ERROR if is_edition_before() else _GRID_ERROR
+    later = Planning(rest, remaining, by, None, grid_error)
     beside = len(asked.queries[0])
     asked_under = [
         Queries(tuple(queries[at : at + beside]), asked.weights)
@@ -145,7 +157,7 @@ def _options(planning: Planning, asked: Iterable[Queries]) -> Iterator[PreparedT
 
 
 def _option(planning: Planning, asked: Queries) -> PreparedTogether:
-    """The query under one limit, and what is asked next to it."""
+    """The query under one limit, and the queries that run with it."""
     if len(asked.queries) == 1:
         (one,) = planning.least(asked.queries)
         return PreparedTogether(one.plan, (one,), (Place.whole(one.query),))
@@ -174,7 +186,8 @@ def _limited(option: PreparedTogether) -> list[Plan]:
 
 
 def _error(option: PreparedTogether) -> float | None:
-    """That of the first output of the first query, with 95%; None where it depends on the data."""
+    """The 95% error bound of the first output of the first query; None where it depends on the
+    data."""
     place = option.places[0]
     plan = option.parts[place.block].plan
     try:
@@ -200,7 +213,7 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
     n
         The limit.
     plan
-        That of the query under it.
+        The noise of the query under it.
     groups
         How many groups there are, where groups are not listed.
     """
@@ -215,12 +228,12 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
 
 def has_normal_noise(plans: Iterable[Plan]) -> bool:
     """Whether the noise of queries is normal, and not of the kind of Laplace noise."""
-    return any(isinstance(r.noise, DiscreteGaussian) for plan in plans for r in plan.releases)
+    return any(r.noise.is_normal for plan in plans for r in plan.releases)
 
 
 def sizes_to_appear(plans: Sequence[Plan]) -> tuple[int, ...]:
-    """Of how many individuals a group has to be to appear almost always (95%), by the plan under
-    each limit; empty where groups are listed.
+    """The number of individuals that a group needs to appear almost always (95%), by the plan
+    under each limit; empty where groups are listed.
     """
     chosen = [[r.law for r in plan.releases if isinstance(r.law, KeyMechanism)] for plan in plans]
     if not any(chosen):

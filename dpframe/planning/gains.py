@@ -16,7 +16,7 @@ from dpframe.describe import PAYS, gain_words
 from dpframe.planning.prepared import Prepared
 
 Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells] | type[TotalledLevels]
-"""What aggregates are that are measured with others."""
+"""The aggregates that are measured with others."""
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
 
@@ -102,7 +102,7 @@ def _paid(gain: float) -> str:
 
 
 def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
-    """The plan with something more said of each output, where that is not empty."""
+    """The plan with a further note for each output, if it is not empty."""
     outputs = tuple(
         replace(output, note="; ".join(filter(None, (output.note, note))))
         for output, note in zip(made.plan.outputs, notes, strict=True)
@@ -115,7 +115,7 @@ def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
 
 
 def _gain(before: ExpectedError, after: ExpectedError) -> float:
-    """How many times less an output errs after."""
+    """By what factor an output's error is smaller after."""
     return math.sqrt(_ratio(before, after))
 
 
@@ -130,18 +130,18 @@ def telling_gains(
     after: Sequence[ExpectedError],
     among: Collection[Together],
 ) -> tuple[Prepared, ...]:
-    """The plans, where outputs of some say what it does to their errors to be measured together.
+    """The plans, with notes on how joint measurement changes the errors of their outputs.
 
     Parameters
     ----------
     made
         The plans.
     at
-        Those whose errors `before` and `after` are of.
+        The indices of the queries for `before` and `after`.
     before, after
         What is expected of their outputs separately, and together.
     among
-        What the aggregates are that are measured together.
+        The kinds of aggregates that are measured together.
     """
     gains = iter([_gain(b, a) for b, a in zip(before, after, strict=True)])
     told = list(made)
@@ -152,7 +152,7 @@ def telling_gains(
 
 
 def _told(asked: Output, among: Collection[Together], gain: float) -> str:
-    """What is said of an output that is measured with others, or that pays for these."""
+    """The sentence about an output that is measured with others, or that pays for these."""
     kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
     paying = gain < PAYS and RelatedAggregate not in kinds  # which are told of all of it
     return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)

@@ -2,9 +2,9 @@
 
 A version that chooses another scale, or writes another plan, makes another definition of the same
 question. What was charged was the noise of the version that opened the stream, and it is what all
-later nights are to have. So the plan is kept, and with each draw its law, its steps, its form, and
-by how much one individual was said to move it. Where the same is asked, and no draw moves by more
-than was said then, rows are drawn by the laws that are kept: they cost what was charged.
+later nights are to have. So the plan is kept, and with each draw its law, its steps, its form,
+and its stated sensitivity. If the request is the same, and no draw moves by more than stated
+then, rows are drawn by the kept laws: they cost what was charged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def kept_of(
 
 
 def _asked(plan: Plan, schedule: Schedule, monotone: bool, spend: tuple[Any, ...]) -> str:
-    """The digest of what is asked, which no choice of noise is part of."""
+    """The digest of the request, which does not include the choice of noise."""
     periods: list[Any] = [
         schedule.by,
         schedule.every,
@@ -110,11 +110,11 @@ def resumed(prepared: Prepared, kept: StreamKept, name: str, charged: Budget) ->
     Parameters
     ----------
     prepared
-        As it would be planned now; what is asked is the same.
+        The plan as it would be made now, for the same request.
     kept
         What its opening kept.
     name
-        Of the stream, for messages.
+        The name of the stream, for messages.
     charged
         The cost as it would be now, whose measure the one that was charged has.
 
@@ -140,7 +140,7 @@ def resumed(prepared: Prepared, kept: StreamKept, name: str, charged: Budget) ->
 
 
 class _MovesMore(Exception):
-    """An individual moves what is drawn by more than was said when it was paid for."""
+    """An individual moves a draw by more than stated when it was paid for."""
 
 
 def _resumed(one: Draw, before: dict[str, Any]) -> Draw:
@@ -171,5 +171,5 @@ def _cannot(name: str, why: str) -> LedgerError:
     return LedgerError(
         f"the stream {name!r} was opened by another version of dpframe, and {why}",
         where="session.stream(...)",
-        remedy="go on with the version that opened it, or open a new stream, which is charged",
+        remedy=("go on with the version that opened it", "open a new stream, which is charged"),
     )

@@ -1,15 +1,15 @@
 """How likely laws of the number of rows are, given a noisy histogram of individuals.
 
-Under the best limit one or two individuals have more rows, and noise of the histogram is of some
-tens of individuals: nobody can see them. So all noisy counts are compared with what laws of the
-number of rows expect (Pareto, Lomax, log-normal, Weibull and uniform laws, of many sizes and
-shapes), and each law weighs as much as it makes the counts likely. Beforehand the five families
+Under the best limit one or two individuals have more rows, and noise of the histogram is some
+tens of individuals: they are invisible. So all noisy counts are compared with expectations under
+laws of the number of rows (Pareto, Lomax, log-normal, Weibull and uniform laws, of many sizes and
+shapes). The weight of each law is the likelihood of the counts. Beforehand the five families
 weigh the same.
 
 No law is exact. The number in a bin may be off what a law expects by who happens to be there, and
 by `_MISFIT` of it. So the number is taken to be between what the law expects and the noisy count,
-nearer to that which is surer; within a bin individuals lie as the law says. Where fewer than
-`_NOBODY` are expected to have more rows, it is taken that nobody has.
+nearer to that which is surer; within a bin individuals lie as the law says. If fewer than
+`_NOBODY` are expected to have more rows, no individual is assumed to.
 
 All floats here come from noisy counts, so privacy does not rest on them.
 """
@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian
+from dpframe.mechanisms import AdditiveMechanism
 
 __all__ = ["Tail", "tail_of"]
 
@@ -32,9 +32,9 @@ Floats = NDArray[np.float64]
 _MISFIT = 0.06
 _NOBODY = 0.5
 _FARTHEST = 10.0**6
-"""Nobody is expected to have more rows, or more than ten times the last limit."""
+"""No individual is expected to have more rows, or more than ten times the last limit."""
 _POINTS = 150
-"""At how many numbers of rows, beside the limits, laws are computed."""
+"""How many numbers of rows, in addition to the limits, laws are computed at."""
 _LIKELY = 1e-3
 """Laws that are less likely than this much of the likeliest one count for nothing."""
 _LEAST_LOG = -700.0
@@ -152,7 +152,7 @@ def _log_density(off: Floats, spread: Floats, law: AdditiveMechanism | None) -> 
     with r = sqrt(2 v), and exp(v / 2b^2 + x / b) = exp(((v / b + x) / r)^2 - x^2 / 2v).
     """
     variance = _variance(law)
-    if not variance or isinstance(law, DiscreteGaussian):
+    if law is None or not variance or law.is_normal:
         both = spread + variance
         normal: Floats = -(off**2 / both + np.log(both)) / 2
         return normal

@@ -6,16 +6,16 @@ it.
 
 Which limit
 -----------
-`dpframe.planning.laws_of_rows` compares the counts with laws of the number of rows, and says how
-likely each law is and what each limit drops under it. A limit has a regret under each law: the
-logarithm of its median error over that of the limit that is best under the law. The limit whose
-mean regret is least is taken. docs/benchmarks.md has the errors.
+`dpframe.planning.laws_of_rows` compares the counts with laws of the number of rows, and gives the
+likelihood of each law and what each limit drops under it. A limit has a regret under each law:
+the logarithm of its median error over that of the limit that is best under the law. The limit
+whose mean regret is least is taken. docs/benchmarks.md has the errors.
 
 How much it may drop
 --------------------
 Let h(i) be the individuals with more than n(i-1) and up to n(i) rows, and h(i) + e(i) the noisy
-numbers. One of them loses at most n(i) - L under a limit L. If nobody has more than R = n(r) rows,
-then with sums over i <= r
+numbers. One of them loses at most n(i) - L under a limit L. If no individual has more than R =
+n(r) rows, then with sums over i <= r
 
     dropped(L) <= sum of h(i) (n(i) - L)+ <= sum of (h(i) + e(i)) (n(i) - L)+  +  Z,
 
@@ -61,7 +61,7 @@ GROUPS: Final = 10
 MUCH: Final = 0.1
 """A larger share that is dropped, or may be, is worth a warning."""
 _MISS: Final = Fraction(1, 1000)
-"""How often more may be dropped than is said."""
+"""The probability that more is dropped than stated."""
 _BLINDING = 20
 """This many standard deviations are more than all individuals where noise hides who has more."""
 _LAPLACE, _NORMAL = math.log(20), 1.96
@@ -89,7 +89,7 @@ class MostDropped:
 
 @dataclass(frozen=True, slots=True)
 class LossOfLimit:
-    """What a limit loses, as far as noise shows.
+    """The loss of a limit, within noise.
 
     Parameters
     ----------
@@ -127,6 +127,11 @@ class LossOfLimit:
         """Whether more than a tenth is dropped, or may be."""
         return self.most_share > MUCH
 
+    @property
+    def seems_little(self) -> bool:
+        """Whether about a tenth is dropped at most: only people whom noise hides could add more."""
+        return self.share <= MUCH
+
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
@@ -140,8 +145,8 @@ class LimitRule:
         The error of the query by noise under each that may be found, with 95%, as a number of rows:
         of one group times the number of groups. These are the first of `limits`, or all.
     sizes
-        Of how many individuals a group has to be to appear almost always under each, where groups
-        are not listed; else empty.
+        The number of individuals that a group needs to appear almost always under each limit,
+        where groups are not listed; else empty.
     law
         The noise of each count, independent of the others; None if none exists.
     is_normal
@@ -163,9 +168,9 @@ class LimitRule:
         """Which limit has the least error.
 
         Where two standard deviations are more than a tenth of all individuals, noise hides who has
-        more, and no limit below `BLIND` is taken. Where nobody listed the groups, it is one of
-        those under which a group of a usual size appears; if none exists, the one under which a
-        group has to be least.
+        more, and no limit below `BLIND` is taken. If groups are not listed, it is a limit under
+        which a group of a usual size appears; if none exists, the limit with the smallest such
+        size.
 
         Parameters
         ----------
@@ -331,9 +336,10 @@ def remark_of(loss: LossOfLimit, limit: str, by_groups: bool) -> str:
     what, of = ("groups of individuals", "groups") if by_groups else ("rows", "rows")
     most = max(loss.dropped, loss.most.rows)
     return (
-        f"{limit} was found: it drops about {loss.dropped:,.0f} {what} "
-        f"({_percent(loss.share)}), perhaps up to {most:,.0f} ({_percent(loss.most_share)}) "
-        f"if some people have up to {loss.most.reach:,} {of} each"
+        f"dpframe chose {limit}, which drops about {loss.dropped:,.0f} {what} "
+        f"({_percent(loss.share)}); the noise would hide a few people with very many {of}: if some "
+        f"have up to {loss.most.reach:,} each, up to {most:,.0f} {what} may be missing "
+        f"({_percent(loss.most_share)})"
     )
 
 

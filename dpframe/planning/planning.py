@@ -1,8 +1,8 @@
 """From queries to their plan.
 
-Queries that are planned together are composed as the draws of one query are: parameters are fixed
-before any noise is drawn, and each draw costs what it does whatever frame it is of, because the
-individual that differs between neighbours is one and the same in all frames of a session.
+Queries that are planned together are composed as the draws of one query are. Parameters are fixed
+before any noise is drawn, and each draw has its own cost for any frame, because the individual
+that differs between neighbours is the same in all frames of a session.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
+from dpframe.accounting.composition import GRID_ERROR
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
@@ -58,23 +59,27 @@ class Planning:
     Parameters
     ----------
     spend, remaining
-        What all may cost together, and what the session has left.
+        The total cost allowed, and the session's remaining budget.
     split
-        What the cost is divided by.
+        The rule that divides the cost.
     charged_in
         The measure, of rho or mu, in which plans are charged, if not in that of the spend.
+    grid_error
+        Which part of epsilon may be lost where privacy losses are composed on a grid: a coarser
+        grid takes less time.
     """
 
     spend: Budget
     remaining: Budget | None
     split: str
     charged_in: type[Budget] | None
+    grid_error: float = GRID_ERROR
 
     def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:
-        """The plan of each query, where all share the cost, measured as they err least; counts
-        beside histograms and distribution functions are rebuilt from the same noisy cells where
-        that is less. Where they are made of others, `alone` says what is expected of the outputs
-        separately.
+        """The plan of each query, where all share the cost, measured with the least error. Counts
+        in queries with histograms and distribution functions are rebuilt from the same noisy
+        cells if that has a smaller error. If they are made of others, `alone` has the expected
+        errors of the outputs alone.
         """
         apart = self.measured(queries, alone)
         best, least = apart, WORTH_WHILE
@@ -149,7 +154,8 @@ class Planning:
         planned = [list(map(Planned, queries, parts, effects, way)) for way in ways]
         asked = [asked_of(one, by) for one in planned]
         chosen = least_error_way(
-            asked, lambda way: choose_for(planned[asked.index(way)], way, self.spend)
+            asked,
+            lambda way: choose_for(planned[asked.index(way)], way, self.spend, self.grid_error),
         )
         tasks = asked[chosen.number].tasks
         allowed = chosen.together.cost
@@ -190,7 +196,8 @@ def _alone(
     related: Sequence[Related],
     apart: Sequence[Prepared],
 ) -> Errors:
-    """What is expected separately of the outputs of queries, some of which are run as one."""
+    """Expected error of each output if its query were planned alone, to report the gain of
+    batching."""
     numbers: dict[int, tuple[int, ...]] = {id(q): (number,) for number, q in enumerate(queries)}
     numbers |= {id(one.query): one.numbers for one in related}
     return errors_of(apart[number] for query in moved for number in numbers[id(query)])

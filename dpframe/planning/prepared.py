@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
 
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.query import Query
-from dpframe.core.windows import Every, Windows
+from dpframe.core.windows import Every
 from dpframe.frames.binary import frames_of
-from dpframe.frames.windows_read import windows_read
 from dpframe.infer import (
     Place,
     PlannedMeasurement,
@@ -36,7 +34,7 @@ class Prepared:
     plan
         What reviewers read.
     query
-        What is asked.
+        The query.
     parts
         The parts in the order of `plan.releases`.
     draws
@@ -55,7 +53,7 @@ class Prepared:
 
     @property
     def laws(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part on its own, whatever else is drawn with it."""
+        """The mechanism of each part on its own, for any joint draw."""
         return {key: law for draw in self.draws for key, law in draw.noises().items()}
 
 
@@ -98,10 +96,10 @@ class PreparedTogether:
     parts
         The queries that are run, each with the plan that it has where all share the cost.
     places
-        Where the outputs of the queries that were asked are.
+        The places of the outputs of the original queries.
     limits
-        Where the first query finds a limit for the others: these under each, of which they are one.
-        All `parts` but the first are those under the largest.
+        If the first query finds a limit for the others: these under each limit, where one of them
+        runs. All `parts` but the first are those under the largest.
     """
 
     plan: Plan
@@ -118,13 +116,10 @@ class PreparedTogether:
         """Where its charge falls, of a budget that is for each window of time: on the windows that
         the plan says, which are all that is read.
         """
-        said = self.plan.windows
-        read = [windows_read(query.relation, query.groups) for query in self.queries]
-        every = [windows for windows in read if windows is not None]
-        assert said == (reduce(Windows.hull, every) if every else None), "plans say what they read"
-        if per is None or said is None:
+        windows = self.plan.windows  # which `require_sound` compares with what is read
+        if per is None or windows is None:
             return None
-        return WindowScope(said, tuple(sorted(_clocks(self.queries))))
+        return WindowScope(windows, tuple(sorted(_clocks(self.queries))))
 
     def place(self, histogram: pl.DataFrame) -> int | None:
         """Which limit a noisy histogram gives; None where none is sought."""
@@ -162,12 +157,12 @@ class PreparedTogether:
         return remark_of(loss, said.words(said.choices[loss.place].n), by_groups=bool(said.by))
 
     def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
-        """The queries that were asked, of those that were run, and what is drawn for each."""
+        """The original queries, from those that were run, and the draws for each."""
         found = list(run)
         return [(p.of(found[p.block]), self.parts[p.block].draws) for p in self.places]
 
     def answered(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
-        """The queries that were asked, and the mechanism of each part on its own."""
+        """The original queries, and the mechanism of each part on its own."""
         return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
 
 

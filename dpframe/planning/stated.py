@@ -20,15 +20,15 @@ def on_part(prepared: Made, share: Share) -> Made:
 
 
 def stating(prepared: Made, budget: StatedBudget) -> Made:
-    """A plan that says which budget it is to be charged to."""
+    """The plan with the budget that it is to be charged to."""
     return replace(prepared, plan=replace(prepared.plan, budget=budget))
 
 
 def with_remaining(prepared: Made, remaining: Budget) -> Made:
-    """A plan that says what is left where it is to be charged."""
+    """The plan with the remaining budget."""
     return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
 
 
 def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
-    """A plan that says which parameters it has."""
+    """The plan with its parameters."""
     return replace(prepared, plan=replace(prepared.plan, parameters=parameters))

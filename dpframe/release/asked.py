@@ -1,4 +1,4 @@
-"""What intervals are requested beside results."""
+"""The intervals that are requested with results."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def read_intervals(confidence: Number | None, sampling: object = False) -> Inter
     """
     if not isinstance(sampling, bool):
         raise UnsupportedOperation(
-            "whether intervals cover sampling is True or False",
+            "sampling= is True or False",
             where="sampling=...",
             remedy="write interval=0.95, sampling=True",
         )
     if confidence is None:
         if sampling:
             raise UnsupportedOperation(
-                "sampling=True says what intervals cover, and no interval is asked for",
+                "sampling=True needs interval=",
                 where="sampling=True",
                 remedy="write interval=0.95, sampling=True",
             )

@@ -5,9 +5,9 @@ drawn where they matter only: rows of points whose ranks are within reach of som
 places, and all others where a tuple out of reach is proposed. Rows keep the places that they took.
 
 This many places are not for privacy, which needs none, but so that there is a place of about each
-rank: else tuples that are near enough might all be missing, and drawing would not end in good
-time where thousands of millions of rows tie. How long it takes depends on the rows, as it does
-where an engine counts them.
+rank. Otherwise tuples that are near enough might all be missing, and drawing would take too long
+where thousands of millions of rows tie. How long it takes depends on the rows, as it does where
+an engine counts them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class PlacedRows:
         return Runs(starts[kept], (ends - starts)[kept], upto[kept])
 
     def ranks(self, chosen: Sequence[int]) -> list[int]:
-        """How many rows are before each of some places, all of which rows have taken by then."""
+        """The number of rows before each of some places; all rows have taken their places by
+        then."""
         self._place([(0, self.rows)])
         upto = np.append(0, np.cumsum(self._rows))
         found: list[int] = upto[np.searchsorted(self._starts, chosen, "left")].tolist()

@@ -1,4 +1,4 @@
-"""What noisy numbers tell against results: they rest on no rows, or lie at bounds of values.
+"""Doubts that follow from noisy numbers: results rest on no rows, or are at bounds of values.
 
 All of it is computed from noisy numbers and from the laws of their noise: post-processing, which
 costs nothing and reads no data.
@@ -39,7 +39,7 @@ Bools: TypeAlias = "NDArray[np.bool_]"
 LEVEL: Final = Fraction(95, 100)
 """A number that noise alone stays above no oftener than 1 in 20 says nothing."""
 _SURE: Final = Fraction(999, 1000)
-"""A mean of values that are all clamped is within noise of the bound so often at least."""
+"""The probability that a mean of values that are all clamped is within noise of the bound."""
 _NEAR: Final = 0.05
 """Noise of more than this share of the bounds says nothing about what is at them."""
 _CLIPS: Final = ("clip", "clip_between")
@@ -47,7 +47,7 @@ _CLIPS: Final = ("clip", "clip_between")
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What tells against a result.
+    """A doubt about a result.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _reach(law: Mechanism, cells: int = 1, level: Fraction = LEVEL) -> int:
 
 
 def doubts_of(query: Query, noisy: Mapping[MeasurementKey, Noisy], laws: Laws) -> tuple[Doubt, ...]:
-    """What the noisy numbers of a query tell against its results, each once."""
+    """The doubts about results that follow from a query's noisy numbers, each once."""
     found = [*_of_no_rows(query, noisy, laws), *_of_bounds(query, noisy, laws)]
     return tuple(dict.fromkeys(found))
 
@@ -115,9 +115,7 @@ def _of_no_rows(query: Query, noisy: Mapping[MeasurementKey, Noisy], laws: Laws)
 def _without_rows(
     aggregate: BoundAggregate, query: Query, noisy: Mapping[MeasurementKey, Noisy], laws: Laws
 ) -> Bools | None:
-    """In which groups an aggregate rests on no rows as far as a noisy count tells; None where none
-    does.
-    """
+    """The groups in which an aggregate rests on no rows within noise; None if there are none."""
     if aggregate.rests_on is not None:
         return _within_noise(aggregate.keys[aggregate.rests_on], noisy, laws)
     if isinstance(aggregate, BoundRatio):

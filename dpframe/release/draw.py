@@ -58,7 +58,7 @@ class CandidateScores:
     kept: dict[tuple[Measurement, int, int], Noisy | Runs] = field(default_factory=dict)
 
     def of(self, part: Selection, tables: list[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """The scores of groups `first` to `end` - 1; nobody may write to them."""
+        """The scores of groups `first` to `end` - 1; callers must not write to them."""
         found = self.kept.get((part, first, end))
         if found is None:
             found = part.ballots(tables, first, end)

@@ -4,7 +4,8 @@ A number that noise is added to lies within the noise's exact quantile of what i
 and variances have sets of their own, from the joint law of their parts' noise (`mean_interval`,
 `variance_interval`). Sums with public factors and ratios of these, such as a sum over a count, are
 taken whole as well (`ratio_interval`). The ends of other arithmetic follow by interval arithmetic
-from those of its aggregates, each of which gets an equal share of what may go wrong (union bound).
+from those of its aggregates; each aggregate gets an equal share of the miss probability (union
+bound).
 
 All that holds of groups that are listed, and of those that a draw of its own has found. A group
 that was found by its noisy number appears because that is large, so intervals of groups near the

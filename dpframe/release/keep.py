@@ -25,8 +25,8 @@ class Keep:
     beginning
         What is recorded together with the charge.
     write
-        Keeps the results of a charge, by its number, with what tells against them and which limit
-        was found; gives the digest of what is kept, None where nothing could be.
+        Keeps the results of a charge, by its number, with doubts about them and the limit that
+        was found; returns the digest of the content, None if it could not be kept.
     """
 
     beginning: Beginning

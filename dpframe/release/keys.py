@@ -65,7 +65,7 @@ def number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
 
 
 def _is_number(table: Table, part: Measurement) -> bool:
-    """Whether a part is a table as it is."""
+    """Whether a part is an unchanged table."""
     if isinstance(part, JointSums):
         return part.sums == (table,) and part.matrix == ((1,),)
     return isinstance(part, Additive) and part.table == table

@@ -6,10 +6,10 @@ exp((its score - that score) / scale), else the group proposes again. So each po
 often as if all had been proposed by their own scores (rejection under an envelope, whichever points
 are taken together).
 
-Points are taken together whose scores lie within an eighth of how far they are below the best, so
-that few proposals are not kept: this matters only where they are eight scales and more away, and
-there a point weighs exp(-8) of one at the rank at most. How long it takes depends on the rows, as
-it does where an engine counts them.
+Points are merged if their scores are within an eighth of their distance to the best, so that few
+proposals are rejected. This matters only where they are eight scales and more away, and there a
+point weighs exp(-8) of one at the rank at most. How long it takes depends on the rows, as it does
+where an engine counts them.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ class _Rows:
         return max(0, middle - NEAR), min(self.cells.size, middle + NEAR)
 
     def outwards(self, entry: int, towards: int) -> list[int]:
-        """Entries from one on, before which there are an eighth more rows too few or too many than
-        before the one before, to the first or to behind the last. Rounding only moves them.
+        """Entries from one on, to the first or to behind the last. Before each there are an
+        eighth more rows too few or too many than before the previous one. Rounding only moves
+        them.
         """
         found, last = [entry], 0 if towards < 0 else self.cells.size
         rank = self.target / self.step

@@ -1,4 +1,4 @@
-"""What rows that are missing may do to results: intervals under a limit that was found.
+"""The effect of missing rows on results: intervals under a limit that was found.
 
 A limit that was found drops no more than this many rows (or groups of individuals), as
 `dpframe.planning.limit_rule` says, unless with a small probability. The ends of an interval are
@@ -64,7 +64,7 @@ class MissingRows:
     by_groups
         Whether it is groups of individuals.
     facts, groups
-        Of the query without what is missing.
+        The noise of the query without the missing rows.
     """
 
     most: int
@@ -96,7 +96,8 @@ class MissingRows:
         aggregate, values, noise
             What the result is made of.
         ends
-            Where the result without what is missing is with probability (1 + `level`) / 2.
+            The ends between which the result without the missing rows is with probability (1 +
+            `level`) / 2.
         level
             With which probability the ends that come out hold, apart from `most`: half of what may
             go wrong is left for how many rows there are.

@@ -34,7 +34,7 @@ total up to it."""
 _NEAR: Final = 7
 """From how many periods before it a lost one is guessed."""
 _FINE: Final = 2.0**40
-"""What stands for 1 where factors are found by what becomes of it."""
+"""The fixed-point scale of factors."""
 
 
 def part_of(one: Draw) -> NightlySums:
@@ -60,8 +60,8 @@ class Drawn:
     rows
         For each period, for each vector the noisy integers, group after group.
     seal
-        Under the key of the ledger, for the stream that they were drawn for; None where an earlier
-        version drew them.
+        Sealed with the ledger's key, for the stream that they were drawn for; None where an
+        earlier version drew them.
     """
 
     first: int
@@ -79,7 +79,7 @@ class Drawn:
         return self.first + len(self.rows) - 1
 
     def to_bytes(self) -> bytes:
-        """As it is kept."""
+        """The content as bytes."""
         said = {"first": self.first, "rows": self.rows, "seal": self.seal}
         return json.dumps(said, separators=(",", ":")).encode()
 
@@ -104,7 +104,7 @@ class _Reach:
     rule, law
         How they follow from what was drawn, and its noise.
     lost
-        The numbers of periods of which that is lost.
+        The numbers of periods whose draws are lost.
     """
 
     rule: RunningError

@@ -244,7 +244,7 @@ def _whole_cells(counted: CellCounts, line: _Line, first: int, end: int) -> _Pie
 
 
 def _all_placed(pieces: _Pieces, law: RecursiveMechanism) -> _Pieces:
-    """The same rows, all of which have taken their places."""
+    """The same rows, after all have taken their places."""
     tie, inner, rows = law.places(pieces.rows)
     whole = np.zeros(tie.size, np.bool_)
     return _Pieces(pieces.group[tie], pieces.place[tie] + inner, rows, whole)

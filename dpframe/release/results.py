@@ -25,6 +25,7 @@ from dpframe.release.asked import Intervals
 from dpframe.release.doubts import null_within_noise
 from dpframe.release.draw import Draw
 from dpframe.release.intervals import interval_of
+from dpframe.release.keys import with_some_key
 from dpframe.release.missing import MissingRows
 from dpframe.release.order import in_order
 from dpframe.release.sampling import unknown_sampling
@@ -47,19 +48,19 @@ def assemble(
     Parameters
     ----------
     query
-        What was asked.
+        The requested intervals.
     noisy
         The noisy integers of each part, by part and mechanism that is requested.
     draws, asked
         What was drawn, and the intervals that are requested; None for none.
     missing
-        What a limit that was found may drop, for intervals.
+        The rows that a found limit may drop, for intervals.
 
     Returns
     -------
     polars.DataFrame
         Group keys in their public order, then the outputs. One histogram, or one argmax with
-        several winners, alone makes a table with a row per category or rank; beside other outputs
+        several winners, alone makes a table with a row per category or rank; with other outputs
         it becomes a column of lists. With intervals, columns `<name>_low` and `<name>_high`
         follow each number.
     """
@@ -94,10 +95,10 @@ def check_post(query: Query) -> None:
         for aggregate in output.aggregates.values():
             if aggregate.shape.is_table:
                 raise UnsupportedOperation(
-                    f"arithmetic with a table, such as the result of {aggregate.request.kind}, is "
-                    "not defined",
+                    f"arithmetic with the result of {aggregate.request.kind}, which is "
+                    "a table, is not possible",
                     where=output.words,
-                    remedy="compute on the released table instead: it is post-processing and free",
+                    remedy="compute on the released table, which costs nothing",
                 )
         keys = [key for aggregate in output.aggregates.values() for key in aggregate.keys]
         try:
@@ -146,6 +147,15 @@ def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals |
         _try(query, draws, asked)
 
 
+def made_up_result(query: Query) -> pl.DataFrame:
+    """A result of made-up numbers for one key, with the columns and types that results have."""
+    query = with_some_key(query)
+    sets = isinstance(query.groups, SetGroups)
+    if query.groups is not None and query.groups.size > 1 and not sets and not query.chooses_groups:
+        query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
+    return assemble(query, _trial(query, 1000, 0))
+
+
 def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
     """Assemble the frame of one query on trial."""
     several = query.groups is not None and query.groups.size > 1
@@ -171,7 +181,7 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
-            remedy="compute on the released results instead, or simplify the query",
+            remedy=("simplify the query", "compute on the released results"),
         ) from None
     if lacking and asked is not None:
         raise no_interval(lacking[0], query, asked)
@@ -185,34 +195,43 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
         if isinstance(aggregate, BoundQuantile):
             column = words(aggregate.value.tree)
             return UnsupportedOperation(
-                f"{output.name!r} has no interval: a quantile is chosen by ranks, and how far "
-                "ranks are apart in values is not released",
+                f"{output.name!r} has no interval",
                 where=output.words,
-                remedy=f"release quantiles on either side of it in a list, {column}.dp_quantile("
-                f"[q - d, q, q + d], bounds), or {column}.dp_cdf(edges), whose numbers have "
-                f"intervals; or {apart}",
+                why="a quantile is chosen by ranks, and the distance of ranks in values "
+                "is not released",
+                remedy=(
+                    f"release quantiles on either side of it: {column}.dp_quantile([q "
+                    "- d, q, q + d], bounds)",
+                    f"{apart}",
+                ),
             )
         if not all(isinstance(part, (Additive, Margin, CellSums)) for part, _ in aggregate.keys):
             return UnsupportedOperation(
-                f"{output.name!r} has no interval: it is chosen, and what is not chosen is not "
-                "released",
+                f"{output.name!r} has no interval",
                 where=output.words,
-                remedy="count the candidates, with group_by(column, keys=[...]).agg(dp.count()), "
-                f"whose numbers have intervals; or {apart}",
+                why="what is not chosen is not released",
+                remedy=(
+                    "count the candidates, group_by(column, "
+                    "keys=[...]).agg(dp.count()), which have intervals",
+                    f"{apart}",
+                ),
             )
     if asked.sampling:
         for aggregate in output.aggregates.values():
             if why := unknown_sampling(aggregate, query):
                 return UnsupportedOperation(
-                    f"{output.name!r} has no sampling error that is known: {why}",
+                    f"{output.name!r} has no known sampling error: {why}",
                     where=output.words,
-                    remedy=f"write interval={float(of_noise.confidence):g} without sampling=True, "
-                    "which covers the noise alone, or ask for it in a query of its own",
+                    remedy=(
+                        f"write interval={float(of_noise.confidence):g} without "
+                        "sampling=True, which covers the noise alone",
+                        "collect it in its own query",
+                    ),
                 )
     return UnsupportedOperation(
-        f"{output.name!r} has no interval: nothing is known of the error of such arithmetic",
+        f"{output.name!r} has no interval: the error of such arithmetic is not known",
         where=output.words,
-        remedy="release its parts, which have intervals, and compute it from these",
+        remedy="release its parts, which have intervals, and compute it from them",
     )
 
 

@@ -14,7 +14,7 @@ squares (Cauchy and Schwarz), so variances are taken k times. Bounds are taken a
 that intervals of the noise allow, widened as Wilson (1927) does for shares, so that few rows and
 shares near 0 or 1 are not taken for certain.
 
-Noise and sampling are independent, and their ends are combined as roots of sums of squares: at
+Noise and sampling are independent, and their ends are combined as roots of sums of squares. At
 levels from 0.9 up this is no less than the quantile of the sum, since noise has tails no lighter
 than the normal's. All is computed from released numbers: post-processing.
 """
@@ -60,7 +60,7 @@ class Sampling:
     Parameters
     ----------
     query
-        What was asked.
+        The requested outputs.
     noisy, laws
         The noisy integers of each part, and their noise.
     level
@@ -184,7 +184,8 @@ class Sampling:
         return np.asarray(sum(parts) ** 2)
 
     def _of_share(self, output: Output, ratio: Ratio, whole: Ends, below: Floats) -> Floats | None:
-        """Of a total over the count of the same rows: that of a mean; None for other ratios."""
+        """For a total over the count of the same rows: the ends of a mean; None for other
+        ratios."""
         numerator = [p for p, factor in ratio.above.factors.items() if factor]
         denominator = [p for p, factor in ratio.below.factors.items() if factor]
         if len(numerator) != 1 or len(denominator) != 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import polars as pl
@@ -22,6 +22,7 @@ from dpframe.report.markup import (
     fragment,
     head,
     line,
+    listed,
     named,
     numbered,
     opening,
@@ -31,14 +32,12 @@ from dpframe.report.markup import (
     table,
     title,
 )
-from dpframe.report.numbers import separated
 from dpframe.report.plan import Plan
+from dpframe.report.released import released_table
 
 _ROWS = 20
 _CHARGES = 5
 _LONGEST = 200
-_WHOLE = 1e5
-"""Numbers above it have ten digits, so that those before the point are there."""
 
 
 class Account(Protocol):
@@ -150,45 +149,67 @@ def _charges(history: pl.DataFrame) -> tuple[str, ...]:
 
 
 def release_html(
-    frame: pl.DataFrame, plan: Plan, cost: Budget, query: int | None = None, said: str = ""
+    frame: pl.DataFrame,
+    plan: Plan,
+    own_plan: Plan,
+    cost: Budget,
+    query: int | None = None,
+    said: str = "",
+    warnings: Sequence[str] = (),
 ) -> str:
-    """A released result, which is public, with what it cost; `query` is the one that it answers,
-    where several had one plan, and `said` a sentence about it.
+    """A released result, which is public, with what it cost.
+
+    Parameters
+    ----------
+    frame, cost
+        The result, and what was charged.
+    plan, own_plan
+        The plan, and its part that is about this result.
+    query
+        The number of the query that it answers, where several had one plan.
+    said, warnings
+        A remark about it, and the sentences of its warnings.
     """
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
     paid = f"cost {cost.words()} ({cost.measure}){shared}; fingerprint {plan.fingerprint[:12]}"
+    doubts = listed(line(each) for each in warnings)
     return fragment(
-        head("Release of", plan.source, paid),
+        head("Release of", own_plan.source, paid),
         remark(said) if said else "",
+<<<<<<< HEAD
         frame_table(frame, _numbers(plan)),
         opening(quiet("the plan it came from"), plan._repr_html_()),
+=======
+        f'<div class="dpf-warn" role="note">{doubts}</div>' if doubts else "",
+        _released(frame, own_plan),
+        opening(quiet("the plan it came from"), plan.explain("html")),
+>>>>>>> lead
     )
 
 
-def _numbers(plan: Plan) -> set[str]:
-    """What columns may be called that hold results; other numbers are keys."""
-    names = ["count", *(output.name for output in plan.outputs)]
-    return {f"{name}{end}" for name in names for end in ("", "_low", "_high")}
+def release_page(title: str, inside: str) -> str:
+    """A release as a page of its own, which loads nothing."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escaped(title)}</title>\n"
+        "<style>body{margin:1rem auto;max-width:72rem;padding:0 1rem}</style>\n"
+        f"</head>\n<body>\n<main>\n{inside}\n</main>\n</body>\n</html>\n"
+    )
 
 
-def frame_table(frame: pl.DataFrame, numbers: Collection[str] = ()) -> str:
-    """The first rows of a public frame, with separators in the named columns of numbers."""
-    numeric = [i for i, dtype in enumerate(frame.dtypes) if dtype.is_numeric()]
-    apart = [i for i in numeric if frame.columns[i] in numbers]
-    rows = (row(_cells(values, apart), numeric) for values in frame.head(_ROWS).rows())
+def _released(frame: pl.DataFrame, plan: Plan) -> str:
+    """The first rows of a released frame."""
+    shown = released_table(frame.head(_ROWS), plan)
+    names = list(shown.columns)
+    numeric = [place for place, name in enumerate(names) if name in shown.numbers]
+    cells = zip(*shown.columns.values(), strict=True)
+    rows = (row(map(_cell, each), numeric) for each in cells)
     more = frame.height - _ROWS
-    rest = remark(f"and {more} more rows") if more > 0 else ""
-    return table(frame.columns, rows, numeric) + rest
+    rest = remark(f"and {more:,} more rows") if more > 0 else ""
+    return table(names, rows, numeric) + rest + (remark(shown.note) if shown.note else "")
 
 
-def _cells(values: Sequence[object], apart: Collection[int]) -> list[str]:
-    return [_cell(value, i in apart) for i, value in enumerate(values)]
-
-
-def _cell(value: object, apart: bool) -> str:
-    if value is None:
-        return quiet("null")
-    text = str(value)
-    if isinstance(value, float):
-        text = show(value, 6 if abs(value) < _WHOLE else 10)
-    return line(shortened(separated(text) if apart else text, _LONGEST))
+def _cell(text: str | None) -> str:
+    return quiet("null") if text is None else line(shortened(text, _LONGEST))

@@ -219,7 +219,7 @@ def negated(domain: Domain) -> Domain:
 
 
 def _negated_whole(known: Interval) -> Interval:
-    """Minus an Int64 that is bounded on one side: -2**63 has no opposite and stays as it is."""
+    """Minus an Int64 that is bounded on one side: -2**63 has no opposite and is unchanged."""
     return known if known.hi is not None and known.hi < 2**63 else EVERYTHING
 
 

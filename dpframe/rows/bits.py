@@ -44,6 +44,6 @@ def _combined(op: str, a: Interval, b: Interval) -> Interval:
 
 
 def _bits(known: Interval) -> int:
-    """How many bits the numbers have beside their sign."""
+    """The number of bits of the numbers without their sign."""
     lo, hi = (int(end) for end in known.ends)
     return max(hi.bit_length(), (~lo).bit_length() if lo < 0 else lo.bit_length())

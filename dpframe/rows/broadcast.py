@@ -1,8 +1,7 @@
-"""What tells equal values apart, and is taken from them: the sign of a zero, the mark of a sorted
-column.
+"""Removes differences between equal values: the sign of a zero, the mark of a sorted column.
 
-Polars leaves a column as it is when it adds one value that is zero, and one row likewise:
--0.0 + 0.0 is then -0.0 or 0.0. So no result may depend on a zero's sign.
+Polars does not change a column when it adds one value that is zero, and one row likewise: -0.0 +
+0.0 is then -0.0 or 0.0. So no result may depend on a zero's sign.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dpframe.rows.polars_dtypes import to_polars
 
 
 def unsigned_zero(ns: Namespace, number: pl.Expr, dtype: DType) -> pl.Expr:
-    """A float with zero for minus zero, for operations that tell them apart."""
+    """A float with zero for minus zero, for operations that distinguish them."""
     zero = ns.lit(0.0, dtype=to_polars(dtype))
     result: pl.Expr = ns.when(number == 0).then(zero).otherwise(number)
     return result
@@ -25,8 +24,8 @@ def unordered(ns: Namespace, expression: pl.Expr) -> pl.Expr:
     """The same values, which no engine takes for sorted.
 
     Polars keeps the flag of a sorted column through some operations that do not keep the order.
-    What is grouped, compared or counted after that is wrong, in a way that depends on other rows.
-    A field of a struct has no such flag, and taking it copies nothing.
+    Later groups, comparisons or counts are wrong, in a way that depends on other rows. A field of
+    a struct cannot have that flag, and taking it copies nothing.
     """
     result: pl.Expr = ns.struct(expression.alias("value")).struct.field("value")
     return result

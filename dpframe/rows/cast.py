@@ -1,8 +1,8 @@
 """Casts. A value that the target type cannot hold becomes null; a cast never fails.
 
-Some casts of Polars abort on values out of range (dates before or after what the calendar covers,
-as text), differ between versions (to Decimal), or choose a format by looking at other rows (text to
-Date). The first are guarded, the others refused, with what to write instead.
+Some casts of Polars abort on values out of range (dates before or after the calendar, as text),
+differ between versions (to Decimal), or choose a format by looking at other rows (text to Date).
+The first are guarded, the others refused, with what to write instead.
 """
 
 from __future__ import annotations

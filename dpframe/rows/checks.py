@@ -59,8 +59,10 @@ def regex(pattern: str) -> str:
     if not _is_regex(pattern):
         raise UnsupportedOperation(
             f"{pattern!r} is not a regular expression of Polars' regex engine",
-            remedy="correct the pattern (look-around and back-references do not exist there), "
-            "or pass literal=True",
+            remedy=(
+                "correct the pattern, without look-around and back-references",
+                "write literal=True",
+            ),
         )
     return pattern
 

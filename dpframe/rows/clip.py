@@ -164,7 +164,8 @@ def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
         number = physical(value, dtype)
     if number is None:
         raise InvalidBounds(
-            f"{constant_words(value)} is not a bound", remedy="write finite numbers, or leave out"
+            f"{constant_words(value)} is not a bound",
+            remedy=("write a finite number", "leave the bound out"),
         )
     if dtype == FLOAT64:
         rounded = Interval(number, number).as_float().lo
@@ -211,7 +212,7 @@ def _given_bound(bound: Operand) -> Scalar:
     value = constant(bound, "a bound of clip")
     if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)):
         raise InvalidBounds(
-            "a bound of clip is missing or NaN", remedy="leave the bound out, or write a number"
+            "a bound of clip is missing or NaN", remedy=("leave the bound out", "write a number")
         )
     return value
 

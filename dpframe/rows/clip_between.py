@@ -21,7 +21,7 @@ from dpframe.rows.supertype import convert, converted, supertype
 
 @operation
 class ClipBetween(ParametricOperation):
-    """What is below the lower bound becomes it, and what is above the upper one becomes that.
+    """Values below the lower bound become that bound, and values above the upper one become that.
 
     So the lower bound wins for a value below both where they are reversed. A bound that is null or
     NaN does not clamp.

@@ -1,9 +1,9 @@
 """How two or more values are made comparable.
 
-Text compares as text, byte by byte; integers exactly, whatever their types; an integer
-with a float as floats; moments of the same kind as exact counts of the finer unit, a Date beside a
-Datetime without a zone as its midnight. NaN equals NaN and is above every other number, as in
-Polars. Anything else is refused.
+Text compares as text, byte by byte. Integers of any types compare exactly, and an integer with a
+float as floats. Moments of the same kind compare as exact counts of the finer unit, and a Date
+with a Datetime without a zone as its midnight. NaN equals NaN and is above every other number, as
+in Polars. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -74,20 +74,22 @@ def _require_plain_text(types: Sequence[DType], ordered: bool) -> None:
         if ordered and dtype.name != "String":
             raise UnsupportedOperation(
                 f"the order of {dtype} is not that of its text",
-                remedy="compare the text, with .cast(pl.String), or list values with .is_in([...])",
+                remedy=("compare the text: .cast(pl.String)", "list the values: .is_in([...])"),
             )
 
 
 def _moments(types: Sequence[DType]) -> Comparable:
     if len({t.zone is None for t in types if t.name == "Datetime"}) > 1:
         raise UnsupportedOperation(
-            f"{_both(types)} cannot be compared: one has a time zone, the other has none",
+            f"{_both(types)} cannot be compared",
+            why="one has a time zone, and the other has none",
             remedy="use .dt.convert_time_zone(zone) or .dt.replace_time_zone(zone) first",
         )
     if any(t.name == "Date" for t in types) and any(t.zone is not None for t in types):
         raise UnsupportedOperation(
-            f"{_both(types)} cannot be compared: when a day begins depends on the time zone",
-            remedy="use .dt.date(), or .dt.replace_time_zone(None), on the Datetime first",
+            f"{_both(types)} cannot be compared",
+            why="the time zone decides when a day begins",
+            remedy="write .dt.date() on the Datetime first",
         )
     if all(t == types[0] for t in types):
         return Comparable(types[0])
@@ -101,10 +103,24 @@ def _refused(types: Sequence[DType]) -> UnsupportedOperation:
     elif any(t.is_nested for t in types):
         remedy = "compare an element or field, with .list.get(...) or .struct.field(...)"
     elif any(t.is_text for t in types) and any(t.is_temporal for t in types):
-        remedy = "parse the text first, for example with .str.to_date(format)"
+        remedy = _with_text(types)
     else:
         remedy = "cast one side to the type of the other first"
     return UnsupportedOperation(f"{_both(types)} cannot be compared", remedy=remedy)
+
+
+def _with_text(types: Sequence[DType]) -> str:
+    """What to compare with a date or time in place of a text."""
+    moment = next(t for t in types if t.is_temporal)
+    if moment.zone is not None:
+        return "compare days: .dt.date() >= datetime.date(2026, 3, 1)"
+    values = {
+        "Date": "datetime.date(2026, 3, 1)",
+        "Datetime": "datetime.datetime(2026, 3, 1)",
+        "Time": "datetime.time(12, 30)",
+        "Duration": "datetime.timedelta(days=1)",
+    }
+    return f"write the value as {values[moment.name]}, and parse a column of texts with .str"
 
 
 def _both(types: Sequence[DType]) -> str:

@@ -161,7 +161,7 @@ class Ge(Comparison):
 
 
 class MissingComparison(Comparison):
-    """A comparison of which null is a value like any other."""
+    """A comparison that treats null as a value like any other."""
 
     __slots__ = ()
 

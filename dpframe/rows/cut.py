@@ -55,7 +55,9 @@ class Cut(ParametricOperation):
                 remedy="give one label for each bin",
             )
         if len(set(self.labels)) != bins:
-            raise InvalidBounds("two bins of a cut have the same label")
+            raise InvalidBounds(
+                "two bins of a cut have the same label", remedy="give each bin its own label"
+            )
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
@@ -107,7 +109,9 @@ def _check_breaks(given: Sequence[float]) -> None:
     try:
         breaks = [float(b) for b in given]
     except (TypeError, ValueError, OverflowError):
-        raise InvalidBounds("the breaks of a cut are not all numbers") from None
+        raise InvalidBounds(
+            "the breaks of a cut are not all numbers", remedy="write numbers"
+        ) from None
     if not all(map(math.isfinite, breaks)):
         raise InvalidBounds(
             "a break of a cut is infinite or NaN",

@@ -1,8 +1,8 @@
-"""One text for each value of a list, array or struct, by which equal values can be told.
+"""A text for each value of a list, array or struct that is equal exactly for equal values.
 
-Such values have no order that all versions of an engine keep, and no hash. Their text has both: it
-says how long each part is, so that no two values have one text, and it is the same whatever other
-rows there are. Zeros have no sign in it.
+Such values have no order that all versions of an engine keep, and no hash. Their text has both:
+it includes the length of each part, so that no two values have one text, and it is the same for
+any other rows. Zeros have no sign in it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def constant(value: Operand, what: str) -> Scalar:
         return tree.value
     raise UnsupportedOperation(
         f"{what} must be a constant, not a column or an expression",
-        remedy="write a constant, or one pl.when(...).then(...) branch per constant",
+        remedy=("write a constant", "write one pl.when(...).then(...) branch for each constant"),
     )
 
 
@@ -100,7 +100,7 @@ def _wrong(what: str, kind: str) -> UnsupportedOperation:
 
 
 def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
-    """The operands, of which there is at least one."""
+    """The operands; at least one is required."""
     if not operands:
         raise UnsupportedOperation(
             f"{name} needs at least one column", remedy="check the column selection"

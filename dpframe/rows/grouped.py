@@ -1,4 +1,4 @@
-"""The form in which values are grouped: one form for equal values, whatever other rows there are.
+"""The form in which values are grouped: one form for equal values, for any other rows.
 
 Physical codes of categories depend on all rows. Integers and decimals of 128 bits were grouped by
 their last 64 bits alone, where they are the only key (met in Polars 1.32). So these are text.
@@ -36,7 +36,7 @@ def distinct(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rises(column: pl.Series) -> bool:
-    """Whether it is integers of which each is larger than the one before."""
+    """Whether it is integers that are each larger than the one before."""
     if not column.dtype.is_integer() or column.null_count():
         return False
     return bool((column.slice(1) > column.head(-1)).all())

@@ -13,10 +13,10 @@ rule: a row's result depends on that row alone only if it holds. Polars keeps it
 what it does otherwise, and what is done about it, is listed in docs/decisions/0009-layouts.md. The
 laws in `tests/laws/test_layouts.py` compare every operation in all of these forms.
 
-Where an operation does not keep the rule on its own, its operands are first brought *together*:
-they become fields of one struct, which all have as many rows as the struct, so they are all rows
-or all one value. This needs to know nothing about how an operand was stored, or why. It also
-computes each operand once, however often a formula speaks of it.
+If an operation does not keep the rule on its own, its operands are first put into one struct. Its
+fields all have as many rows as the struct, so they are all rows or all one value. This needs to
+know nothing about how an operand was stored, or why. It also computes each operand once, even if
+a formula uses it several times.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _BINDS = _VERSION >= (1, 37)
 field that a formula names stands for the whole struct, and nested formulas grow without limit.
 """
 _LISTS_ARE_SOUND = _VERSION >= (2, 0)
-"""Whether Polars finds items in a column of lists in several pieces, where before it took some
-lists of numbers for others if one is null or holds a null; and makes lists of constants and of
-columns without rows, where before it failed.
+"""Whether Polars finds items in a column of lists in several pieces, and makes lists of constants
+and of columns without rows. Earlier versions confused some lists of numbers if one is null or
+holds a null, and failed to make such lists.
 """
 _RESULT = "result"
 
@@ -81,11 +81,11 @@ def divided(
 
 
 def _as_rows(divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
-    """The divisor as rows, for versions of Polars that have no better way.
+    """The divisor as rows, for versions of Polars that need it.
 
-    These make rows of one value when they ask which are null (seen for all types in 1.32 to 1.36,
-    not in 2.0), so a zero made of any column is rows. Each column that the operands come from adds
-    one, so nothing rests on which of them the optimiser leaves in its place.
+    These make rows of one value when they check for nulls (seen for all types in 1.32 to 1.36,
+    not in 2.0), so a zero made of any column is rows. Each column that the operands come from
+    adds one, so nothing rests on which of them the optimiser leaves in its place.
     """
     names = dict.fromkeys([*dividend.meta.root_names(), *divisor.meta.root_names()])
     for name in names:

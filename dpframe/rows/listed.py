@@ -38,7 +38,7 @@ def listed(name: str, values: Sequence[Any], dtype: DType) -> pl.Series | None:
 
 
 def _real(value: Any, dtype: DType) -> Any:
-    """A number as it is in a column of floats, without the sign of a zero.
+    """A number as a column of floats holds it, without the sign of a zero.
 
     Raises
     ------

@@ -76,7 +76,9 @@ class ListGet(ParametricOperation):
 
     def check(self) -> None:
         if not -_LONGEST <= self.index <= _LONGEST:
-            raise InvalidBounds("the index is beyond the end of any list")
+            raise InvalidBounds(
+                "the index is beyond the end of any list", remedy="use a smaller index"
+            )
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:

@@ -24,7 +24,7 @@ from dpframe.rows.operands import (
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 _MOST_ELEMENTS = 2**40
-"""Of a list; more do not fit in memory."""
+"""The most elements of a list; more do not fit in memory."""
 
 
 def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Functions of one number. What is not defined is NaN or minus infinity, as in Polars."""
+"""Functions of one number. Undefined results are NaN or minus infinity, as in Polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of numbers before they are computed with.
+"""The conversion of numbers before arithmetic.
 
 Integers and Booleans are widened to Int64, Float32 and Decimal to Float64, so no result is computed
 in a narrow type. An integer that may lie beyond Int64, by its type (UInt64, Int128) and its range,
@@ -161,8 +161,10 @@ def whole_result(what: str, args: Sequence[Domain], image: Callable[..., Interva
         return Domain(INT128, nullable=nullable, interval=most)
     raise UnsupportedOperation(
         f"the {what} of {' and '.join(str(d.dtype) for d in args)} may be too large for Int128",
-        remedy="clamp what is large first, for example with .clip(0, 2**62), or compute with "
-        "floats, with .cast(pl.Float64)",
+        remedy=(
+            "clamp large values first: .clip(0, 2**62)",
+            "compute with floats: .cast(pl.Float64)",
+        ),
     )
 
 

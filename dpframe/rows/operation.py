@@ -28,14 +28,14 @@ class RowOperation(Operation):
     """One operation whose result in a row depends on that row alone.
 
     A subclass states four things side by side: the domain of its result, how it is lowered, how a
-    plan words it, and examples. The examples are not only documentation: laws run each of them on
+    plan words it, and examples. The examples are not only documentation. Laws run each of them on
     random frames and check that the result is row-wise, never raises, has the inferred type, lies
     in the inferred interval, and is null or NaN only where inference allows it.
 
     Guarantee
     ---------
-    `lower` gives a *total* row-wise function: whatever the values in a row, it yields a value or
-    null, never an error, and rows do not influence each other.
+    `lower` gives a *total* row-wise function: for any values in a row, it yields a value or null,
+    never an error, and rows do not influence each other.
     """
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class RowOperation(Operation):
         return Call(self, tuple(map(operand, operands)))
 
     def reference(self, *values: Any, **_: Any) -> Any:
-        """The result in plain Python, of a row's values, none of which is null.
+        """The result in plain Python, from a row's values; none is null.
 
         Laws compare the two on random frames. Where an operation has none, tests know its meaning.
         """
@@ -99,8 +99,7 @@ class PlainOperation(RowOperation):
 class ParametricOperation(RowOperation):
     """An operation with constants, which are its fields.
 
-    They are checked once, when it is made: that they are of the types that the fields say, and
-    whatever `check` says beside.
+    They are checked once, when it is made: for the types of the fields, and by `check`.
 
     Raises
     ------
@@ -226,7 +225,7 @@ _BY_TYPE: dict[object, Callable[[str, object], None]] = {
     "float | None": _or_none(_number),
     "Scalar": _anything,
 }
-"""What is checked of a constant, by the type of its field as it is written."""
+"""The checks of a constant, by the type of its field."""
 
 
 @cache

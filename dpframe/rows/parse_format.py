@@ -22,7 +22,7 @@ WITHOUT_FORMAT: dict[str, tuple[str, ...]] = {
     "Datetime": ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"),
     "Time": ("%H:%M:%S%.f",),
 }
-"""What is read when no format is given. Polars would guess one from the first rows that it meets,
+"""The formats that are read by default. Polars would guess one from the first rows that it meets,
 so that the result in one row would depend on others."""
 
 

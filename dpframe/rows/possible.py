@@ -1,6 +1,6 @@
 """Whether a condition may hold of a row, by interval arithmetic.
 
-The answer "no" is a proof; "maybe" is said wherever nothing else is known. A condition is true,
+The answer "no" is a proof; without further knowledge the answer is "maybe". A condition is true,
 false or null, and is known by which of the first two it may be.
 """
 
@@ -44,7 +44,8 @@ _NULL_OF_NULL = _OF_CLOCKS | {
     "dt_month_end",
     "dt_offset_by",
 }
-"""Operations whose result is null where their operand is, beside those that say so themselves."""
+"""Operations whose result is null where their operand is, in addition to those that declare
+it."""
 _EPOCH = date(1970, 1, 1)
 _PARTS: Mapping[str, tuple[Callable[[date], object], Callable[[date], int]]] = {
     "dt_month": (lambda day: day.year, lambda day: day.month),
@@ -53,7 +54,7 @@ _PARTS: Mapping[str, tuple[Callable[[date], object], Callable[[date], int]]] = {
     "dt_day": (lambda day: (day.year, day.month), lambda day: day.day),
     "dt_weekday": (lambda day: (day.toordinal() - 1) // 7, date.isoweekday),
 }
-"""Parts that rise in each year, month or week, and what tells these apart."""
+"""Parts that rise in each year, month or week, and their distinguishing fields."""
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
@@ -131,7 +132,7 @@ def _of_part(name: str, operand: Domain, widest: Interval) -> Interval:
 
 
 def may_be(tree: Tree, wanted: bool, known: Known) -> bool:
-    """Whether a condition may be true, or false, in a row of which this much is known."""
+    """Whether a condition may be true, or false, in a row with these known values."""
     match tree:
         case Literal(value):
             return value is wanted
@@ -201,7 +202,7 @@ def _factors(a: DType, b: DType) -> tuple[int, int] | None:
 
 
 def _nanoseconds(dtype: DType) -> int:
-    """Of one physical unit."""
+    """The nanoseconds of one physical unit."""
     return DAY * 10**9 if dtype.name == "Date" else 10**9 // dtype.units_per_second
 
 
@@ -211,7 +212,7 @@ def _scaled(known: Interval, by: int) -> Interval:
 
 
 def _may_be_listed(op: IsIn, operand: Tree, wanted: bool, known: Known) -> bool:
-    """Whether a value may be among some constants, or be none of them."""
+    """Whether a value may be among some constants, or outside them."""
     listed_null = None in op.values
     if known.is_null(operand):
         return op.nulls_equal and listed_null is wanted

@@ -91,7 +91,7 @@ def _by_logarithm(ns: Namespace, base: pl.Expr, exponent: pl.Expr, whole: bool) 
 
     Polars raises one row to a power by another algorithm than it uses for several, with other last
     digits, so its own power of two columns would depend on how many rows there are. With `whole`
-    numbers, results that a float can tell from their neighbours are rounded to whole ones.
+    numbers, results are rounded to whole ones if a float can separate them from their neighbours.
     """
     one = ns.lit(1.0, dtype=ns.Float64)
     size = (exponent * base.abs().log()).exp()

@@ -1,4 +1,4 @@
-"""Text as it is shown in plans and messages."""
+"""Text in the form for plans and messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All row-wise operations, and the functions of Polars that are read into them: the allow-list.
 
 Each module of this package says in `OPERATIONS` which it defines, and in `READERS` what else reads
-functions of Polars, into calls of several. What is not here is refused.
+functions of Polars, into calls of several. Unlisted operations are refused.
 """
 
 from __future__ import annotations

@@ -117,8 +117,9 @@ class ReplaceStrict(ParametricOperation):
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         if len(operands) < 4:
             raise UnsupportedOperation(
-                "replace_strict without a default raises depending on the data",
-                remedy="add default=..., for example default=None, or use .replace(...)",
+                "replace_strict needs a default",
+                why="without one, a value that is not listed would make the query fail",
+                remedy="add default=None, which makes values null that are not listed",
             )
         node = params.get("return_dtype") if isinstance(params, Mapping) else None
         dtype = None if node is None else read_dtype_expression(node)
@@ -166,7 +167,7 @@ def _pairs(operands: Sequence[Operand], name: str) -> tuple[tuple[Scalar, ...], 
     if len(old) != len(new):
         raise InvalidBounds(
             f"{name} has {len(old)} old and {len(new)} new values",
-            remedy="give each old value one new value, or all of them the same",
+            remedy=("give one new value for each old value", "give one new value for all"),
         )
     if len(set(old)) != len(old):
         raise InvalidBounds(f"{name} lists an old value twice", remedy="list each value once")
@@ -181,7 +182,7 @@ def _check_table(old: tuple[Scalar, ...], new: tuple[Scalar, ...]) -> None:
     if len(old) != len(new):
         raise InvalidBounds(
             f"there are {len(old)} old and {len(new)} new values",
-            remedy="give each old value one new value, or all of them the same",
+            remedy=("give one new value for each old value", "give one new value for all"),
         )
 
 
@@ -223,8 +224,8 @@ def _require_fit(value: Scalar, dtype: DType) -> None:
     if value is not None and not _fits(value, dtype):
         raise UnsupportedOperation(
             f"the new value {constant_words(value)} is not a {dtype}",
-            remedy="use .replace_strict(old, new, default=pl.col(name)), "
-            "whose result has the type of the new values",
+            remedy="write .replace_strict(old, new, default=None), which makes values null that "
+            "are not listed",
         )
 
 

@@ -119,7 +119,7 @@ def require_resolution(found: Span, dtype: DType, what: str) -> None:
     if found.nanoseconds % (10**9 // dtype.units_per_second):
         raise UnsupportedOperation(
             f"the duration is finer than the unit of {dtype}",
-            remedy='use a longer one, or .dt.cast_time_unit("ns") first',
+            remedy=("use a longer duration", 'write .dt.cast_time_unit("ns") first'),
         )
     if dtype.unit == "ns" and found.seconds > 2**62 // 10**9:
         raise UnsupportedOperation(

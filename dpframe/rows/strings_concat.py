@@ -49,7 +49,9 @@ class ConcatStr(ParametricOperation):
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if not args:
-            raise UnsupportedOperation("concat_str needs at least one expression")
+            raise UnsupportedOperation(
+                "concat_str needs at least one expression", remedy="name a column"
+            )
         if len(args) > _MOST_OPERANDS:
             raise UnsupportedOperation(
                 f"concat_str joins at most {_MOST_OPERANDS} expressions, not {len(args)}",

@@ -113,7 +113,7 @@ class Extract(TextOperation, ParametricOperation):
         if not 0 <= self.group < groups:
             raise InvalidBounds(
                 f"the regular expression has no group {self.group}",
-                remedy="put what you want in parentheses, or ask for group 0, the whole match",
+                remedy=("put what you want in parentheses", "ask for group 0, the whole match"),
             )
 
     @classmethod

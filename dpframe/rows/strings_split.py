@@ -1,4 +1,4 @@
-"""Texts taken apart into lists."""
+"""Texts split into lists."""
 
 from __future__ import annotations
 

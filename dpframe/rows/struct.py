@@ -52,7 +52,10 @@ class StructOf(ParametricOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         names = self.names
         if not args or len(names) != len(args):
-            raise UnsupportedOperation("a struct needs at least one field, and a name for each")
+            raise UnsupportedOperation(
+                "a struct needs at least one field, and a name for each",
+                remedy="write pl.struct(a=..., b=...)",
+            )
         fields = tuple(zip(names, args, strict=True))
         dtype = struct_type(tuple((name, domain.dtype) for name, domain in fields))
         return Domain(dtype, nullable=False, fields=fields)

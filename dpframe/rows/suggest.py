@@ -16,4 +16,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"did you mean {near[0]!r}?"
     shown = ", ".join(repr(n) for n in names[:12])
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return f"the columns here are {shown}{more}" if names else "the frame has no columns"
+    return f"use one of {shown}{more}" if names else "the frame has no columns"

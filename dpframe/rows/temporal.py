@@ -97,7 +97,7 @@ def calendar(dtype: DType, margin: int = 0) -> Limits | None:
 
 
 def known_within(known: Interval, limits: Limits | None) -> Interval:
-    """What is known of values that are inside the limits; ends that were unknown stay so."""
+    """The interval of values that are inside the limits; unknown ends stay unknown."""
     if limits is None:
         return known
     low, high = Fraction(limits[0]), Fraction(limits[1])
@@ -173,8 +173,8 @@ def image(
     operand
         The operand, once values outside the calendar are null.
     function
-        The function, as it is lowered; it is run on the ends alone. It is null where its result
-        would be outside the limits.
+        The lowered function; it is run on the ends alone. It is null where its result would be
+        outside the limits.
     limits
         Where results are kept.
     slack

@@ -2,8 +2,8 @@
 
 Values are taken as whole numbers of their units, computed in 128 bits and put back; a result that
 its type cannot hold is null. The result has Polars' type: the coarser of two time units, into which
-both operands are converted first. A Date moved by a duration stays a Date, floored; two dates are
-microseconds apart.
+both operands are converted first. A Date moved by a duration stays a Date, floored; the
+difference of two dates is in microseconds.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def _working_unit(a: DType, b: DType, result: DType) -> str:
 
 
 def _coarser(a: DType, b: DType) -> str:
-    """The coarser of two time units; a Date has none, and two dates are microseconds apart."""
+    """The coarser of two time units; a Date has none, and the difference of two dates is in
+    microseconds."""
     units = {dtype.unit for dtype in (a, b) if dtype.unit is not None}
     return next((unit for unit in _COARSE_FIRST if unit in units), "us")
 

@@ -83,7 +83,7 @@ def _limits(dtype: DType) -> Limits | None:
 
 
 def check_format(form: str, dtype: DType) -> str:
-    """The format in chrono's directives, each of which every value of the type has.
+    """The format in chrono's directives; every value of the type must have each of them.
 
     Raises
     ------

@@ -113,8 +113,8 @@ class MakeDatetime(ParametricOperation):
 
 
 def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
-    """The moment of a local time; refusals name the time zone, for the local time is none of the
-    operands that were written.
+    """The moment of a local time; refusals name the time zone, because the local time is not an
+    operand that was written.
     """
     try:
         return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
@@ -156,7 +156,7 @@ def _days_of(ns: Namespace, year: pl.Expr, month: pl.Expr) -> pl.Expr:
 
 
 _SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
-"""Of the parts of a time, in microseconds."""
+"""The sizes of the parts of a time, in microseconds."""
 
 
 def _in_unit(micros: pl.Expr, unit: str) -> pl.Expr:

@@ -31,7 +31,8 @@ from dpframe.rows.temporal import (
 from dpframe.rows.temporal_local import moved_locally
 
 _SHORTER = 3 * DAY
-"""A month is this much shorter than another at most: over it two days may come farther apart."""
+"""A month is at most this much shorter than another: across it two days may move farther from
+each other."""
 
 
 @operation

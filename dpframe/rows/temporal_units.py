@@ -24,7 +24,7 @@ from dpframe.rows.temporal import DAY, INT64_LIMITS, Limits, guarded, inside, re
 from dpframe.rows.written_dtypes import TIME_UNITS
 
 _DAYS = (-(2**31), 2**31 - 1)
-"""Of a Date."""
+"""The range of a Date."""
 
 
 @operation

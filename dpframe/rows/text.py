@@ -175,8 +175,10 @@ def check_pattern(pattern: str) -> int:
     except FAILURES:
         raise InvalidBounds(
             f"{quoted_pattern(pattern)} is not a regular expression",
-            remedy="write a regular expression of Rust's regex crate, which has no look-around "
-            "and no back-references, or pass literal=True",
+            remedy=(
+                "correct the pattern, without look-around and back-references",
+                "write literal=True",
+            ),
         ) from None
     return len(groups) + 1
 

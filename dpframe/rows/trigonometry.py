@@ -2,7 +2,7 @@
 
 Engines compute them one value at a time by a library of mathematics, so a value does not depend on
 how many others there are; tests compare them bit by bit. No result depends on the sign of a zero.
-What is not defined is NaN, as in Polars.
+Undefined results are NaN, as in Polars.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAFE = Fraction(2) ** 1000
 
 @operation
 class Bounded(RealFunction, PlainOperation):
-    """A function whose values lie between two constants, whatever its operand.
+    """A function whose values are between two constants, for any operand.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Scaled(RealFunction, PlainOperation):
 
 @operation
 class ArcTan2(PlainOperation):
-    """Where both are zero it is zero, and pi for minus zero, so zeros are unsigned first."""
+    """If both are zero the result is zero, and pi for minus zero, so zeros are unsigned first."""
 
     name = "arctan2"
     reads = ("Atan2",)

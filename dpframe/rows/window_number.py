@@ -1,7 +1,7 @@
 """The number of the calendar window that a time is in, on every engine.
 
-Times before the year 1 are in one window, and so are those after 9999 (of times with a zone a day
-further inside, as operations on dates have it): the number of a time is never null, and never
+Times before the year 1 are in one window, and so are those after 9999 (for times with a zone a
+day further inside, as in operations on dates). The number of a time is never null, and never
 decreases from one local time to a later one.
 """
 
@@ -28,7 +28,7 @@ def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> 
     Parameters
     ----------
     value
-        Of the type given.
+        The number in the given type.
     every
         The length of windows.
     """

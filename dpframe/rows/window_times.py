@@ -26,8 +26,8 @@ Times = tuple[Interval, Interval]
 def times_of(first: int, last: int, every: Every, dtype: DType) -> Times | None:
     """The times of windows from one to another; None if none exist.
 
-    Those before the calendar and after it are each one window, of which it is said that they reach
-    a few days into it.
+    Those before the calendar and after it are each one window, which is taken to reach a few days
+    into it.
     """
     start, end = _calendar(dtype)
     lo = None if first <= BEFORE[every] else _begins(first, every, dtype, end)

@@ -36,7 +36,7 @@ def in_zone(moment: datetime, zone: ZoneInfo) -> datetime:
     Raises
     ------
     OverflowError
-        When the year that they show is none of Python's.
+        When Python does not have the year that they show.
     """
     if zone.key == "UTC":
         return moment.replace(tzinfo=zone)
@@ -63,7 +63,7 @@ def is_shown(wall: datetime, zone: str, choice: str | None) -> bool:
 
 def _in_zone(wall: datetime, zone: str, fold: int) -> int | None:
     """The moment at which clocks in a zone show a time, first or again; None if they never do, or
-    Polars has no such zone.
+    Polars does not have the zone.
     """
     try:
         found = pl.Series([wall], dtype=pl.Datetime("us")).dt.replace_time_zone(

@@ -21,8 +21,8 @@ they are rational ones that are not constant (V is a polynomial in R for each re
 m), and q is transcendental (Lindemann-Weierstrass), so ties end. Floats only decide acceptances
 that are clear by far more than their proven error.
 
-What varies in time: how often radii are rejected, which goes by cells and is about one in twenty;
-beyond exp(-44), a further table; and coordinates of 2**56 or more, of which some are drawn again.
+Three things vary in time: how often radii are rejected, which goes by cells and is about one in
+twenty; beyond exp(-44), a further table. Coordinates of 2**56 or more are sometimes drawn again.
 Smaller ones take as long as any: a word of 64 bits each.
 """
 
@@ -60,8 +60,8 @@ MAX_BOX_DIMENSIONS: Final = 64
 MAX_BOX_WIDTH: Final = 1 << 32
 MAX_BOX_EPSILON: Final = Fraction(1 << 14)
 MAX_BOX_REACH: Final = Fraction(1 << 54)
-"""Of a width over epsilon, and of the fineness over epsilon: radii and coordinates up to 200 times
-that fit in 62 bits."""
+"""The bound of a width over epsilon, and of the fineness over epsilon: radii and coordinates up
+to 200 times that fit in 62 bits."""
 MAX_FINENESS: Final = 1 << 30
 
 _BLOCK: Final = 1 << 16
@@ -169,7 +169,7 @@ class Radii:
     rate
         Of exp(-rate R).
     widths, fineness
-        Of the boxes.
+        The law of the boxes.
     shift
         k: cells are 2**k radii wide; rate 2**k must stay below 0.36.
     cells
@@ -336,8 +336,8 @@ class Radii:
     def _accept(
         self, cell: Codes, offset: Codes, keep: NDArray[np.bool_], source: BitSource
     ) -> None:
-        """Clear `keep` where U >= the acceptance; the first 16 bits of U settle most lanes. What is
-        beyond the table is left as it is.
+        """Clear `keep` where U >= the acceptance; the first 16 bits of U settle most lanes.
+        Values beyond the table are unchanged.
         """
         first = source.u16(cell.size)
         lanes = np.flatnonzero((first >= self._squeeze.take(cell)) & (cell < self.cells))

@@ -9,11 +9,11 @@ its weight and x_i = (best - score_i) / scale. The choice is by rejection under 
    integer cumulative sums;
 3. i is accepted with probability v_i / W_i, otherwise its group proposes again.
 
-Exact, given ideal bits: W_i / sum times v_i / W_i is proportional to v_i, whatever the W_i are.
-They only have to be large enough, which `_envelopes` proves, and the coin of step 3 has to have
-exactly its probability: sixteen bits settle it but for a share of 2**-16, and the rest is settled
-in integers with as many further bits as it takes. About 2**-20 of the proposals are rejected,
-whatever the scores and weights are, so the time barely depends on them.
+Exact, given ideal bits: W_i / sum times v_i / W_i is proportional to v_i, for any W_i. They only
+have to be large enough, which `_envelopes` proves, and the coin of step 3 needs exactly its
+probability. Sixteen bits settle it except for a share of 2**-16, and the rest is settled in
+integers with as many further bits as it takes. About 2**-20 of the proposals are rejected, for
+any scores and weights, so the time barely depends on them.
 """
 
 from __future__ import annotations

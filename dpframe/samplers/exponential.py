@@ -38,7 +38,7 @@ _FURTHEST: Final = 700.0
 
 
 def bracket_exp(x: Fraction, precision: int) -> tuple[int, int]:
-    """Integers ``lo <= 2**precision * exp(-x) <= hi`` at most 3 apart.
+    """Integers ``lo <= 2**precision * exp(-x) <= hi`` whose difference is at most 3.
 
     Every step is rounded outwards: y = x / 2**j < 2**-8, the alternating Taylor series of exp(-y)
     (its remainder is smaller than its last term), then j squarings.
@@ -159,9 +159,9 @@ def taylor_exp(y: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
 def decay(gap: NDArray[np.uint64], rate: float) -> NDArray[np.float64]:
     """exp(-gap rate) within a relative 2**-25, or a little more than 0 when it is below e**-700.
 
-    gap and rate are off by one rounding each and their product by a third: 700 * 3u < 2**-41; the
-    reduction y = g - e ln 2 loses as little again; `taylor_exp` keeps 2**-26 for |y| <= 0.35; and
-    the power of two is exact, because 2**-1011 is a normal number.
+    gap and rate are off by one rounding each and their product by a third, so 700 * 3u < 2**-41.
+    The reduction y = g - e ln 2 loses as little again, `taylor_exp` keeps 2**-26 for |y| <= 0.35,
+    and the power of two is exact, because 2**-1011 is a normal number.
     """
     g = gap.astype(np.float64)
     g *= rate

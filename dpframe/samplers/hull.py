@@ -1,4 +1,4 @@
-"""The discrete hull law: a box law of vectors, of which sums of squares go with their sums.
+"""The discrete hull law: a box law of vectors, where sums of squares depend on their sums.
 
 A row that adds x in [-1, 1] to a sum and 1 to a count adds 2 x**2 - 1 to a sum of squares: a point
 of an arch, which is a small part of the box [-1, 1]**3. All that rows add or take away lies in the
@@ -12,16 +12,18 @@ mirrored -A. Of all ways to write (x, y) as p u - q v, with u and v in A and p =
 - a) / 2, the greatest y has p 1 - q (2 v_x**2 - 1) with the least |v_x| there is, max(0, |x| - p) /
 q; that is the first inequality, and the mirror image of it the second.
 
-With widths w_j and a fineness m, hull(R) is the set of all whole z in box(R) (`box`) of which each
-arch (c, s, q) has (z_c / w_c, z_s / w_s, z_q / w_q) in the hull times R / m, and N(z) the least
-integer R >= 0 whose hull holds z. The law is P(z) ~ exp(-epsilon N(z) / m). It is drawn as the box
-law is, radius and vector, over again until the vector lies in the hull: then z comes from every R
->= N(z) with exp(-epsilon R / m), which adds up to what is proportional to exp(-epsilon N(z) / m).
+With widths w_j and a fineness m, hull(R) is the set of all whole z in box(R) (`box`) in which
+each arch (c, s, q) has (z_c / w_c, z_s / w_s, z_q / w_q) in the hull times R / m. N(z) is the
+least integer R >= 0 whose hull holds z. The law is P(z) ~ exp(-epsilon N(z) / m). It is drawn as
+the box law is, radius and vector, over again until the vector lies in the hull: then z comes from
+every R >= N(z) with exp(-epsilon R / m), which adds up to what is proportional to exp(-epsilon
+N(z) / m).
 
-Whether a vector lies in it is decided by floats only where these cannot err, and in integers else.
+Floats decide whether a vector is in it only where their error cannot matter; otherwise integers
+decide.
 
-What varies in time: what does for boxes, and how often they are drawn again, two in nine times for
-each arch, whatever the vectors are that noise is added to.
+Two things vary in time: those of boxes, and how often they are drawn again, two in nine times for
+each arch, for any vectors that noise is added to.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ MAX_ARCHES: Final = 8
 """Of eight arches one vector in eight is kept."""
 _BLOCK: Final = 1 << 16
 _MARGIN: Final = 2.0**-40
-"""Floats of what is compared err by less than 2**-45: by 2**-51 for each of the numbers, of which
-products of two numbers up to 2 are made."""
+"""The error of the compared floats is less than 2**-45: 2**-51 for each of the numbers, which are
+products of two numbers up to 2."""
 
 
 def discrete_hull(

@@ -1,10 +1,10 @@
 """Several candidates at once, in order, by the exponential mechanism: exactly.
 
 A tuple of m candidates in order has to be drawn with a probability in proportion to
-f = exp(-cost / scale) (see `dpframe.samplers.ordered_chain` for the cost). Runs of candidates with
-one rank are proposed with a probability that is known exactly, and f times the number of tuples in
-these runs, over that, is at most `Chain.total`, which is known exactly too and proven there. What
-is proposed is accepted with the quotient of both, by an exact coin, else something else is.
+f = exp(-cost / scale) (see `dpframe.samplers.ordered_chain` for the cost). Runs of candidates
+with one rank are proposed with an exactly known probability. Over that, f times the number of
+tuples in these runs is at most `Chain.total`, which is known exactly too and proven there. A
+proposal is accepted with the quotient of both, by an exact coin; otherwise another one is made.
 Floats make proposals only. Nearly all of these are accepted.
 
 Runs are looked at where ranks are within `reach` of what they should be. A tuple with another rank
@@ -14,8 +14,8 @@ happens, and makes the law exact. If reach is too short for that, it is doubled.
 
 How long it takes depends on how many runs are within reach, and so on the rows. Few proposals are
 needed as long as the best tuple has f / P**m above 2**-850 or so, for P candidates: the floats
-that they are made by end at 2**-900. It is so where m log2(P) is at most 700, and each rank that
-there should be is within some scales of one that there is.
+that they are made by end at 2**-900. This holds if m log2(P) is at most 700, and each expected
+rank is within some scales of an existing one.
 """
 
 from __future__ import annotations

@@ -9,17 +9,17 @@ f is a product over parts, so the sum of f over all that the first j candidates 
 comes next is in a given run, follows from those of j - 1, j - 2, ... (Gillenwater, Joseph and
 Kulesza 2021). Here such sums are floats, and they only make proposals. A state is what is drawn
 already: that the candidates after number j are in runs from r on ("before"), or that number j is
-the last one in run r ("last"). Of each state there is a float B, and of each choice in it
+the last one in run r ("last"). Each state has a float B, and each choice in it
 
     t = B(the state that it leads to) * its own factor of f * P**m * number of tuples,
 
 which is exp(-|rows between - part| / scale) for the run of a candidate, and
 exp(-(sum of empty parts) / scale) times C(length + size - 1, size) / P**size for how many are in
-it. What is left when all are drawn is the first part, whose factor is at most B.
+it. When all are drawn the first part remains, whose factor is at most B.
 
-**Proof** that f times the number of tuples in some runs is at most `total` times the probability of
-proposing these, whatever the rows are. Choices are drawn by whole numbers w, whose sum is S, in
-units u(state).
+**Proof** that f times the number of tuples in some runs is at most `total` times the probability
+of proposing these, for any rows. Choices are drawn by whole numbers w, whose sum is S, in units
+u(state).
 
 1. w >= t / u, for every choice. t is computed as a float within a relative 2**-18 (see `_ENOUGH`),
    or is less than 2**-1022 where a product is too small for a normal float, and then less than
@@ -34,9 +34,9 @@ units u(state).
    most B(state) / u(state). All B but those of the first state cancel, and of that S u is left,
    which is `total`, an exact number.
 
-So only the size of the floats matters, and how well they are rounded does not change the law of
-what is accepted, but how often that is: with all t right, S u is less than 1.001 times as large as
-it must be, for each of 2 m choices.
+So only the size of the floats matters. Their rounding does not change the law of accepted tuples,
+but only how often proposals are accepted: with all t right, S u is less than 1.001 times as large
+as it must be, for each of 2 m choices.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ _WIDE: Final = 60
 _TERM: Final = 1 + 2.0**-18
 """By how much terms are enlarged."""
 _ENOUGH: Final = 1 + 2.0**-12
-"""By how much sums are enlarged. A sum has less than 2**40 terms, and each is a product of at most
-60 numbers of `decay`, which are within 2**-25, and at most 4 * 64 + 100 roundings of floats, all of
-them positive: it is within 60 * 2**-25 + 400 * 2**-53 < 2**-18 of what it should be."""
+"""By how much sums are enlarged. A sum has less than 2**40 terms, and each is a product of at
+most 60 numbers of `decay`, which are within 2**-25, and at most 4 * 64 + 100 roundings of floats,
+all of them positive. So its relative error is at most 60 * 2**-25 + 400 * 2**-53 < 2**-18."""
 
 
 class Line(Protocol):
@@ -121,7 +121,7 @@ class Chain:
     scale
         In steps.
     windows
-        Of each candidate, the ranks that are looked at, from first to last.
+        The first and last rank that are considered for each candidate.
     line
         How many candidates and rows there are: the ends.
     """
@@ -196,9 +196,9 @@ class Chain:
         return _whole(self._last[number][among] * self._decay(away), bound)
 
     def choices_of_size(self, number: int, run: int) -> tuple[Integers, Fraction]:
-        """Weights of how many candidates up to one of a number are in its run, and their unit: 0
-        where the run is out of reach of one of these, or where all that the candidate before them
-        could be in are not below it.
+        """Weights of the number of candidates up to one of a number in its run, and their unit.
+        They are 0 where the run is out of reach of one of these, or where all possible runs of
+        the candidate before them are not below it.
         """
         terms = [self._together(number, size, run)[0] for size in range(1, number + 1)]
         weights, unit = _whole(np.array(terms), float(self._last[number][run]))
@@ -218,7 +218,7 @@ class Chain:
         return Fraction(count, self.line.candidates**self.chosen), self.cost(each)
 
     def cost(self, ranks: Sequence[int]) -> int:
-        """Of a tuple, by its ranks."""
+        """The cost of a tuple, by its ranks."""
         ends = pairwise([0, *ranks, self.line.rows])
         return sum(
             abs(self.step * (b - a) - part) for (a, b), part in zip(ends, self.parts, strict=True)
@@ -243,8 +243,9 @@ class Chain:
         return np.asarray(terms, np.float64)
 
     def _carried(self, number: int) -> Floats:
-        """Sums over all runs within reach of the candidate of a number, for each that the next may
-        be in: of what is before it, falling with how far the part between is from its size.
+        """Forward messages of the chain: for each run the next quantile may be in, the total
+        weight of all placements of the quantiles before it, falling with the error in the size of
+        the part between.
         """
         among = slice(self._first[number - 1], self._end[number - 1])
         ranks, masses = self.runs.ranks[among], self._last[number][among]
@@ -297,8 +298,8 @@ class _Sums:
 
 
 def _whole(terms: Floats, bound: float | None) -> tuple[Integers, Fraction]:
-    """Integers that are at least the terms in some unit, and the unit. Those of a bound that is at
-    least (1 + 2**-12) times the sum of the terms add up to less than it.
+    """Integers that are at least the terms in some unit, and the unit. Integers for a bound that
+    is at least (1 + 2**-12) times the sum of the terms add up to less than it.
     """
     whole = float(terms.sum()) * _ENOUGH + _FLOOR if bound is None else bound
     up = _WIDE - int(np.frexp(whole)[1])

@@ -1,4 +1,4 @@
-"""Randomised responses: every row tells its category, or any category at random."""
+"""Randomised responses: every row reports its category, or any category at random."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def randomized_responses(
     """How many of the rows in each category report each category.
 
     A row reports the truth with probability g = (1 - e**-epsilon) / (1 + (m - 1) e**-epsilon) and
-    otherwise one of all m categories, each as likely: the truth with probability
+    otherwise one of all m categories, each equally likely. That is the truth with probability
     e**epsilon / (e**epsilon + m - 1) in all, and any other with 1 / (e**epsilon + m - 1) (Warner
     1965; Kairouz, Oh and Viswanath 2014). g is irrational (Lindemann-Weierstrass), so comparisons
     with revealed bits of a uniform number end.
@@ -60,7 +60,7 @@ def randomized_responses(
 
 
 def _truths(rows: int, epsilon: Fraction, categories: int, source: BitSource) -> int:
-    """How many of this many rows tell the truth."""
+    """How many of this many rows report the truth."""
     kept = 0
     floor = np.uint64(_floor(epsilon, categories, 64))
     for start in range(0, rows, _BLOCK):

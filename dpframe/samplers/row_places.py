@@ -15,7 +15,7 @@ PLACES: Final = 1 << 16
 """How many places there are: 16 fair coins a row."""
 
 _AT_ONCE: Final = 1 << 22
-"""Of so many rows coins are drawn at the same time, which bounds the memory."""
+"""Coins for this many rows are drawn at the same time, which bounds the memory."""
 
 Counts = NDArray[np.int64]
 

@@ -2,8 +2,8 @@
 
 Permute-and-flip needs, per candidate, an event of probability p = exp(-(best - score) / scale).
 Sixteen random bits are compared with a float64 threshold that is widened by far more than its
-error; the few lanes that this leaves open are settled in exact integers with as many further bits
-as it takes. So the choice is exact, given ideal bits. The exponential mechanism is in `envelope`.
+error. The few open lanes are settled in exact integers with as many further bits as it takes. So
+the choice is exact, given ideal bits. The exponential mechanism is in `envelope`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def staircase(
     rate
         Between 1/8 and 64.
     width
-        Of each level but the first, from 1 to 2**56.
+        The width of each level but the first, from 1 to 2**56.
     inner
         How many magnitudes the first level has, from 1 to `width`.
     n

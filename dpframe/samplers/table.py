@@ -1,7 +1,7 @@
 """Exact draws from a finite table by lazy inversion.
 
 The index is the number of boundaries F_j <= U. Sixteen bits of U decide through a guide table
-unless a boundary lies inside that 16-bit cell; then 64 bits are compared with floor(2**64 F_j); a
+unless a boundary is inside that 16-bit cell. Then 64 bits are compared with floor(2**64 F_j). A
 tie (about 2**-55 per draw) reveals 64 bits more and is settled in exact integers of any length.
 """
 

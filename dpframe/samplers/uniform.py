@@ -54,8 +54,8 @@ _HALF = np.uint64(32)
 def scaled_uniforms(ends: NDArray[np.int64], source: BitSource = OS) -> NDArray[np.int64]:
     """Independent uniform integers in [0, end), one per end above 0: floor(end U) for U of 64 bits.
 
-    Of the words that give a value, those whose product with the end is below 2**64 mod end, modulo
-    2**64, are rejected; as many are left for each value (Lemire 2019). That happens with
+    From the words that give a value, those whose product with the end is below 2**64 mod end,
+    modulo 2**64, are rejected; as many are left for each value (Lemire 2019). That happens with
     probability end / 2**64 at most, so smaller ends all take the same steps.
     """
     wide = ends.astype(np.uint64)

@@ -140,5 +140,5 @@ def _require_room(results: int, runs: int) -> None:
         raise UnsupportedOperation(
             f"{runs} runs of {results} results are more than fit in memory",
             where=f"simulate(..., runs={runs})",
-            remedy=f"ask for at most {max(1, MOST_RESULTS // results)} runs, or use fewer keys",
+            remedy=(f"ask for at most {max(1, MOST_RESULTS // results)} runs", "use fewer keys"),
         )

@@ -35,7 +35,7 @@ class Factor:
     axis
         What it maps.
     level
-        Of the nodes that are summed up, or that are compared with their siblings.
+        The factors of the nodes that are summed up, or that are compared with their siblings.
     is_contrast
         Which of the two it is. Contrasts begin at level 1.
     """

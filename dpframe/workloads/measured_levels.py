@@ -2,13 +2,13 @@
 
 Least squares, level by level, makes of the sums y of the nodes of each measured level
 
-    v = what level l and finer ones say of a node, weighted:  sum over k >= l of w_k y_k / W_l,
-    x = v + (x of the parent - sum of v of all its children) / (number of these children)
+    v is the weighted estimate of a node from level l and finer ones: sum over k >= l of w_k y_k /
+    W_l, x = v + (x of the parent - sum of v of all its children) / (number of these children)
 
-with x = v at the root, where w_k is the weight of level k and W_l the sum of those from l on. So of
-a query with the factors a on the nodes of a level, the part that differs from the mean of siblings
-goes to v, and the mean goes to the parent; and what v gets goes to all levels below it. That is
-exact for trees whose last nodes have fewer children too.
+with x = v at the root, where w_k is the weight of level k and W_l the sum of those from l on.
+Take a query with the factors a on the nodes of a level. The part that differs from the mean of
+siblings goes to v, and the mean goes to the parent; the part of v goes to all levels below it.
+That is exact for trees whose last nodes have fewer children too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How much noise is in a prefix or a range of one group, where tables by several sets of columns
 and levels of one tree are measured.
 
-A noisy table by the columns C with the sums of a level says something of every subspace of a set A
-of its columns and a level up to its own: it counts there its weight over the sum of the weights of
-all that say something of it. A number of a group by the columns S has in the subspace of A the
-factor
+A noisy table by the columns C with the sums of a level is informative about every subspace of a
+set A of its columns and a level up to its own. Its weight there is relative to the sum of the
+weights of all informative tables. A number of a group by the columns S has in the subspace of A
+the factor
 
     the product over A of (1 - 1/n, or -1/n where an entry differs from the group), over the
     product of the n of the columns of S that are not in A,
@@ -140,7 +140,8 @@ class MeasuredTables:
             yield tuple(counts.tolist()), alike
 
     def _heard(self, subset: Columns) -> Floats:
-        """For each level one over the weights of all that tells of its subspace, 0 where none."""
+        """For each level, one over the total weight of the tables with information on its
+        subspace; 0 without any."""
         height = self.axis.height
         total = np.zeros(height + 1)
         for (columns, level), weight in zip(self.tables, self.weights, strict=True):

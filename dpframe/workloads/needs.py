@@ -1,15 +1,16 @@
 """How much of each level of an axis its queries use: sums of squared norms, exactly.
 
 A node's sum is divided among those of its q children that have cells: each gets a q-th of it, and
-what the contrasts say. So the estimate of a query that asks for a multiple w_j of each child errs
-by the mean of w times the error of the node, and by contrasts with variance in proportion to
+what the contrasts say. So take the estimate of a query with a multiple w_j of each child. Its
+error is the mean of w times the error of the node, plus contrasts with variance in proportion to
 
     m (sum of w_j**2 - (sum of w_j)**2 / q)
 
 for m leaves below a child: the squared norm of the query in the subspace of the level. Prefixes
 take k children whole, and of the next one what a prefix of that takes, its `pull` on the child's
-own sum. Nodes of a level are all alike but the last one, so sums over all prefixes follow from the
-first two moments of pulls in either kind of node, level by level, and no list of cells is made.
+own sum. All nodes of a level but the last one are alike. So sums over all prefixes follow from
+the first two moments of pulls in either kind of node, level by level, and no list of cells is
+made.
 """
 
 from __future__ import annotations

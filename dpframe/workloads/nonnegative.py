@@ -2,8 +2,8 @@
 
 The wanted tables y_s are margins of one table of cells, with one total. To set negative numbers to
 zero would make every total too large, by all that noise has taken below zero, and in a table with
-many empty cells that is more than anything else. So the total is kept as it is (0 where it is
-negative), and noise is taken out of all cells alike:
+many empty cells that is more than anything else. So the total is kept (0 where it is negative),
+and noise is taken out of all cells alike:
 
 1. Each wanted table is moved to the nearest one from zero up with the total, which takes one number
    off all of its cells, and leaves zero where less is left (Held, Wolfe and Crowder 1974).
@@ -60,16 +60,17 @@ def nearest_nonnegative(
 ) -> Floats:
     """The cells from zero up whose margins are near to the given ones, and whose total is theirs.
 
-    By alternating directions (Boyd, Parikh, Chu, Peleato and Eckstein 2011, section 5.2): a least
-    squares step, which has a closed form because margins split into means and differences from
-    means axis by axis, and the nearest cells from zero up with the total.
+    By alternating directions (Boyd, Parikh, Chu, Peleato and Eckstein 2011, section 5.2). One
+    step is least squares, which has a closed form because margins split into means and
+    differences from means axis by axis. The other finds the nearest cells from zero up with the
+    total.
 
     Parameters
     ----------
     tables
         The margins, by which axes they keep, with a length of 1 along the others; consistent.
     variances
-        Of a number of each, above 0.
+        The variance of a number of each table, above 0.
     shape
         The lengths of all axes.
     """
@@ -99,8 +100,8 @@ def nearest_nonnegative(
 
 
 def _scaled(tables: Mapping[Kept, Floats], shape: tuple[int, ...], total: float) -> Floats:
-    """Cells above 0 with about the given margins, and whatever else is even: each table in turn
-    scales the cells to its numbers (Deming and Stephan 1940).
+    """Cells above 0 with about the given margins, and otherwise even: each table in turn scales
+    the cells to its numbers (Deming and Stephan 1940).
 
     Where nothing is known of single cells, rounds of least squares from anywhere else take hundreds
     of times as long to get near.
@@ -201,9 +202,9 @@ def _covers(kept: Kept, axes: Kept) -> bool:
 def apportioned(cells: Floats) -> Integers:
     """Whole cells from zero up, near the given ones.
 
-    Sums over all axes but the first ones are whole numbers next to the given sums; along each axis
-    what rounding took from a slice is given to the next ones, so that sums over the first axes stay
-    near as well. Of many cells, blocks of neighbours are made whole at once.
+    Sums over all axes but the first ones are whole numbers next to the given sums. Along each
+    axis the amount that rounding took from a slice is given to the next ones, so that sums over
+    the first axes stay near as well. Of many cells, blocks of neighbours are made whole at once.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class PeriodTree(RunningSums):
         return found
 
     def pieces(self, period: int) -> int:
-        """Of how many sums the total up to a period is made."""
+        """The number of sums in the total up to a period."""
         return len(self._pieces(period))
 
     def total_factors(self, period: int) -> Floats:

@@ -1,8 +1,9 @@
 """From noisy parts to the tables that are wanted: least squares, level by level.
 
-Sums of nodes tell of every subspace up to their own levels, all of them with weights in the same
-proportion: leaves per node over the variance of the noise. So the weighted sums of what they tell
-follow from fine levels to coarse ones, each axis after the other, and every table is read once.
+Sums of nodes are informative about every subspace up to their own levels, all of them with
+weights in the same proportion: leaves per node over the variance of the noise. So the weighted
+sums of these estimates follow from fine levels to coarse ones, each axis after the other, and
+every table is read once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 
 
 class Estimate:
-    """What noisy parts say of a table. All of it is post-processing.
+    """The estimate of a table from noisy parts. All of it is post-processing.
 
     Parameters
     ----------
@@ -33,8 +34,8 @@ class Estimate:
     measured
         The noisy integers of each part, in its shape.
     lines
-        How many tables are estimated at once, of which each part has the integers one beside
-        another in a last axis; None for one table without such an axis.
+        The number of tables that are estimated at once, in a last axis of each part; None for one
+        table without such an axis.
 
     Notes
     -----
@@ -151,7 +152,8 @@ def _shared(whole: Floats, signed: Floats, at: int, children: int, branching: in
     """Each of this many children: an equal part of the whole, and by how much it is above the
     mean.
 
-    Of two children the contrasts are d and -d, twice as far apart as each is above the mean.
+    The contrasts of two children are d and -d: their difference is twice that of each from the
+    mean.
     """
     if branching == 2:
         return (whole + signed) / 2.0 if children == 2 else whole

@@ -8,9 +8,9 @@ costs a little accuracy, and no privacy.
 
 Guarantee
 ---------
-`of` is exact modulo 2**64. A row in one cell moves it by a column u_j, so m rows of one
-individual move it by at most m times `own`, and one that leaves a cell for another, or for none,
-or comes from none, by at most `turned`.
+`of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m rows of one
+individual move it by at most m times `own`. A row that leaves a cell for another, or for none, or
+comes from none, moves it by at most `turned`.
 
 Proof
 -----

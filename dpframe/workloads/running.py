@@ -1,9 +1,9 @@
-"""Running totals of periods: which noisy sums are drawn night after night, how far one individual
-can move all of them together, and how totals follow from those that are there.
+"""Running totals of periods: the noisy sums that are drawn night after night, the movement of all
+of them together by one individual, and the totals that follow from existing draws.
 
-Every night t adds rows to a matrix of public whole numbers, of which no row looks beyond t; a row
-times what each period has is an exact whole number, and noise is added to it alone. So there is no
-secret to be kept from one night to the next. Two kinds are known:
+Every night t adds rows to a matrix of public whole numbers, which do not look beyond t. A row
+times the sums of the periods is an exact whole number, and noise is added to it alone. So there
+is no secret to be kept from one night to the next. Two kinds are known:
 
 *The square root* (Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay
 2023). The matrix that adds up all periods so far is a Toeplitz matrix with the generating function
@@ -25,13 +25,13 @@ by whose contributions, of at most 1 each, are in at most `run` different period
 
 Proof
 -----
-With w the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of period
-j, the vector is a sum of u_j over a set of at most `run` periods; entries only grow where a
-contribution is not 1 but less, because they are not negative. Two columns i < j have the product
+Let w be the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of
+period j. The vector is a sum of u_j over a set of at most `run` periods. Entries only grow where
+a contribution is below 1, because they are not negative. Two columns i < j have the product
 sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
 to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
 products, for L1 because each column is longer, for L infinity since the sum of w over distinct
-ages is largest for the least ages. Of a tree, a contribution is in one sum of each level.
+ages is largest for the least ages. In a tree, a contribution is in one sum of each level.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class RunningSums(ABC):
 
     @abstractmethod
     def own_factors(self, period: int) -> Floats:
-        """The same for what a period is said to have."""
+        """The same for the estimates of single periods."""
 
     @property
     def drawn_rows(self) -> int:
@@ -165,7 +165,7 @@ class RunningSums(ABC):
     @property
     @abstractmethod
     def adds_up(self) -> bool:
-        """Whether totals are sums of what periods are said to have."""
+        """Whether totals are sums of the estimates of single periods."""
 
     @abstractmethod
     def words(self) -> str:
@@ -256,7 +256,7 @@ class SquareRoot(RunningSums):
 
 
 def require_length(length: int) -> None:
-    """Refuse numbers of periods that there are not.
+    """Refuse impossible numbers of periods.
 
     Raises
     ------

@@ -11,12 +11,12 @@ A row that comes or goes in cell k changes M x by w M e_k with |w| <= z = max(|l
 Kronecker product, so norms of M e_k are products of those of its factors, and these are the same
 for every cell. Several rows change the table by c, with |c_k| <= z m in each cell and at most z r
 in all. With G = M'M, whose diagonal is D everywhere, |M c|**2 = D sum c_k**2 + sum over k != j of
-c_k c_j G_kj, and that is at most D s + g (R**2 - s), where s is the sum of squares, R the sum of
+c_k c_j G_kj. That is at most D s + g (R**2 - s), where s is the sum of squares, R the sum of
 absolute values, and g bounds G_kj (its absolute value where contributions have both signs). Where
 g >= 0 it grows with both, and both are largest where as many cells as possible are full
 (`ContributionBounds.l2_squared`). Where g < 0 it is convex in what is in the last cell, so it is
-largest where q cells are full and one more holds 0, m or all that is left, and it is concave in q.
-L1 and L infinity follow from the triangle inequality.
+largest where q cells are full and one more holds 0, m or all that is left, and it is concave in
+q. L1 and L infinity follow from the triangle inequality.
 
 Where a row changes (change-one), it leaves cell k with w and enters j with v, each in [lo, hi] or 0
 where the row is not in the table: |w M e_k - v M e_j|**2 = D (w**2 + v**2) - 2 w v G_kj. That and

@@ -1,4 +1,4 @@
-"""How a spend is divided among measurements that all tell something of the same subspaces.
+"""The division of a spend among measurements that are all informative about the same subspaces.
 
 With share x of part B its precision in subspace A is k_AB x**d, where d is 2 for an epsilon and 1
 for a rho, and the error is the sum over A of v_A / (sum over B of k_AB x_B**d). A mean of inverses
@@ -29,7 +29,7 @@ _TRIAL: Final = 40
 _PASSES: Final = 4
 _ENOUGH: Final = 0.999
 _SAME: Final = 1.0 + 1e-9
-"""Errors that differ by less are the same, whatever the last digits of floats are on a machine."""
+"""Errors that differ by less are the same, on any machine's floats."""
 _MOST_TRIED: Final = 80
 """With more parts none is left out by trial."""
 _USELESS: Final = 2.0**-9

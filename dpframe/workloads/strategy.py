@@ -1,17 +1,17 @@
 """What to measure of a table, at which shares of a spend, so that all that is wanted has the
 least error.
 
-*Residuals* (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): for each subspace
-that is needed, the contrasts, each with Gaussian noise of its own variance s. A row costs p / (2 s)
-of rho, p the squared norm that it adds, and the error is the sum of s v, v what the workload needs.
+*Residuals* (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): each subspace that
+is needed has its contrasts, with Gaussian noise of its own variance s. A row costs p / (2 s) of
+rho, p the squared norm that it adds, and the error is the sum of s v, v what the workload needs.
 By Cauchy and Schwarz the best shares of rho are in proportion to sqrt(p v), and no Gaussian noise
 on any other vectors of a table of nominal columns has less error.
 
-*Tables*: sums over the nodes of a level of each axis, of which a row is in one, so that L1 = L2 =
-1. They overlap, and how a spend is best divided among them is found by `shares`. Wherever finer
-tables are wanted beside coarse ones they err as little as residuals do, since contrasts with some
-noise are tables with other noise; under pure DP they err less, because the L1 of contrasts is up to
-twice as large; and their integers stay as small as what is summed up.
+*Tables*: sums over the nodes of a level of each axis; a row is in one of them, so that L1 = L2 =
+1. They overlap, and how a spend is best divided among them is found by `shares`. If finer tables
+   are wanted with coarse ones their errors are as small as those of residuals, since contrasts
+   with some noise are tables with other noise. Under pure DP they are smaller, because the L1 of
+   contrasts is up to twice as large. Their integers also stay as small as the counts.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Strategy:
         )
 
     def of_finest(self) -> Strategy:
-        """Just the part that tells of all that is wanted, at the whole spend; the same where none
-        of the parts does.
+        """Only the part that contains everything that is wanted, at the whole spend; the same
+        strategy if no part does.
         """
         for part, norm in zip(self.parts, self.norms, strict=True):
             if all(part.energy(levels) for levels in self.workload.subspaces):
@@ -124,7 +124,7 @@ class Strategy:
         return _energies(self.workload.subspaces, self.parts)
 
     def variances(self, noise: Sequence[float] | None = None) -> Mapping[Levels, float]:
-        """The variance of what is told of each subspace, in every direction.
+        """The variance of the estimate of each subspace, in every direction.
 
         Parameters
         ----------
@@ -134,8 +134,9 @@ class Strategy:
 
         Notes
         -----
-        Sums of nodes some of whose leaves are no cells have less noise than is said here: the error
-        of tables is at most what follows from this, and just that where all leaves are cells.
+        Sums of nodes have less noise than stated here if some of their leaves are not cells. The
+        error of tables is at most that of this formula, and equal to it where all leaves are
+        cells.
         """
         planned = self.energies / np.array(self.unit_variances)
         weights = planned / planned.sum(axis=1, keepdims=True)
@@ -165,7 +166,7 @@ def _energies(subspaces: Sequence[Levels], parts: Sequence[Part]) -> NDArray[np.
 
 
 def _norm_of_a_row(degree: Degree) -> Norm:
-    """Of one row that adds 1."""
+    """The norm of one row that adds 1."""
 
     def l1(part: Part) -> Fraction:
         return Fraction(math.prod(factor.l1 for factor in part.factors) ** 2)
@@ -234,9 +235,9 @@ def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Stra
 def tables_with_total(
     workload: Workload, degree: Degree, norm: Norm, plain: Strategy
 ) -> Strategy | None:
-    """`tables` where one of the parts, of several entries, has the sum of all of them beside it at
-    no further cost: the total comes last, with the share and norm of the first part, which it is
-    beside. None where no total is needed.
+    """`tables` where one of the parts, with several entries, carries the sum of all of them at no
+    further cost. The total comes last, with the share and norm of the first part, which carries
+    it. None where no total is needed.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ def best_tables_with_total(workload: Workload, degree: Degree, norm: Norm) -> St
 
 
 _TRIED: Final = 4
-"""Beside this many parts a total is tried."""
+"""A total is tried with at most this many parts."""
 
 
 def _sums(workload: Workload) -> list[Part]:
@@ -298,8 +299,9 @@ def _sums(workload: Workload) -> list[Part]:
 
 
 def best_tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Strategy:
-    """`tables` for the trees whose error is least: binary ones where a rho is shared, which are the
-    best then at any size or next to it, and those of some numbers of children where an epsilon is.
+    """`tables` for the trees with the least error. Where a rho is shared these are binary ones,
+    which are the best at any size or close to it; where an epsilon is, those of some numbers of
+    children.
     """
     found = [tables(one, degree, norm) for one in trees(workload, degree)]
     return min(found, key=lambda strategy: strategy.objective()) if len(found) > 1 else found[0]

@@ -37,7 +37,7 @@ class Filter:
     shape
         The lengths of the axes.
     factors
-        That of each set of axes.
+        The filter of each set of axes.
     """
 
     def __init__(self, shape: tuple[int, ...], factors: Mapping[Kept, float]) -> None:

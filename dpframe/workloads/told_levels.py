@@ -1,8 +1,8 @@
-"""The moments of prefixes and ranges of one tree, whatever each level counts in them.
+"""The moments of prefixes and ranges of one tree, for any weights of its levels.
 
-Of a query of cells, what differs from the mean of siblings lies in the subspace of their level, and
-the means go on to the level above. A noisy sum of the nodes of a level hears of every subspace up
-to that level, each times a number that is given here.
+In a query of cells, the differences from the mean of siblings are in the subspace of their level,
+and the means go on to the level above. A noisy sum of the nodes of a level hears of every
+subspace up to that level, each times a number that is given here.
 
 A prefix ends in one node of each level, and takes each of its siblings whole or not at all. So all
 nodes below a sibling have one factor, and the moments of all prefixes follow level by level from
@@ -103,7 +103,7 @@ class ToldLevels:
         return found
 
     def _below(self, values: Floats, level: int) -> Floats:
-        """Of each node of a level what its parent has."""
+        """The value of the parent for each node of a level."""
         return np.repeat(values, self.axis.branching)[: self.axis.nodes(level)]
 
     def _of_prefixes(self, ends: NDArray[np.int64]) -> Floats:

@@ -1,11 +1,11 @@
 """Estimates as integers that add up: every table is the margin of every finer one, exactly.
 
-Of each table the sums over all corners that begin at its first cell are rounded, and the cells are
-the differences of these. A corner that takes in all cells of an axis is a corner of the table
-without that axis, which is rounded first and taken over. So sums of cells are cells of the smaller
-tables, whatever floats did, and every prefix is off by half at most. A cell of a table of k axes is
-a difference of 2**k corners: its rounding errs by 2**(k - 1) at most, and with a variance of
-2**k / 12 where the corners' fractional parts are spread evenly.
+For each table the sums over all corners that begin at its first cell are rounded, and the cells
+are the differences of these. A corner that takes in all cells of an axis is a corner of the table
+without that axis, which is rounded first and taken over. So sums of cells are cells of the
+smaller tables, for any rounding of floats, and every prefix is off by half at most. A cell of a
+table of k axes is a difference of 2**k corners. Its rounding error is at most 2**(k - 1), with a
+variance of 2**k / 12 where the corners' fractional parts are spread evenly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Kept: TypeAlias = tuple[bool, ...]
 
 
 class WholeTables:
-    """Integer tables of one estimate, all of which add up.
+    """Integer tables of one estimate that add up.
 
     Parameters
     ----------

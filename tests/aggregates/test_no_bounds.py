@@ -100,7 +100,7 @@ def test_bounds_of_an_argmax_of_counts_are_refused_with_what_they_are_for(
         lambda: groups.dp_argmax(bounds=(0, 5)),
         lambda: groups.dp_argmax(score=dp.count(), bounds=(0, 5)),
     ):
-        with pytest.raises(InvalidBounds, match="what one row may add to a row-wise score"):
+        with pytest.raises(InvalidBounds, match="what one row adds to a row-wise score"):
             asked().plan(epsilon=1)
 
 

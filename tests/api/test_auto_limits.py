@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def test_one_charge_and_the_limit_that_most_keep() -> None:
     assert frame.session.history.height == 1
     assert frame.session.spent == dp.PureDP(20)
     assert found.cost == dp.PureDP(20)
-    assert found.remark.startswith("limit_rows(5) was found: it drops about ")
+    assert found.remark.startswith("dpframe chose limit_rows(5), which drops about ")
     truth = VISITS.group_by("city").len().sort("city")["len"]
     assert ((found.frame["n"] - truth).abs() < 30).all()
     assert found.frame.columns[:4] == ["city", "n", "n_low", "n_high"]
@@ -176,7 +177,7 @@ def test_groups_that_nobody_listed_get_a_limit_on_groups() -> None:
     assert (plan.found.step, plan.found.by) == ("limit_groups", ("city",))
     assert "of those that let a group of usual size appear" in plan.explain(details=True)
     found = query.release(rho=20, delta=1e-7, limits="auto")
-    assert "by=['city']) was found" in found.remark
+    assert "by=['city']), which drops" in found.remark
     assert found.frame["city"].to_list() == ["A", "B", "C"]
 
 
@@ -187,7 +188,7 @@ def test_no_limit_is_found_under_which_groups_that_nobody_listed_vanish(
     seeded(monkeypatch, 5)
     data = rows({who: 1 + 39 * (who % 2) for who in range(300)})
     query = dp.Session(epsilon=50, delta=1e-3).protect(data, unit="who").group_by("city")
-    with pytest.warns(dp.DroppedRows, match=r"limit_rows\(20\) was found"):
+    with pytest.warns(dp.DroppedRows, match=r"chose limit_rows\(20\)"):
         found = query.agg(n=dp.count()).collect(epsilon=6, delta=1e-6, limits="auto")
     assert found["city"].to_list() == ["A", "B", "C"]
 
@@ -341,12 +342,12 @@ def test_plans_never_say_unbiased_where_rows_are_dropped_or_clamped() -> None:
 
 def test_warnings_stand_in_releases_and_are_results_warnings() -> None:
     query = people().dp_count()
-    with pytest.warns(dp.ResultWarning, match="perhaps up to") as caught:
+    with pytest.warns(dp.ResultWarning, match="noise would hide") as caught:
         found = query.release(epsilon=1)
     assert found.warnings == (str(caught[0].message),)
     assert issubclass(dp.DroppedRows, dp.ResultWarning)
     with pytest.warns(dp.DroppedRows) as caught:
-        query.collect(epsilon=1)
+        people().dp_count().collect(epsilon=1)
     assert len(caught) == 1
 
 
@@ -427,7 +428,7 @@ def test_a_job_in_toml_finds_limits(tmp_path: Path) -> None:
     assert read.plan().found is not None
     (release,) = read.release()
     assert release.frame.columns == ["n"]
-    assert "was found" in release.remark
+    assert "dpframe chose" in release.remark
 
 
 def test_limits_rise() -> None:
@@ -451,7 +452,7 @@ def test_what_is_dropped_is_reported_of_the_limit_that_is_found(spend: str) -> N
     found = query.release(**given, limits="auto", report_dropped=True)
     assert found.frame.columns == ["city", "n", "dropped"]
     assert (found.frame["dropped"] < 0.2).all()
-    assert "was found" in found.remark
+    assert "dpframe chose" in found.remark
     assert frame.session is not None
     assert frame.session.history.height == 1
     searched = search_of(query._unlimited, report_dropped=True)
@@ -472,6 +473,23 @@ def test_older_plans_say_the_rule_by_which_they_found_limits() -> None:
     older = replace(plan.found, choices=tuple(replace(c, noise=None) for c in plan.found.choices))
     kept = replace(plan, found=older)
     assert "noise" not in json.dumps(json.loads(kept.to_json())["plan"]["found"])
+<<<<<<< HEAD
     assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain(
         details=True
     )
+=======
+    assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain()
+
+
+def test_people_whom_noise_would_hide_are_announced_once() -> None:
+    """A limit that seems to drop next to nothing is the usual case: one warning a frame."""
+    frame = dp.Session(epsilon=100).protect(
+        pl.DataFrame({"who": [i % 400 for i in range(800)]}), unit="who"
+    )
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        first, second = (frame.agg(dp.count()).release(epsilon=20) for _ in range(2))
+    assert [w.category for w in seen] == [dp.DroppedRows]
+    assert "noise would hide" in first.warnings[0]
+    assert "noise would hide" in second.warnings[0]
+>>>>>>> lead

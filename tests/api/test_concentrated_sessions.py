@@ -58,7 +58,7 @@ def test_spends_of_rho_fit_as_well() -> None:
     assert spends_that_fit(session, rho="0.001") == RHO // Fraction(1, 1000) == 17
     count(session).collect(rho=session.remaining.exact_rho)
     assert session.spent == dp.ZCDP(RHO)
-    with pytest.raises(dp.BudgetExceeded, match="the budget is used up"):
+    with pytest.raises(dp.BudgetExceeded, match="ask the data owner for more"):
         count(session).collect(rho="1e-30")
 
 

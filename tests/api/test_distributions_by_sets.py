@@ -114,7 +114,7 @@ def test_groups_of_sets_that_were_not_asked_for_are_refused() -> None:
     ) as e:
         release.between(20, 35, sex="f")
     assert "release.between(..., country=..., sex=...)" in str(e.value)
-    with pytest.raises(dp.UnsupportedOperation, match="no such group"):
+    with pytest.raises(dp.UnsupportedOperation, match="no group with these keys"):
         release.between(20, 35, country="nowhere")
     with pytest.raises(dp.UnknownColumn):
         release.between(20, 35, grouping=3)

@@ -108,7 +108,7 @@ def test_options_that_are_no_texts_are_refused_unquoted(given: Any) -> None:
     with pytest.raises(dp.UnsupportedOperation) as caught:
         dp.Session(epsilon=1).protect("s3://bucket/a.parquet", dp.Rows(), storage_options=given)
     assert WRONG not in str(caught.value)
-    assert "storage options are a dict of texts" in str(caught.value)
+    assert "storage_options= is a dict of texts" in str(caught.value)
 
 
 def test_options_are_refused_where_they_would_do_nothing() -> None:

@@ -334,7 +334,7 @@ def test_lists_that_hold_no_queries_are_refused() -> None:
     session, people = open_session()
     query = people.dp_count()
     for given, what in (
-        ([], "no queries"),
+        ([], "is empty"),
         ([[query]], "not nested"),
         ([query, 1], "not a int"),
         ([query, FRAME], "not a DataFrame"),
@@ -361,7 +361,7 @@ def test_queries_of_several_parts_are_refused() -> None:
     parts = session.partition(people, "sex", SEXES)
     both = [part.dp_count() for part in parts.values()]
     for asked in (both, [people.dp_count(), both[0]]):
-        with pytest.raises(dp.InvalidBudget, match="a budget of its own"):
+        with pytest.raises(dp.InvalidBudget, match="its own budget"):
             session.collect(asked, epsilon=1)
     one = parts["f"]
     found = session.collect([one.dp_count(), one.dp_mean("age", (0, 9))], **PLENTY)

@@ -21,8 +21,7 @@ def test_a_table_without_the_identifier_is_told_to_bring_it_along() -> None:
     with pytest.raises(dp.UnknownColumn) as refusal:
         session.protect(ITEMS, unit="customer")
     said = str(refusal.value)
-    assert "protect them through it: unit=dp.Through(other, on=...); or bring 'customer'" in said
-    assert "along before protect: frame.join(other, on=..., " in said
+    assert "through the table that has it: unit=dp.Through(other, on=...)" in said
 
 
 def test_private_frames_do_not_join_by_what_is_no_identifier() -> None:
@@ -32,9 +31,7 @@ def test_private_frames_do_not_join_by_what_is_no_identifier() -> None:
     items = session.protect(lines, unit="customer", name="items")
     with pytest.raises(dp.UnsupportedOperation) as refusal:
         items.join(orders, on="order")
-    assert "write on=['customer', 'order'], and rows of the same individual meet" in str(
-        refusal.value
-    )
+    assert "write on=['customer', 'order']" in str(refusal.value)
 
 
 def test_private_frames_join_on_the_identifier_and_keys() -> None:
@@ -63,7 +60,7 @@ def test_rows_of_nobody_do_not_join() -> None:
     session = dp.Session(epsilon=1)
     items = session.protect(ITEMS, unit=dp.Rows(), name="items")
     orders = session.protect(ORDERS, unit=dp.Rows(), name="orders")
-    with pytest.raises(dp.UnsupportedOperation, match="protect the other through it"):
+    with pytest.raises(dp.UnsupportedOperation, match="protect this frame through the one"):
         items.join(orders, on="order")
 
 
@@ -207,7 +204,7 @@ def test_nor_a_stream(made: Callable[[dp.Session], Two], kept: bool, tmp_path: P
     a, b = (frame.limit_rows(1, order_by="day").agg(n=dp.count()) for frame in made(session))
     about: dict[str, Any] = {"by": "day", "start": D1, "periods": 2, "epsilon": 8}
     if kept and made is of_no_name:  # nor does a frame that nobody can name again open one there
-        with pytest.raises(dp.UnsupportedOperation, match="a stream is of one frame"):
+        with pytest.raises(dp.UnsupportedOperation, match="a stream reads one frame"):
             session.stream("s", a, **about)
         return
     session.stream("s", a, **about)
@@ -262,13 +259,13 @@ def wrong_units() -> dict[str, Callable[[], object]]:
     text = ITEMS.with_columns(pl.col("order").cast(pl.String))
     through = dp.Through(orders, on="order")
     return {
-        "does not say whose": lambda: dp.Through(ORDERS, on="order"),  # type: ignore[arg-type]
+        "needs a private frame": lambda: dp.Through(ORDERS, on="order"),  # type: ignore[arg-type]
         "protects rows": lambda: dp.Through(rows, on="order"),
         "protects identifier per 1mo": lambda: dp.Through(monthly, on="order"),
-        "was changed since": lambda: dp.Through(orders.limit_rows(1), on="order"),
+        "has been changed since": lambda: dp.Through(orders.limit_rows(1), on="order"),
         "the key is one column": lambda: dp.Through(orders, left_on="order"),
         "another session": lambda: other.protect(ITEMS, unit=through),
-        "has a column 'customer' itself": lambda: session.protect(ORDERS, unit=through),
+        "already has a column 'customer'": lambda: session.protect(ORDERS, unit=through),
         "has no column 'order'": lambda: session.protect(ITEMS.drop("order"), unit=through),
         "has no column 'x'": lambda: session.protect(ITEMS, unit=dp.Through(orders, on="x")),
         "has type String here and Int64": lambda: session.protect(text, unit=through),

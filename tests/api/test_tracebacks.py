@@ -143,9 +143,13 @@ def test_what_the_review_of_a_failure_needs_is_kept() -> None:
         private().filter(pl.col("none") > 1)
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert names == ["test_what_the_review_of_a_failure_needs_is_kept", "called"]
-    with pytest.raises(TypeError) as other:
-        dp.Session(epsilon=1).protect()  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="a bug") as other:
+        private().pipe(_fails)
     assert "It came from:" in "".join(other.value.__notes__)
+
+
+def _fails(frame: object) -> None:
+    raise ValueError("a bug")
 
 
 def test_an_error_that_was_being_handled_is_left_as_it_was() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 import subprocess
@@ -14,9 +15,10 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.column import col
-from dpframe.api.registration import AGGREGATES
 from tests.api.exactly import exactly, protected
+from tests.column_types import PLACE, column_types
 from tests.documentation import examples
+from tests.polars_page import CURRENT
 
 ROOT = Path(dp.__file__).parents[1]
 PAGES = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/concepts.md")
@@ -51,6 +53,23 @@ adults: dp.PrivateFrame = people.filter(pl.col("age") >= 18).with_columns(old=pl
 print(adults.dp_count().collect(epsilon=0.1), adults.dp_mean("age", (0, 99)))
 print(people.agg(dp.sum(pl.col("age").abs(), (0, 99)), n=dp.count()))
 n: int = people.pipe(lambda frame: len(frame.columns))
+""",
+    "namespaces of a column": """
+dates = people.agg(
+    dp.col("at").dt.year().dp_n_unique().alias("years"),
+    dp.col("name").str.to_lowercase().str.slice(0, 3).dp_n_unique(),
+    dp.col("visits").list.len().clip(0, 5).dp_sum(),
+    dp.col("pair").struct.field("x").dp_mean((0, 9)),
+    dp.col("age").replace_strict({1: 2}, default=None).dp_count(),
+    dp.col("age").filter(dp.col("g") == "a").fill_null(0).dp_sum((0, 99)),
+    dp.col("g").dp_argmax(candidates=["a", "b"]),
+)
+""",
+    "amounts": """
+counting = dp.count
+spent: float = people.agg(counting()).plan(epsilon=0.5).cost.epsilon
+left: tuple[float, float] = session.remaining.epsilon, session.spent.delta
+rho: float = dp.Session(rho=1).remaining.rho
 """,
     "individuals": """
 guests = dp.Session(rho=1).protect(pl.LazyFrame({"who": [1], "x": [2], "y": [3]}), unit="who")
@@ -94,8 +113,27 @@ WRONG = {
     "people.limit_rows(by=3)": "",
     'people.dp_count().plan(epsilon=1).accuracy(5, "len")': "",
     'pl.DataFrame({"x": [1]}).dp_count()': "dp_count",
+    'dp.col("age").dp_sum("0, 99")': "",
+    'dp.mean("age", ("0", "99"))': "",
+    'people.dp_sum("age", "0, 99")': "",
+    'session.protect(pl.DataFrame({"x": [1]}), unit=3)': "unit",
+    'people.group_by("g", keys=5)': "keys",
+    'dp.Session(epsilon="1")': "epsilon",
+    'people.dp_count().collect(epsilon="1")': "epsilon",
+    'people.dp_count().collect(epsilon=1, interval="0.95")': "interval",
+    'people.dp_count().collect(epsilon=1, limits="none")': "limits",
+    'dp.quantile("age", "half", (0, 99))': "q",
+    'people.join(people, on="g", how="outer")': "how",
+    "people.dp_count().plan(epsilon=1).cost.epsilons": "epsilons",
+    'dp.col("at").dt.year().dp_n_uniqe()': "dp_n_uniqe",
+    "dp.cuont()": "cuont",
 }
 PROGRAMS = {"right": [*RIGHT.values()], "wrong": [*WRONG]}
+STRICT = {
+    "pyright": "# pyright: strict, reportUnknownParameterType=false",
+    "mypy": "# mypy: strict",
+}
+"""The first line of a program that is checked strictly."""
 
 
 @lru_cache
@@ -109,6 +147,7 @@ def said(checker: str, folder: Path) -> str:
     if not shutil.which(command[0]):
         pytest.skip(f"{checker} is not installed")
     programs = {name: HEAD + "\n".join(lines) for name, lines in PROGRAMS.items()}
+    programs["strict"] = f"{STRICT[checker]}\n{programs['right']}"
     for page in PAGES:
         text = (ROOT / page).read_text()
         programs[Path(page).stem.lower()] = _as_on_the_page(text)
@@ -145,6 +184,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("checker", ["pyright", "mypy"])
 def test_right_programs_pass(checker: str, folder: Path) -> None:
     assert not errors(checker, folder, "right")
+    assert not errors(checker, folder, "strict")
     known = re.search(r'[Tt]ype (?:of "dp\.col.*" )?is "(.*)"', said(checker, folder))
     assert known is not None
     assert "bounds" in known[1], "editors know the arguments"
@@ -162,9 +202,11 @@ def test_what_the_first_pages_show_passes(checker: str, page: str, folder: Path)
 
 @pytest.mark.parametrize("checker", ["pyright", "mypy"])
 def test_wrong_programs_do_not_pass(checker: str, folder: Path) -> None:
-    """Each line of a program with all mistakes is told by itself."""
+    """Each line of a program with all mistakes is reported, and no other."""
     found = errors(checker, folder, "wrong")
     first = HEAD.count("\n") + 1
+    lines = {int(text.split(":")[1]) for text in found}
+    assert lines == {*range(first, first + len(WRONG))}
     for line, name in enumerate(WRONG.values(), first):
         assert any(f".py:{line}:" in text and name in text for text in found), (line, name, found)
 
@@ -181,10 +223,46 @@ def test_columns_are_polars_expressions() -> None:
     assert exactly(people.agg(dp.col("x").dp_sum((0, 9)))).item() == 3
 
 
-def test_types_name_every_aggregate() -> None:
-    written = (ROOT / "dpframe/api/column.py").read_text()
-    for name in AGGREGATES:
-        assert f"dp_{name} = functions.{name}\n" in written
+@pytest.mark.skipif(not CURRENT, reason="written with another Polars")
+def test_types_of_columns_are_those_of_supported_methods() -> None:
+    assert PLACE.read_text() == column_types(), "run python -m tests.column_types"
+
+
+def test_names_of_the_package_are_public_ones() -> None:
+    assert set(dir(dp)) == {*dp.__all__, "__version__"}
+    assert all(hasattr(dp, name) for name in dir(dp))
+
+
+def test_an_amount_says_which_of_its_names_it_has() -> None:
+    with pytest.raises(AttributeError, match=r"ZCDP has no epsilon: zCDP counts rho; write \.rho"):
+        _ = dp.ZCDP(1).epsilon
+    with pytest.raises(AttributeError, match=r"write \.epsilon"):
+        _ = dp.PureDP(1).mu
+    assert not hasattr(dp.GDP(1), "delta")
+    assert dp.ApproxDP(1, 0.5).delta == 0.5
+
+
+PUBLIC = (
+    *(dp.Session, dp.PrivateFrame, dp.PrivateGroupBy, dp.PrivateQuery, dp.Plan, dp.Release),
+    *(dp.Releases, dp.Stream, dp.Simulation, dp.Audit, dp.Combination, dp.Estimate, dp.DPExpr),
+    *(dp.PureDP, dp.ApproxDP, dp.ZCDP, dp.GDP, dp.Keys, dp.Rows, dp.Identifier),
+)
+
+
+@pytest.mark.parametrize("owner", PUBLIC, ids=lambda owner: owner.__name__)
+def test_completion_shows_what_each_public_method_does(owner: type) -> None:
+    names = [name for name in dir(owner) if not name.startswith("_")]
+    known = {name: inspect.getattr_static(owner, name) for name in names}
+    methods = {name: m for name, m in known.items() if callable(m) or isinstance(m, property)}
+    assert not [name for name, method in methods.items() if not inspect.getdoc(method)]
+
+
+@pytest.mark.parametrize("space", ["", "dt", "str", "list", "arr", "struct", "name"])
+def test_completion_shows_what_each_method_of_a_column_does(space: str) -> None:
+    column = dp.col("x")
+    owner = getattr(column, space) if space else column
+    names = [name for name in dir(owner) if not name.startswith("_")]
+    assert not [name for name in names if not inspect.getdoc(getattr(owner, name))]
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -187,7 +187,7 @@ def test_only_results_are_replaced(run: Run, folder: Path, output: str, there: s
     done = run("run", "job.py", "--output", output)
     assert (done.code, done.out) == (5, "")
     source = "the result would replace the data that it is made from"
-    other = f"{there!r} would be replaced, and is not a result of dpframe"
+    other = f"{there!r} is not a result of dpframe"
     assert (source if output == "people.parquet" else other) in done.err
     assert (folder / there).read_bytes() == before
     assert opened(folder / "budget.db").spent.is_zero

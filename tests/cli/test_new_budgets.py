@@ -148,7 +148,7 @@ def test_a_session_that_must_exist_is_not_opened_by_create(
 
 
 def test_both_at_once_make_no_sense() -> None:
-    with pytest.raises(dp.LedgerError, match="must exist, and it may be new"):
+    with pytest.raises(dp.LedgerError, match="contradict each other"):
         dp.Session(epsilon=1, ledger="never.db", must_exist=True, create=True)
 
 

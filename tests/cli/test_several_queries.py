@@ -47,7 +47,7 @@ def test_lists_without_queries_and_weights_of_one_are_5(run: Run, folder: Path) 
         (folder / "job.py").write_text(text)
         done = run("run", "job.py")
         assert done.code == 5, (text, done.err)
-        assert words in done.err or "no queries" in done.err or "is a list" in done.err
+        assert words in done.err or "is empty" in done.err or "is a list" in done.err
     assert opened(folder / "budget.db").spent.is_zero
 
 

@@ -301,6 +301,46 @@ PLANS: dict[str, Plan] = {
     ),
     "found groups by weights of rows": Plan("f.limit_norm(3)", SUMS, '.group_by("e", "c")', "who"),
     "windows of moments": Plan("f", PEOPLE, BY_S, "u 1d t"),
+    "one row for each person": Plan(
+        'f.group_by("u").agg(n=pl.len(), a=pl.col("i").clip(-9, 99).sum(), '
+        'b=pl.col("x").clip(-50, 70.5).mean(), lo=pl.col("d").min(), hi=pl.col("x").max(), '
+        'k=pl.col("s").n_unique(), z=pl.col("b").any(), m=pl.col("x").n_unique(), '
+        'w=pl.col("i").filter(pl.col("b")).len())'
+        '.filter(pl.col("lo") > date(1, 1, 1))',
+        'c=dp.count(), n=pl.col("n").dp_sum((0, 9)), a=pl.col("a").dp_sum((-99, 999)), '
+        'b=pl.col("b").dp_sum((-50, 70.5)), h=pl.col("hi").dp_sum((-9, 99)), '
+        'k=pl.col("k").dp_sum((0, 9)), m=pl.col("m").dp_sum((0, 9)), w=pl.col("w").dp_sum((0, 9))',
+        '.group_by("z")',
+        "u",
+    ),
+    "one row for each person and category": Plan(
+        'f.group_by("u", "e").agg(y=pl.col("y").clip(0, 7).sum() / pl.len(), '
+        'q=pl.col("k").max() - pl.col("k").min(), v=pl.col("b").all()).limit_groups(2, by="e")',
+        'c=dp.count(), y=pl.col("y").dp_sum((0, 9)), q=pl.col("q").dp_sum((0, 300))',
+        BY_E,
+        "u",
+    ),
+    "aggregates over each person": Plan(
+        'f.with_columns(n=pl.len().over("u"), t=pl.col("x").clip(-1, 9).sum().over("u", "s"))'
+        '.filter(pl.col("i").clip(-9, 9).mean().over("u") < 7).select("u", "n", "t", "e")'
+        ".limit_rows(3)",
+        'c=dp.count(), n=pl.col("n").dp_sum((0, 9)), t=pl.col("t").dp_sum((-9, 99))',
+        "",
+        "u",
+    ),
+    "rows of people who are there": Plan(
+        'f.select("u", "i").join(g.filter(pl.col("x") > 3), on="u", how="semi").limit_rows(2)',
+        'a=pl.col("i").dp_sum((-9, 99)), c=dp.count()',
+        "",
+        "u",
+    ),
+    "rows of people who are not": Plan(
+        'f.select("u", "i", "s").join(g.filter(pl.col("x") > 3), on=["u", "s"], how="anti")'
+        ".limit_rows(2)",
+        'a=pl.col("i").dp_sum((-9, 99)), c=dp.count()',
+        "",
+        "u",
+    ),
     "windows of dates": Plan('f.limit_groups(2, by="n").limit_rows(3)', SUMS, BY_E, "u 1w d"),
     "windows and groups": Plan('f.limit_groups(1, by="e")', PEOPLE, BY_E, "u 1mo t"),
     "windows and rows": Plan(

@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.api import probe
 from dpframe.lower.engines import duckdb_engine
+from dpframe.lower.engines.duckdb_border import Border
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.polars_engine import POLARS
 from tests.engines.spark import session
@@ -75,9 +76,19 @@ def test_sessions_that_compute_otherwise_are_refused(
 ) -> None:
     """Also where no other check finds them."""
     monkeypatch.setattr(DuckDBEngine, "require_settings", lambda self: None)
+    monkeypatch.setattr(Border, "require", lambda self: None)
     with pytest.raises(dp.UnsupportedOperation, match="taken for DuckDB") as caught:
         _protect(_relation(setting))
     assert "default settings" in str(caught.value)
+
+
+def test_a_session_is_tried_where_labels_of_columns_are_declared(tmp_path: Path) -> None:
+    """The constants have no such column."""
+    (tmp_path / "x.csv").write_text("city\nOslo\n")
+    schema = {"city": pl.Enum(["Oslo", "Moss"])}
+    session = dp.Session(epsilon=10**15)
+    people = session.protect(tmp_path / "x.csv", dp.Rows(), schema=schema, engine="duckdb")
+    assert people.dp_count().collect(epsilon=10**14).item() == 1
 
 
 def test_a_session_that_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,13 +22,15 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Column, Named, Tree, column_names
+from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.frames.binary import Binary, Concat
+from dpframe.frames.binary import Concat
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.group_by_individual import GroupByIndividual, OverIndividual
+from dpframe.frames.individual_aggregates import Largest
 from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
@@ -60,6 +62,7 @@ from tests.laws.layouts import stored
 from tests.laws.neighbours import UNITS, neighbours
 from tests.laws.queries import columns_in
 from tests.laws.trees import fits, trees
+from tests.rules_page import step_types
 
 NASTY = nasty_frame(61)
 FEW = ["i8", "i64", "f32", "f64", "u8", "b", "s", "e", "d", "dt", "dtz", "dec"]
@@ -594,13 +597,14 @@ def test_every_step_has_words_and_a_reason() -> None:
         WithoutFound((Named("i64", Column("i64")),), 2, pl.DataFrame()),
         Explode("i64s", 3),
         PerIndividual((Named("i64", Column("i64")),)),
+        GroupByIndividual("who", (), (Named("n", Call(Largest(), (Column("i64"),))),)),
+        OverIndividual(Filter((call("is_null", Column("i64")),))),
         JoinPublic.of(pl.DataFrame({"i64": [7]}), ("i64",), ("i64",), "semi", "_right"),
         Concat(other, ""),
         JoinPrivate(other, "", "inner", "_right"),
         JoinPrivateKeys(other, "", "inner", "_right", (("i64", "i64"),)),
     ]
-    kinds = [*Step.__subclasses__(), *Binary.__subclasses__(), JoinPrivateKeys]
-    known = {kind.__name__ for kind in kinds} - {"Binary"}
+    known = {*step_types()}
     assert {type(s).__name__ for s in steps_of_all_kinds} == known
     for step in steps_of_all_kinds:
         assert "i64" in step.words() or isinstance(step, LimitNorm)  # which is of no column

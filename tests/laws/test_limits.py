@@ -455,5 +455,5 @@ def test_what_rows_are_ordered_by() -> None:
         frame.limit_rows(1, order_by="nothing")
     with pytest.raises(dp.UnsupportedOperation, match="not ordered by values of type String"):
         frame.limit_rows(1, order_by="g")
-    with pytest.raises(dp.UnsupportedOperation, match="one of their own columns"):
+    with pytest.raises(dp.UnsupportedOperation, match="is not one of the columns of by="):
         frame.limit_groups(1, by="g", order_by="x")

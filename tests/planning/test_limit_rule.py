@@ -110,7 +110,7 @@ def test_whatever_the_counts_there_is_a_limit(
     assert 0 <= loss.dropped < math.inf
     assert 0 <= loss.share <= loss.most_share + 1e-9 <= 1 + 1e-9
     assert loss.most.reach >= min(REACH[1], REACH[0] * LIMITS[loss.place])
-    assert "was found" in remark_of(loss, "limit_rows(5)", by_groups=False)
+    assert "dpframe chose" in remark_of(loss, "limit_rows(5)", by_groups=False)
 
 
 @pytest.mark.parametrize("kind", HEAVY)

@@ -152,7 +152,7 @@ def test_outputs_without_an_interval_are_named_before_the_charge(name: str) -> N
 
 def test_sampling_is_said_of_an_interval() -> None:
     frame = dp.Session(epsilon=1).protect(pl.DataFrame({"x": [1]}), unit=dp.Rows())
-    with pytest.raises(dp.UnsupportedOperation, match="no interval is asked for"):
+    with pytest.raises(dp.UnsupportedOperation, match="needs interval="):
         frame.dp_count().collect(epsilon=1, sampling=True)
 
 

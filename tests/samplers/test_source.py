@@ -77,10 +77,15 @@ def _imports(path: Path) -> set[str]:
     return names
 
 
+NO_NOISE = {"ledger/postgres/tables.py": {"secrets"}}
+"""Not noise: the number of a row that nobody can guess, which the operating system draws too."""
+
+
 def test_there_is_no_other_door() -> None:
     forbidden = {"random", "numpy.random", "np.random", "secrets"}
     for path in PACKAGE.rglob("*.py"):
-        assert not _imports(path) & forbidden, path
+        allowed = NO_NOISE.get(path.relative_to(PACKAGE).as_posix(), set())
+        assert _imports(path) & forbidden == allowed, path
         if path.name != "source.py" or path.parent.name != "samplers":
             assert "os.urandom" not in _imports(path), path
 

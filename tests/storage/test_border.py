@@ -127,7 +127,7 @@ def test_frames_brought_together_push_nothing_if_one_does_not(tmp_path: Path) ->
 
 def test_a_function_does_not_run_what_must_not_be_pushed(tmp_path: Path) -> None:
     people = protected(pl.scan_pyarrow_dataset(ds.dataset(_file(tmp_path))))
-    with pytest.raises(dp.UnsupportedOperation, match="a function does not run queries"):
+    with pytest.raises(dp.UnsupportedOperation, match="engine= cannot be a function"):
         people.dp_count().collect(epsilon=1, engine=lambda frame: frame.collect())
     assert people.session.history.is_empty()
 

@@ -110,7 +110,7 @@ def test_who_draws_again_pays_for_all_of_it(
     assert session_of(path).history["status"].to_list() == ["released"] * 2
     assert totals(opened(path), 8)[:2] == before
     assert run("redraw", path, "--stream", "s", "--charge-again") == 6
-    assert "draws as always" in capsys.readouterr().err
+    assert "has nothing to pay again" in capsys.readouterr().err
     monkeypatch.setattr("dpframe.ledger.store.is_due", lambda chain: True)
     main(["ledger", "grant", "--ledger", str(path), "--name", "default", "--rho", "1", *BY])
     verify(path)

@@ -288,7 +288,7 @@ def test_parts_have_no_streams() -> None:
     session = dp.Session(rho=1)
     frame = session.protect(rows(1), unit=dp.Rows())
     part = session.partition(frame, "key", keys=["a", "b"])["a"]
-    with pytest.raises(dp.UnsupportedOperation, match="not of a part"):
+    with pytest.raises(dp.UnsupportedOperation, match="not a part of one"):
         session.stream("s", part.agg(dp.count()), by="day", start=START, periods=3, rho=1)
 
 
@@ -394,7 +394,7 @@ def test_a_stream_is_of_one_frame(names: Any, lasts: bool, tmp_path: Path) -> No
     opens = bool(names[0]) or not lasts
     if opens:
         session.stream("s", queries[0], **options)
-    with pytest.raises(dp.UnsupportedOperation, match="is of one frame"):
+    with pytest.raises(dp.UnsupportedOperation, match="reads one frame"):
         session.stream("s", queries[1], **options)
     assert session.spent == dp.ZCDP("0.1" if opens else 0)
     if opens:

@@ -125,7 +125,7 @@ def test_frames_without_limits_may_be_refused(title: str) -> None:
     with pytest.raises(dp.UnboundedSensitivity) as refusal:
         run(TASKS[title], {**unlimited(), "spend": {**SPEND, "limits": None}})
     assert refusal.value.remedy is not None
-    assert "example: rows that exceed" in refusal.value.remedy.replace("examples", "example")
+    assert "n is the most rows that count" in refusal.value.remedy.replace("examples", "example")
 
 
 @pytest.mark.parametrize("title", [*BARE, *COUNTED])

@@ -8,8 +8,8 @@ transaction holds a lock of its own around SQLite's:
 - On Linux a lock of an open file description (``F_OFD_SETLK``) on the ledger's file itself, at a
   byte far behind its end, where SQLite has no locks. It is dropped only by closing that
   description, which no other code has, and it is the same lock for every path to the file. Over
-  NFS the server keeps it.
-- On other systems with ``flock`` the lock is on a second file, because there the two kinds of
+  NFS the server keeps
+it. - On other systems with ``flock`` the lock is on a second file, because there the two kinds of
   locks of one file would shut each other out.
 - On Windows SQLite's locks belong to handles, and closing another handle leaves them alone.
 
@@ -186,7 +186,7 @@ class FileLock:
         if beside in self._files and not _is_at(self._files[beside], beside):
             raise LedgerError(
                 f"the lock {str(beside)!r} was moved or deleted while it was in use",
-                remedy="leave it alone; nothing was released",
+                remedy="leave the lock file where it is, and run again; nothing was released",
             )
 
 
@@ -245,7 +245,7 @@ def busy(path: Path) -> LedgerError:
     """The refusal after a long wait."""
     return LedgerError(
         f"the ledger {str(path)!r} is locked by another process",
-        remedy="try again, or find the process that holds it; nothing was charged",
+        remedy=("try again later; nothing was charged", "end the process that holds it"),
     )
 
 
@@ -257,5 +257,5 @@ def _unlockable(path: Path, error: OSError) -> LedgerError:
         )
     return LedgerError(
         f"the ledger {str(path)!r} cannot be locked: {error.strerror or type(error).__name__}",
-        remedy="keep it on a file system that has locks, or in PostgreSQL; nothing was charged",
+        remedy=("keep it on a file system with locks", "keep it in PostgreSQL"),
     )

@@ -1,4 +1,5 @@
-"""Which engine a frame runs on: told by its module's name, so that none is imported for nothing."""
+"""The engine of a frame, recognised by its module's name, so that no engine is imported without
+need."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def placed(
         raise UnsupportedOperation(
             f"a frame of {name} does not run on {engine}",
             where=f"session.protect(frame, engine={engine!r})",
-            remedy="leave engine= out, or protect the files that the frame is made of",
+            remedy=("leave engine= out", "protect the files that the frame was read from"),
         )
     assert name is not None
     made: Any
@@ -149,7 +150,7 @@ def of_one(engines: list[Engine]) -> Engine:
             where = f"{first.label} and {other.label}"
             raise UnsupportedOperation(
                 f"the frames are on different engines or connections ({where})",
-                remedy="protect both from one connection, or both as Polars frames",
+                remedy=("protect both from one connection", "protect both as Polars frames"),
             )
     most = max(engines, key=_buckets)
     if isinstance(most, PolarsEngine) and most.pushes:

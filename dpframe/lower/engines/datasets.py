@@ -1,10 +1,10 @@
-"""Which datasets of pyarrow can be read whatever their values are.
+"""The datasets of pyarrow that can be read for any values.
 
 pyarrow reads the rows of a dataset while a query runs, which is after its charge. It stops at a
-line of text that does not fit the types of its columns, at a value that does not fit the type of
-the whole dataset, and at differences of 32-bit integers that DuckDB writes with more than 32 bits.
-One row decides each of these, so such datasets are refused before anything is charged. What is
-looked at are formats, types, writers and versions, which no value of a row decides.
+line of text that does not fit the types of its columns, and at a value that does not fit the type
+of the whole dataset. It also stops at differences of 32-bit integers that DuckDB writes with more
+than 32 bits. One row decides each of these, so such datasets are refused before anything is
+charged. The checks look at formats, types, writers and versions, which no value of a row decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WRAPS: Final = "parquet-cpp"
 
 
 def require_readable(dataset: Any) -> None:
-    """Refuse a dataset of which one row can stop pyarrow.
+    """Refuse a dataset in which one row can stop pyarrow.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def without_filter(dataset: Any) -> tuple[Any, Any]:
     Raises
     ------
     UnsupportedOperation
-        Where it is not told whether there is one.
+        If it is unknown whether there is one.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -93,19 +93,19 @@ def _require_stated_folders(dataset: Any) -> None:
     for part in getattr(dataset, "children", None) or ():
         if any(str(one.partition_expression) != "true" for one in part.get_fragments()):
             raise UnsupportedOperation(
-                "a dataset that is made of others does not say whether pyarrow guessed the types "
-                "of columns in the names of their folders",
+                "a dataset made of others does not say whether pyarrow guessed the "
+                "types of columns in the names of folders",
                 where=_WHERE,
                 remedy="protect one dataset of a folder, with ds.partitioning(schema, ...)",
             )
     values = getattr(getattr(dataset, "partitioning", None), "dictionaries", None) or ()
     if any(value is not None for value in values):
         raise UnsupportedOperation(
-            "pyarrow guesses the types of columns in the names of folders from these names, so one "
-            "row could change them",
+            "pyarrow guesses the types of columns in the names of folders, so one row "
+            "could change them",
             where=_WHERE,
-            remedy='state them: ds.dataset(folder, partitioning=ds.partitioning(pa.schema([("year",'
-            ' pa.string())]), flavor="hive"))',
+            remedy='write ds.dataset(folder, partitioning=ds.partitioning(pa.schema([("year", '
+            'pa.string())]), flavor="hive"))',
         )
 
 
@@ -168,7 +168,7 @@ def _takes_differences(footer: Any) -> bool:
     by a writer that may use more bits for them.
 
     DuckDB takes a dictionary in their place where values are few. In files of version 1 it calls
-    that encoding by another name, so the name says which version it is, whatever the values are.
+    that encoding by another name, so the name shows the version, for any values.
     """
     writer = footer.created_by or ""
     if writer.startswith(_WRAPS):

@@ -100,8 +100,8 @@ class Dialect(ABC):
         self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
     ) -> Any:
         """A frame with one more column: the place of each row, from 1, among those with the same
-        values of `within`, sorted by `order` with nulls first. Engines do this faster than they
-        count up to a row, which is all that Narwhals asks of them.
+        values of `within`, sorted by `order` with nulls first. Engines do this faster than
+        counting up to a row, the only method of Narwhals.
         """
 
     def gathered(self, native: Any, names: Sequence[str]) -> Any:
@@ -126,7 +126,11 @@ class Dialect(ABC):
         """The error for something that does not run on this engine."""
         return UnsupportedOperation(
             f"{what} is not supported on {self.label}",
-            remedy="compute it before the frame is protected, or protect a Polars frame",
+            remedy=(
+                "compute it in SQL before the frame is protected, for example select "
+                "cast(x as double)",
+                "protect a Polars frame",
+            ),
         )
 
     def native_type(self, dtype: DType) -> Any:
@@ -193,7 +197,7 @@ class Dialect(ABC):
 
 
 def _point(value: Scalar, dtype: DType) -> Interval:
-    """Where a constant lies, if it is a finite number that the type holds as it is."""
+    """The place of a constant, if it is a finite number that the type holds exactly."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or dtype.is_boolean or dtype == FLOAT32 or not math.isfinite(value):  # type: ignore[arg-type]
         return EVERYTHING

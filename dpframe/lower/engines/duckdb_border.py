@@ -91,10 +91,10 @@ class Border:
 
         Proof
         -----
-        It is turned off before the work, and DuckDB itself says that it still is after it, before
-        which nothing of the work is used; no other work of dpframe on this connection is under way;
-        and other connections of the database have settings of their own. (An owner who turns it on
-        and off again meanwhile, from another thread on the same connection, is not noticed.)
+        It is turned off before the work, and the result is used only after DuckDB confirms that
+        it is still off. No other work of dpframe on this connection is under way, and other
+        connections of the database have their own settings. (An owner who turns it on and off
+        again meanwhile, from another thread on the same connection, is not noticed.)
 
         Raises
         ------
@@ -182,8 +182,9 @@ class Border:
             raise _unsafe("is off and statistics decide about rows all the same")
 
     def require_joins(self, relation: Any) -> None:
-        """Refuse a relation of which each row is combined with each other one unless the optimiser
-        makes a join of that: without it this may take forever. DuckDB before 2 is not asked.
+        """Refuse a relation that combines each row with each other one unless the optimiser turns
+        that into a join: without the optimiser this may take forever. DuckDB before 2 is not
+        asked.
 
         Raises
         ------
@@ -198,18 +199,19 @@ class Border:
         )
         if any(_combines(json.loads(text)) for _, text in told):
             raise UnsupportedOperation(
-                "the relation compares columns of two tables in WHERE, or in a subquery: DuckDB's "
-                "optimiser, which would make a join of that, is off while a query runs because it "
-                "decides about rows by statistics of others, and each row would be combined with "
-                "each other one",
+                "the relation compares columns of two tables in WHERE, or in a subquery",
                 where=_WHERE,
-                remedy="write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS; or "
-                "CREATE TABLE from the query, and protect that table",
+                why="DuckDB's optimiser, which would make a join of that, is off while a "
+                "query runs",
+                remedy=(
+                    "write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS",
+                    "write CREATE TABLE from the query, and protect that table",
+                ),
             )
 
 
 def _ask(relation: Any, sql: str) -> Any:
-    """The rows of a statement on the connection of a relation, of which nothing is read."""
+    """The rows of a statement on the connection of a relation; no row of the relation is read."""
     name = _name()
     rows = relation.query(name, sql)
     if _LEAVES_VIEWS:
@@ -222,8 +224,8 @@ def _name() -> str:
 
 
 def _write_stale(path: Path) -> None:
-    """Three rows of NaN, which are outside of minimum and maximum, and a column of which the footer
-    says that all values are 0.
+    """Three rows of NaN, which are outside of minimum and maximum, and a column whose footer
+    claims that all values are 0.
     """
     columns = {"x": [math.nan, math.nan, math.nan, 1.0], "i": [_MARK] * 4}
     pl.DataFrame(columns).write_parquet(path, statistics=True, compression="uncompressed")
@@ -253,6 +255,8 @@ def _unsafe(what: str) -> UnsupportedOperation:
         f"the optimiser of the DuckDB connection {what}; one row would decide what others count "
         f"(DuckDB {duckdb.__version__})",
         where=_WHERE,
-        remedy="use a connection of duckdb.connect() with its default settings, or write Parquet "
-        "and protect its path",
+        remedy=(
+            "use a connection of duckdb.connect() with its default settings",
+            "write Parquet and protect its path",
+        ),
     )

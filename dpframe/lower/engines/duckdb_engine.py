@@ -58,14 +58,14 @@ _FUNCTIONS = (
     "NOT EXISTS (SELECT function_name FROM duckdb_functions() WHERE NOT internal "
     "INTERSECT SELECT function_name FROM duckdb_functions() WHERE internal)"
 )
-"""A macro is called instead of a function of the same name, even ``sum`` or ``+``. Mostly there is
-none at all, which is known in half the time.
+"""A macro is called instead of a function of the same name, even ``sum`` or ``+``. Usually none
+exists at all, which is known in half the time.
 """
 _ALL_SETTINGS = "SELECT name, value FROM duckdb_settings()"
 _ACCEPTED: set[frozenset[tuple[Any, ...]]] = set()
 """Settings of connections that gave what Polars gives."""
 _PATIENCE = 5
-"""Seconds in which a query that was told to stop is expected to do so."""
+"""Seconds in which a query is expected to stop on request."""
 
 
 class DuckDBDialect(Dialect):
@@ -133,10 +133,10 @@ class DuckDBEngine(Engine):
     relation
         Any relation of it.
     connection
-        What has to stay open as long as the engine is used, if nobody else holds it.
+        Objects that must stay open as long as the engine is used.
     declared
-        Types of columns of which the relation has the values as text, and whoever declared them all
-        labels.
+        Types of columns that the relation has as text, and whether all their labels were
+        declared.
     """
 
     name = "duckdb"
@@ -215,9 +215,11 @@ class DuckDBEngine(Engine):
         return data.project(", ".join(made))
 
     def schema_of(self, data: Any) -> dict[str, Any]:
-        """Names and Polars types of a relation's columns."""
+        """Names and Polars types of a relation's columns, which need not be those of the data: the
+        engine is first tried on constants.
+        """
         pairs = zip(data.columns, data.types, strict=True)
-        return {name: _from_duckdb(str(dtype)) for name, dtype in pairs} | self._declared
+        return {n: self._declared.get(n, _from_duckdb(str(dtype))) for n, dtype in pairs}
 
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
         self.require_settings()
@@ -257,8 +259,9 @@ class DuckDBEngine(Engine):
 
 
 def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
-    """What a query gives, from another thread: DuckDB does not always notice an interruption, and
-    whoever waits here does. The query is stopped then, so that the connection can be used again.
+    """The result of a query, from another thread: DuckDB does not always notice an interruption,
+    and the waiting thread does. The query is stopped then, so that the connection can be used
+    again.
     """
     done: list[tuple[bool, Any]] = []
     ended = Event()  # an interrupted join takes the thread for ended in some versions of Python
@@ -312,8 +315,8 @@ def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> tuple[A
 
 
 def select_columns(relation: Any, names: Sequence[str]) -> Any:
-    """A relation with these columns alone; itself where it has them in this order, for then no
-    query reads those that it does not ask for.
+    """A relation with these columns alone; the same relation if it has them in this order,
+    because then no query reads other columns.
     """
     if list(relation.columns) == list(names):
         return relation

@@ -2,8 +2,8 @@
 
 DuckDB guesses their types from all names, so one row with a folder of its own could change a type;
 and with `hive_types` a name that is no value of the type makes a query fail. Neither plans nor
-settings tell which files a relation reads, and how. Its own SQL does, and so does the SQL of views
-and of macros.
+settings show which files a relation reads, and how. Its own SQL does, and so does the SQL of
+views and of macros.
 """
 
 from __future__ import annotations
@@ -134,13 +134,14 @@ def _require_text(arguments: list[Any]) -> None:
 def _guess_refusal(but: str = "") -> UnsupportedOperation:
     """The refusal of columns whose types depend on the names of folders."""
     return UnsupportedOperation(
-        f"{but}DuckDB guesses the types of columns in the names of folders from all of these "
-        "names, or fails for a name that is no value of a type in hive_types, so one row could "
-        "change them",
+        f"{but}DuckDB guesses the types of columns in the names of folders, so one row "
+        "could change them",
         where="session.protect(relation, ...)",
-        remedy="write read_parquet(..., hive_partitioning = true, hive_types_autocast = false), "
-        "which reads them as text, and TRY_CAST(year AS INTEGER) where you want another type; or "
-        "hive_partitioning = false",
+        remedy=(
+            "write read_parquet(..., hive_partitioning = true, hive_types_autocast = "
+            "false), and TRY_CAST(year AS INTEGER) for another type",
+            "write hive_partitioning = false",
+        ),
     )
 
 

@@ -12,12 +12,12 @@ from dpframe.rows.operation import Namespace
 
 
 class ClusterLost(Exception):
-    """The machines that an engine runs on are gone: nothing that it was asked, or read, is in it.
+    """The machines that an engine runs on are gone; the error holds nothing of queries or data.
 
     Parameters
     ----------
     seconds
-        For how long there was none.
+        For how long no machine was there.
     """
 
     def __init__(self, seconds: float) -> None:

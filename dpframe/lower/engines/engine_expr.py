@@ -2,8 +2,8 @@
 
 Narwhals gives engines one language, not one meaning: sums that overflow raise on one and wrap on
 another, casts round or cut off. So each expression carries its type and the interval in which its
-numbers surely lie. Intervals come from types, constants and clamping alone, never from what
-somebody declared, and decide only which of two forms that mean the same is used.
+numbers surely lie. Intervals come from types, constants and clamping alone, never from
+declarations, and only decide which of two forms with the same meaning is used.
 """
 
 from __future__ import annotations

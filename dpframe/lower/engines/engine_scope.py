@@ -1,4 +1,4 @@
-"""Where expressions of an engine are made: a frame's columns, and stages of columns beside them.
+"""Where expressions of an engine are made: a frame's columns, and stages of further columns.
 
 An expression that uses an operand more than once gets it as a column of its own, computed in an
 earlier stage, so that nested expressions do not grow without limit.
@@ -19,8 +19,8 @@ from dpframe.lower.engines.engine_expr import ROWS, EngineExpr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """An expression that is yet to be made, for the types of its columns are known only then. It is
-    itself alone: another one that is made the same way is another one.
+    """An expression that is made later, because the types of its columns are known only then. It
+    is itself alone: another one that is made the same way is another one.
     """
 
     make: Callable[[EngineScope], EngineExpr]
@@ -28,8 +28,8 @@ class Node:
 
 @dataclass(slots=True)
 class Stage:
-    """Columns that are computed together: expressions, and what an engine makes of columns itself:
-    hashes, positions within others, and what is written in SQL.
+    """Columns that are computed together: expressions, and the engine's own operations on columns
+    (hashes, positions within others, and SQL).
     """
 
     columns: dict[str, nw.Expr] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class GroupScope(EngineScope):
     Parameters
     ----------
     rows
-        Where what is aggregated is made.
+        The scope in which aggregates are made.
     keys
         The columns that rows are grouped by.
     """

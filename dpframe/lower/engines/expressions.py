@@ -1,7 +1,6 @@
 """Expressions as lowered operations write them, for an engine behind Narwhals.
 
-They have Polars' methods, as many as lowered operations need; whatever is not here is refused by
-name.
+They have those of Polars' methods that lowered operations need; others are refused by name.
 """
 
 from __future__ import annotations
@@ -197,6 +196,9 @@ class Expression(Operators):
     def max(self) -> Self:
         return self._aggregate("max")
 
+    def min(self) -> Self:
+        return self._aggregate("min")
+
     def drop_nulls(self) -> Distinct:
         return Distinct(self._aggregate("n_unique"))
 
@@ -219,7 +221,7 @@ class Expression(Operators):
 
 
 class Meta:
-    """What is known of an expression before it is made."""
+    """The facts about an expression before it is made."""
 
     __slots__ = ("_names",)
 
@@ -333,7 +335,7 @@ class When:
 
 
 class Then(Expression):
-    """A value where a condition holds, else null; until it is said what else."""
+    """A value where a condition holds, else null, until an alternative is given."""
 
     __slots__ = ("_condition", "_value")
 

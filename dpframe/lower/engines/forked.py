@@ -46,16 +46,15 @@ def require_threads() -> None:
         _Threads.work = _answers()
     if not _Threads.work:
         raise EngineError(
-            "this process was forked from one that had used Polars, whose threads did not come "
-            "along: the query would never end; nothing was charged",
-            remedy='start processes afresh: multiprocessing.get_context("spawn") or "forkserver", '
-            'such as ProcessPoolExecutor(mp_context=get_context("spawn")), and protect the data '
-            "and ask in each of them",
+            "this process was forked from one that had used Polars; nothing was charged",
+            why="the threads of Polars do not exist in it, so the query would never end",
+            remedy='start processes with multiprocessing.get_context("spawn"), and protect '
+            "the data in each of them",
         )
 
 
 def _forked() -> None:
-    """In the forked process: whoever used Polars without dpframe is found by trying."""
+    """In the forked process: use of Polars without dpframe is found by trying."""
     _Threads.work = False if _Threads.used or _Threads.work is False else None
 
 

@@ -138,8 +138,8 @@ class EngineFrame:
     # -- groups ---------------------------------------------------------------------------------
 
     def gathered(self, names: Sequence[str]) -> EngineFrame:
-        """The same rows, those with equal values of some columns on one machine, where the engine
-        has several and is told to.
+        """The same rows, with equal values of some columns on one machine, if the engine has
+        several and this is requested.
         """
         if self.dialect.is_blueprint:
             return self
@@ -239,12 +239,12 @@ def _some_value(frame: EngineFrame, name: str) -> Any:
 
 
 def col(dialect: Dialect, name: str) -> Expression:
-    """A column of whatever frame will take the expression."""
+    """A column of any frame that will take the expression."""
     return Expression(dialect, Node(lambda scope: scope.columns[name]), (name,), name=name)
 
 
 def column_of(made: EngineExpr, name: str) -> EngineExpr:
-    """What is known of a column once it is computed; one that holds nothing takes any type."""
+    """The facts about a column once it is computed; one that holds nothing takes any type."""
     if made.dtype.name == "Null":
         return EngineExpr(nw.lit(None), NULL, column=name, constant=(None,), untyped=True)
     return EngineExpr(nw.col(name), made.dtype, made.interval, column=name)

@@ -1,7 +1,7 @@
 """What engines say when they fail, for the owner of the data alone.
 
-It may quote private values. So nobody sees it, unless the environment names a file for it; handlers
-that the application has do not see it then either.
+It may quote private values. So it is hidden unless the environment names a file for it; handlers
+of the application do not see it then either.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def negated(scope: EngineScope, a: EngineExpr) -> EngineExpr:
 
 
 def absolute(scope: EngineScope, a: EngineExpr) -> EngineExpr:
-    """The magnitude; the smallest Int64 has none and stays as it is."""
+    """The magnitude; the smallest Int64 has none and is unchanged."""
     known = a.interval.abs()
     if a.dtype.is_float:
         return a.having(a.expr.abs(), a.dtype, known)
@@ -276,7 +276,7 @@ def _exact_quotient(scope: EngineScope, multiple: EngineExpr, by: EngineExpr) ->
 
 
 def _near_quotient(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
-    """The nearest whole number to a quotient, as far as floats can tell."""
+    """The nearest whole number to a quotient, within the precision of floats."""
     ratio = a.expr.cast(nw.Float64) / b.expr.cast(nw.Float64)
     return combined(ratio.cast(scope.dialect.wide_type), INT128, a, b)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from io import BytesIO
 from typing import Any, Literal, TypeAlias
 
@@ -63,16 +64,24 @@ class PolarsEngine(Engine):
             raise UnsupportedOperation(
                 f"{mode!r} is not an engine that runs Polars frames",
                 where=f"engine={mode!r}",
-                remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
-                "LazyFrame and returns a DataFrame",
+                remedy=(
+                    f"use one of {', '.join(map(repr, _MODES))}",
+                    "pass a function that takes a LazyFrame and returns a DataFrame",
+                ),
+            )
+        if mode == "gpu" and find_spec("cudf_polars") is None:
+            raise UnsupportedOperation(
+                "engine 'gpu' is not installed",
+                where="engine='gpu'",
+                remedy=("leave engine= out", "pip install cudf-polars-cu12"),
             )
         if callable(mode) and not pushes:
             raise UnsupportedOperation(
-                "a function does not run queries of this frame: what it does with filters is not "
-                "known, and the frame's source may decide by statistics of stored data which rows "
-                "pass a filter",
+                "engine= cannot be a function for this frame",
                 where="engine=...",
-                remedy="leave engine= out, or protect the path of the Parquet files",
+                why="the function, or the frame's source, may decide by statistics of "
+                "stored data which rows pass a filter",
+                remedy=("leave engine= out", "protect the path of the Parquet files"),
             )
 
     @property

@@ -27,7 +27,7 @@ _UNITS: Final = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS_OF_TWO: Final = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _WRITTEN: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]i?b)", re.IGNORECASE)
 _LEAST: Final = 500 * 10**6
-"""What Python, Polars and its buffers take whatever the query is."""
+"""The memory of Python, Polars and its buffers for any query."""
 _SMALLEST: Final = 100 * 10**6
 """What rows are given at least."""
 _GROWTH: Final = 9
@@ -64,7 +64,7 @@ class Room:
     spills
         Whether rows may be put aside in temporary files; else each part is a scan of its own.
     held
-        Of how many bytes the files of a part may be for its rows to be taken into memory at once.
+        The size of a part's files up to which its rows are taken into memory at once.
     """
 
     buckets: int
@@ -89,9 +89,9 @@ def bytes_of(memory: object) -> int:
     size = 0 if found is None else math.floor(_factor(found[2]) * float(found[1]))
     if not size:
         raise InvalidBounds(
-            f"{as_given(memory)} is no amount of memory",
+            f"memory={as_given(memory)} is not an amount of memory",
             where=f"session.protect(..., memory={as_given(memory)})",
-            remedy='write for example memory="2GB", a number of bytes, or memory="auto"',
+            remedy=('write for example memory="2GB" or a number of bytes', 'write memory="auto"'),
         )
     return size
 
@@ -134,7 +134,7 @@ def room_for(
     memory: int, files: Iterable[object], spills: bool, sinks: bool = False
 ) -> Room | None:
     """The room for rows of some files, or of frames in memory of some bytes; None where all fit at
-    once. Of other rows nobody knows how many there are.
+    once. The number of other rows is unknown.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def has_disk(files: Iterable[object], schema: pl.Schema) -> bool:
 
 
 def _is_in_memory(folder: str) -> bool:
-    """Whether a folder is of a file system in memory, as Linux tells it."""
+    """Whether a folder is in a file system in memory, as Linux reports it."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

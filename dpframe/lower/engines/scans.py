@@ -1,9 +1,9 @@
 """What a Polars plan reads from, and that no statistic of what is stored decides which rows it has.
 
-Writers of Parquet leave NaN out of the minimum and maximum of a row group, cut long texts off, and
-state orders that nobody checked; what stands in a footer or in the log of a table may be stale or
-wrong. A reader that skips rows by that makes the value of one row depend on others. Decision 23
-(docs/decisions) says what each reader does, why this border holds and what it costs.
+Writers of Parquet leave NaN out of the minimum and maximum of a row group, cut long texts off,
+and state orders without checking them. The footer, or the log of a table, may be stale or wrong.
+A reader that skips rows by that makes the value of one row depend on others. Decision 23
+(docs/decisions) describes each reader, why this border holds and what it costs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ _FOLDERS: Final = re.compile(
     rb"\xa6schema(?:\xc0\xaftry_parse_dates|[\x81\x82]\xa6fields(.))",
     re.DOTALL,
 )
-"""What a scan says of columns in the names of folders, in that form: whether it reads them, and how
-many types are stated, if any are.
+"""The entry of a scan about columns in the names of folders, in that form: whether it reads them,
+and how many types are stated, if any are.
 """
+_DATASET: Final = re.compile(rb"python_?dataset", re.IGNORECASE)
+"""A scan of Delta or Iceberg, in that form."""
 _READ, _NOT_READ = b"\xc3", b"\xc2"
 _STRING: Final = b"\xa6String"
 _OF_FOLDERS: Final = re.compile(r"[\\/][^\\/=]+=[^\\/]*[\\/]")
@@ -57,7 +59,7 @@ _TEXT: Final = (
     "strict=False)) on the private frame; or leave them out with hive_partitioning=False"
 )
 _MOST_FILES: Final = 1_000
-"""Of which the footers are looked at when a frame is protected."""
+"""The number of files whose footers are checked when a frame is protected."""
 
 
 def kinds_of(frame: pl.LazyFrame) -> set[str]:
@@ -71,16 +73,16 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
     """The frame without what could let statistics decide which rows it has, and whether filters may
     be handed to what it reads from.
 
-    Frames in memory have no statistics. Polars' own scan of Parquet is told to use none. All other
-    sources, and all plans of which it is not certain, are read with no filter handed to them,
-    neither one of a query nor one that the owner wrote before.
+    Frames in memory have no statistics. Polars' own scan of Parquet is set to use none. All other
+    sources, and all uncertain plans, are read with no filter handed to them, neither one of a
+    query nor one that the owner wrote before.
 
     Raises
     ------
     UnsupportedOperation
-        For a source in which another engine runs a query of the owner's, for files that state an
-        order of their rows that earlier steps of the frame would have believed, and for columns in
-        the names of folders that are not read as text.
+        When another engine runs a query of the owner's in a source, when files state an order of
+        their rows that earlier steps of the frame would have believed, or when columns in the
+        names of folders are not read as text.
     """
     try:
         kinds = kinds_of(frame)
@@ -164,14 +166,15 @@ def _require_text_as_written(frame: pl.LazyFrame, *, in_folders: bool) -> None:
     Parameters
     ----------
     in_folders
-        Whether files are in such folders, which scans without stated types read unless they are
-        told not to.
+        Whether files are in such folders, which scans without stated types read by default.
     """
     try:
         written = frame.clone().serialize()
     except FAILURES:  # a function of Python that cannot be written
         if in_folders:
             raise _guessed() from None
+        return
+    if _DATASET.search(written) is not None:  # a table states the types of its columns
         return
     for said in _FOLDERS.finditer(written):
         reads, number = said.groups()
@@ -238,8 +241,10 @@ def _without_order(frame: pl.LazyFrame, kinds: set[str]) -> pl.LazyFrame:
             "the Parquet files state that their rows are in order, which Polars believes without "
             "looking, and the frame has steps that may have used it",
             where=_WHERE,
-            remedy="protect the path of the files and write the steps on the private frame, or "
-            "write the files without sorting_columns",
+            remedy=(
+                "protect the path of the files, and write the steps on the private frame",
+                "write the files without sorting_columns",
+            ),
         )
     names = [n for n, dtype in frame.collect_schema().items() if dtype.is_integer()]
     return frame.with_columns(unordered(pl, pl.col(name)).alias(name) for name in names)
@@ -332,7 +337,7 @@ def _require_whole_dataset(dataset: Any) -> None:
 
 
 def _functions_of(leaf: Any) -> Iterator[object]:
-    """The function of a source, and those that it calls as far as that is told."""
+    """The function of a source, and the functions that it is known to call."""
     if type(leaf).__name__ != "PythonScan":
         return
     function = leaf.options[0]
@@ -348,8 +353,8 @@ def _package_of(function: object) -> str:
 
 @cache
 def require_no_pushdown() -> None:
-    """Refuse a version of Polars that hands filters to a source although it is told not to: tried
-    once, on constants, before the first such source is used.
+    """Refuse a version of Polars that hands filters to a source despite its settings: tried once,
+    on constants, before the first such source is used.
 
     Raises
     ------
@@ -390,5 +395,5 @@ def require_no_pushdown() -> None:
             f"Polars {pl.__version__} hands filters to what reads the rows although it is told not "
             "to, so statistics of stored data could decide which rows a frame has",
             where=_WHERE,
-            remedy="protect the path of Parquet files, or a frame in memory",
+            remedy=("protect the path of Parquet files", "protect a frame in memory"),
         )

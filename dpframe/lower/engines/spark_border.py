@@ -1,11 +1,11 @@
 """The border between what Spark has stored and what is computed from it.
 
-Spark hands conditions to whatever holds the data: to readers of Parquet and ORC, which skip row
-groups by their minimum and maximum, to cached frames, which do so by batch, to databases and
-formats of tables. Statistics leave values out (NaN, what was cut off) or are stale, and then what
-other rows are decides whether a row is there. So directly above each source stands a filter that
-every row passes, with a condition that Spark takes for not deterministic. Spark moves no condition
-across such a filter, so no source is told one, neither of dpframe nor of the owner of the frame. No
+Spark hands conditions to every data source: to readers of Parquet and ORC, which skip row groups
+by their minimum and maximum, to cached frames, which do so by batch, to databases and formats of
+tables. Statistics leave values out (NaN, what was cut off) or are stale, and then what other rows
+are decides whether a row is there. So directly above each source stands a filter that every row
+passes, with a condition that Spark takes for not deterministic. Spark moves no condition across
+such a filter, so no source gets one, neither from dpframe nor from the owner of the frame. No
 setting is read or changed.
 """
 
@@ -54,8 +54,8 @@ def border(frame: Any) -> Any:
     Raises
     ------
     UnsupportedOperation
-        For a frame whose sources cannot be distinguished from what was asked of them, or with
-        types of columns that are guessed from the names of folders.
+        For a frame whose sources are hidden behind earlier operations, or with types of columns
+        that are guessed from the names of folders.
     """
     if is_connect(frame):
         _require_all_rows(frame)
@@ -147,8 +147,8 @@ class _Plans:
 
     def _with_border(self, plan: Any, conditions: list[Any]) -> Any:
         """The plan with a border above each leaf. Conditions from above that only read the folder
-        that a file is in stay below: what a folder says of a row is the same for any other rows,
-        and without them each query would read all files.
+        of a file stay below: a folder's values are the same for any other rows, and without them
+        each query would read all files.
         """
         below = _items(plan.children())
         if not below:
@@ -227,7 +227,7 @@ def _index_of(leaf: Any) -> Any:
 
 
 def _stated_in(index: Any) -> set[str] | None:
-    """The columns of which the owner stated the types; None where a catalog has all types."""
+    """The columns whose types the owner stated; None where a catalog has all types."""
     lists = _class_above(index, _LISTS_FOLDERS)
     if lists is None:
         return None
@@ -248,7 +248,7 @@ def _class_above(value: Any, name: str) -> Any:
 
 
 def _require_no_folders(frame: Any) -> None:
-    """The same on Spark Connect, which does not say what was stated: no folder at all."""
+    """The same on Spark Connect, which does not show stated types: no folder at all."""
     if _guesses(frame.sparkSession) and any("=" in path for path in frame.inputFiles()):
         raise _guessed("on Spark Connect, Spark may have guessed the types of columns")
 

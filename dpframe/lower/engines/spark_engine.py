@@ -274,7 +274,7 @@ def active_session() -> Any:
     Raises
     ------
     UnsupportedOperation
-        Where there is none.
+        If none exists.
     """
     session = _sql.SparkSession.getActiveSession()
     if session is None:
@@ -312,9 +312,12 @@ def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> Any:
             f"Spark reads the columns {folders} off the names of folders, and guesses their types "
             "from all of these names, so one row may change a type",
             where="session.protect(path, engine='spark')",
-            remedy='state the columns that are read, schema={"x": "Int64", "year": "String"}, with '
-            "String for those of folders; or protect a DataFrame of which you state the types, "
-            "spark.read.schema(...).parquet(path)",
+            remedy=(
+                "state the columns that are read: "
+                'schema={"x": "Int64", "year": "String"}, with String for those of '
+                "folders",
+                "protect a DataFrame with stated types: spark.read.schema(...).parquet(path)",
+            ),
         )
     return frame
 

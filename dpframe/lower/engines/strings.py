@@ -1,7 +1,8 @@
 """Text: what engines do alike, byte by byte or by code points.
 
-What Narwhals has no words for is written in SQL, of functions that DuckDB and Spark have in common
-and that count code points: `length`, `substr`, `instr`, `replace`, `repeat`, `trim`, `concat_ws`.
+Operations that Narwhals lacks are written in SQL, with functions that DuckDB and Spark have in
+common and that count code points: `length`, `substr`, `instr`, `replace`, `repeat`, `trim`,
+`concat_ws`.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ class StringOps(Generic[E]):
         return self._count(before, pattern)
 
     def count_matches(self, pattern: str, *, literal: bool = False) -> E:
-        """By how much a text is shorter without them, in bytes, and so in multiples of theirs."""
+        """The number of matches: by how much a text is shorter without them, in bytes, over their
+        length."""
         self._require_literal(literal, pattern)
         without = self.replace_all(pattern, "", literal=True).str.len_bytes()
         missing: E = self.len_bytes() - without

@@ -34,8 +34,9 @@ def _aggregate(scope: GroupScope, rows: EngineExpr | None, how: str) -> EngineEx
     match how:
         case "count":
             return scope.column(column.count().cast(nw.Int64), INT64, ROWS)
-        case "max" if rows.dtype.is_integer or rows.dtype.is_temporal:
-            return scope.column(column.max(), rows.dtype, rows.interval)
+        case "max" | "min" if rows.dtype.is_numeric or rows.dtype.is_temporal:
+            extreme = column.max() if how == "max" else column.min()
+            return scope.column(extreme, rows.dtype, rows.interval)
         case "n_unique":
             return _distinct(scope, column)
         case "sum" if rows.dtype.is_integer and rows.interval.within(_SAFE):
@@ -81,7 +82,7 @@ def summed_in_parts(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
     they have others than these and a sign.
 
     A part is up to 2**24 in size, so the sums of fewer than 2**39 fit in Int64. Wide numbers hold
-    a sum as it is, and take Spark several times as long.
+    a sum exactly, and take Spark several times as long.
     """
 
     def total(part: EngineExpr) -> EngineExpr:

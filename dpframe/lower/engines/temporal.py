@@ -115,7 +115,7 @@ class TemporalOps(Generic[E]):
         return self._on_day(first + self.days_in_month())
 
     def offset_by(self, by: str) -> E:
-        """Moved by months, whose last day is taken where they have no such day, then by days."""
+        """Moved by months (to the last day if the day does not exist), then by days."""
         found = span(by)
         sign = -1 if found.negative else 1
         if found.nanoseconds:

@@ -1,8 +1,8 @@
 """Text files with one record per line, read so that no record can disturb another.
 
 Readers of engines let one record change others: a broken quote swallows the lines after it, a value
-of another type makes the query fail or a column become text. Here a line is a row, whatever is in
-it, and each field of it is parsed on its own (docs/decisions/0010-text-files.md).
+of another type makes the query fail or a column become text. Here a line is a row, for any
+content, and each field of it is parsed on its own (docs/decisions/0010-text-files.md).
 """
 
 from dpframe.lower.text.files import (

@@ -44,8 +44,8 @@ def csv_field(parts: pl.Expr, place: int) -> pl.Expr:
 
 
 def json_field(line: pl.Expr, name: str) -> pl.Expr:
-    """The value of an object's key as text: text without quotes, anything else as JSON. Of a key
-    that occurs twice the last counts.
+    """The value of an object's key as text: text without quotes, anything else as JSON. If a key
+    occurs twice, the last counts.
     """
     escaped = name.replace('"', '\\"')
     return line.str.json_path_match(f'$["{escaped}"]')

@@ -119,8 +119,8 @@ def text_files(path: str | Path, schema: object) -> TextFiles:
     Raises
     ------
     UnsupportedOperation
-        When there are none, they are elsewhere, their header is no list of names, or the schema
-        makes no sense.
+        When there are no files, they are elsewhere, their header is not a list of names, or the
+        schema is invalid.
     UnknownColumn
         When a column of the schema is not in a header.
     """
@@ -150,7 +150,7 @@ def text_types(path: str | Path, schema: object) -> pl.Schema:
         require_known(name, dtype)
         if text_kind(path) == "ndjson" and ("\\" in name or "\0" in name):
             raise UnsupportedOperation(
-                f"the key {name!r} cannot be looked for", where=_WHERE, remedy="rename it first"
+                f"the key {name!r} cannot be read", where=_WHERE, remedy="rename it first"
             )
     return columns
 
@@ -164,7 +164,7 @@ def _place(path: str | Path) -> str:
         raise UnsupportedOperation(
             f"text files are read from this machine, and {location(path)!r} is elsewhere",
             where="session.protect(path, ...)",
-            remedy="download it, or write it as Parquet, which is read from anywhere",
+            remedy=("download it", "write it as Parquet, which can be read from anywhere"),
         )
     return os.path.expanduser(text)
 

@@ -18,7 +18,7 @@ def lines_of(path: Path, *, block: int = BLOCK) -> Iterator[pl.Series]:
     """The lines of a file in order, without their ends, as text; null where longer than `LONGEST`.
 
     A line ends with a line feed, before which a carriage return is dropped; the last one may end
-    with the file. What is not UTF-8 becomes U+FFFD. A line's text depends on its own bytes alone:
+    with the file. Invalid UTF-8 becomes U+FFFD. A line's text depends on its own bytes alone:
     UTF-8 has no line feed inside a character, and decoding begins again after one. How much is
     held depends on `block` and `LONGEST`, not on how long a line is.
     """

@@ -40,7 +40,7 @@ def dtype_of(column: str, given: Any) -> Any:
     Raises
     ------
     UnsupportedOperation
-        When there is no such name.
+        When the name is unknown.
     """
     if isinstance(given, list) and given and all(isinstance(value, str) for value in given):
         if len(set(given)) == len(given):
@@ -58,7 +58,7 @@ def dtype_of(column: str, given: Any) -> Any:
 
 
 def type_words(dtype: DType) -> str:
-    """A type in the words that a schema takes. Of an Enum without its categories, which may be
+    """A type in the words that a schema takes. For an Enum without its categories, which may be
     those that occur in private data.
     """
     if dtype.name == "Enum":

@@ -30,7 +30,7 @@ def no_file(path: object, where: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"there is no file {location(path)!r}",
         where=where,
-        remedy=f"check the path, and the folder that it starts from; {WITHOUT_DATA}",
+        remedy=("check the path, and the folder that it starts from", f"{WITHOUT_DATA}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Values of text: null where the text is none of the type, never an error."""
+"""Values of text: null where the text does not fit the type, never an error."""
 
 from __future__ import annotations
 

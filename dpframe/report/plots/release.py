@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import PlanData
 from dpframe.report.plots.parts import parts_of_times
 from dpframe.report.plots.shapes import MOST_LINES, cells, distribution, over_time
@@ -25,12 +24,11 @@ from dpframe.report.plots.theme import (
     panels,
     plain,
 )
+from dpframe.report.released import ends_of, kinds_of
 
 _MOST_OUTPUTS = 12
 _MOST_FACETS = 12
-_SINGLE = ("count", "sum", "histogram", "cdf", "n_unique")
-"""Results whose error is that of one noisy number, or of the worst one."""
-_IN_CELLS = "point at a cell for its interval"
+_IN_CELLS = "hover over a cell to see its interval"
 _TABLES = ({"histogram"}, {"cdf"})
 
 
@@ -65,6 +63,12 @@ class _Bars:
     rises: bool = False
     parts: frozenset[str] = frozenset()
 
+    @property
+    def has_order(self) -> bool:
+        """Whether keys have an order that readers know: numbers, times, Enums and bins."""
+        types = [self.rows.schema[f"key{i}"] for i in range(len(self.keys))]
+        return any(dtype not in (pl.String, pl.Categorical, pl.Boolean) for dtype in types)
+
     def along_time(self) -> list[int]:
         """The keys in whose order groups follow each other, by number: times before their parts."""
         types = [self.rows.schema[f"key{i}"] for i in range(len(self.keys))]
@@ -81,7 +85,7 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
     for name in [output.name for output in plan.outputs[:_MOST_OUTPUTS]]:
         made = _bars_of(name, frame, plan)
         if made is None:
-            notes.append(f"{name} is no number, and not shown")
+            notes.append(f"{name} is not a number and is not shown")
             continue
         if made.rows["low"].null_count() == made.rows.height:
             notes.append(_no_interval(name, plan))
@@ -102,14 +106,11 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
         f"{bars[0].name} of {plan.source!r}" if len(bars) == 1 else f"Release of {plan.source!r}"
     )
     given = any(f"{made.value}_low" in frame.columns for made in bars)
-    which = "95% intervals; they cover the privacy noise, not sampling error"
+    which = "95% intervals, privacy noise only"
     if given:
-        which = (
-            "intervals as collected; they cover the privacy noise, and sampling error only if "
-            "sampling=True was asked for"
-        )
+        which = "the intervals asked for (privacy noise; sampling with sampling=True)"
     if any(made.rows["low"].null_count() < made.rows.height for made in bars):
-        notes = [f"{plan.cost.words()}; lines and bands are {which}", *notes]
+        notes = [f"{plan.cost.words()}; lines and bands: {which}", *notes]
     return finished(panels(charts), title, list(dict.fromkeys(notes)))
 
 
@@ -122,7 +123,7 @@ def _no_interval(name: str, plan: PlanData) -> str:
 def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
     outputs = {output.name for output in plan.outputs}
     ends = {f"{output}_{end}" for output in outputs for end in ("low", "high")}
-    if len(outputs) == 1 and "count" in frame.columns and _kinds(name, plan) in _TABLES:
+    if len(outputs) == 1 and "count" in frame.columns and kinds_of(name, plan) in _TABLES:
         table = {name, "lower", "upper", "count", "count_low", "count_high", "share"}
         return _histogram(name, frame, [c for c in frame.columns if c not in table], plan)
     keys = [c for c in frame.columns if c not in outputs | ends]
@@ -164,26 +165,7 @@ def _is_axis(table: pl.DataFrame, column: str) -> bool:
 
 
 def _with_ends(frame: pl.DataFrame, name: str, column: str, plan: PlanData) -> pl.DataFrame:
-    """The ends of intervals: those that were asked for, or what the plan says of one number."""
-    if f"{column}_low" in frame.columns and frame.schema[f"{column}_low"].is_numeric():
-        low, high = pl.col(f"{column}_low"), pl.col(f"{column}_high")
-        return frame.with_columns(
-            low.cast(pl.Float64).alias("low"), high.cast(pl.Float64).alias("high")
-        )
-    error: float | None = None
-    kinds = _kinds(name, plan)
-    if len(kinds) == 1 and kinds <= set(_SINGLE) and frame.schema[column].is_numeric():
-        with suppress(DPFrameError):  # of arithmetic and of responses nothing is known
-            error = plan.accuracy(name)
-    if error is None:
-        nothing = pl.lit(None, dtype=pl.Float64)
-        return frame.with_columns(nothing.alias("low"), nothing.alias("high"))
-    value = pl.col(column).cast(pl.Float64)
-    return frame.with_columns((value - error).alias("low"), (value + error).alias("high"))
-
-
-def _kinds(name: str, plan: PlanData) -> set[str]:
-    return {r.aggregate for r in plan.releases if name in r.users}
+    return frame.with_columns(*ends_of(frame, name, column, plan))
 
 
 def _columns(keys: list[str]) -> list[pl.Expr]:
@@ -206,6 +188,8 @@ def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
         cut = only_first(bars.rows.height, most, "groups", "the largest")
         largest = pl.col("value").abs().rank("ordinal", descending=True) <= most
         rows = bars.rows.filter(largest) if cut else bars.rows
+        if not bars.has_order:
+            rows = rows.sort("value", descending=True, nulls_last=True, maintain_order=True)
         return _horizontal(rows.rename({"group": "bar"}), bars.labels or None, bars.value), cut
     groups = bars.rows["group"].unique(maintain_order=True)
     if len(groups) == 1:

@@ -126,12 +126,20 @@ def cells(rows: pl.DataFrame, keys: Sequence[str], value: str) -> Any:
             base.mark_text(fontSize=11).encode(
                 x=across,
                 y=down,
-                text=alt.Text("value:Q", format=",.4~g"),
+                text=alt.Text("value:Q", format=_cell_format(values)),
                 color=alt.condition(pale, alt.value(_LIGHT), alt.value(_DARK)),
             )
         )
     size = {"width": max(WIDTH, 24 * width), "height": max(4 * ROW, (ROW + 6) * height)}
     return alt.layer(*layers).properties(**size)
+
+
+def _cell_format(values: pl.Series) -> str:
+    """Numbers of cells in all their digits before the point, and about three in all."""
+    size = max((abs(float(v)) for v in values.to_list()), default=0.0)
+    if size >= 1e9:
+        return ".3~s"
+    return ",.0f" if size >= 100 else ",.1f" if size >= 10 else ",.3~f"
 
 
 def before_and_after(rows: pl.DataFrame, value: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -69,7 +71,7 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
         subtitleFontSize=12,
         offset=12,
     )
-    return (
+    made = (
         chart.properties(title=heading, background="transparent", padding=10)
         .configure_view(strokeOpacity=0)
         .configure_axis(
@@ -91,6 +93,34 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
             labelColor=INK, titleColor=INK, labelFontSize=13, labelFontWeight="bold", labelLimit=400
         )
     )
+    object.__setattr__(
+        made, "__class__", _offline(made.__class__)
+    )  # Altair's own would add a property
+    return made
+
+
+class _Offline:
+    """A chart whose saved page holds all that it needs, so that it shows without a network."""
+
+    def save(self, fp: Any, format: Any = None, *args: Any, **options: Any) -> None:
+        """As Altair's, with ``inline=True`` unless something else is said."""
+        if "inline" not in options:
+            if find_spec("vl_convert") is None:
+                raise UnsupportedOperation(
+                    "charts are saved with vl-convert, which is not installed",
+                    where=".plot().save(...)",
+                    remedy='install it: pip install "dpframe[plot]"',
+                )
+            page = format == "html" or (format is None and str(fp).endswith(".html"))
+            options |= {"inline": True} if page else {}
+        super().save(fp, format, *args, **options)  # type: ignore[misc]
+
+
+@cache
+def _offline(kind: Hashable) -> type:
+    """The same kind of chart, saved with all that it needs."""
+    assert isinstance(kind, type)
+    return type(kind.__name__, (_Offline, kind), {})
 
 
 def panels(charts: Sequence[Any]) -> Any:

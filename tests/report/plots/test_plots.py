@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -315,12 +316,13 @@ def test_a_release_shows_its_numbers_with_the_errors_of_the_plan() -> None:
     release = query_of(people_of()).release(epsilon=1)
     rows = distinct(rows_of(spec_of(release.plot()), "bar", "value", "low"))
     counts = rows[:4]
-    assert [row["bar"] for row in counts] == CITIES
-    assert [row["value"] for row in counts] == release.frame["n"].to_list()
+    by_size = release.frame.sort("n", descending=True, maintain_order=True)
+    assert [row["bar"] for row in counts] == by_size.to_series(0).to_list()
+    assert [row["value"] for row in counts] == by_size["n"].to_list()
     reach = release.plan.accuracy("n")
     assert all(row["high"] - row["value"] == row["value"] - row["low"] == reach for row in counts)
     means = rows[8:12]
-    assert [row["value"] for row in means] == release.frame["mean"].to_list()
+    assert [row["value"] for row in means] == sorted(release.frame["mean"], reverse=True)
     assert all(row["low"] is None for row in means)
     assert any("interval=0.95" in note for note in notes_of(spec_of(release.plot())))
 
@@ -330,8 +332,24 @@ def test_a_release_shows_the_intervals_that_it_was_made_with() -> None:
     rows = distinct(rows_of(spec_of(release.plot()), "bar", "value", "low"))
     for i, name in enumerate(["n", "years", "mean"]):
         found = rows[4 * i : 4 * i + 4]
-        assert [row["low"] for row in found] == release.frame[f"{name}_low"].to_list()
-        assert [row["high"] for row in found] == release.frame[f"{name}_high"].to_list()
+        by_size = release.frame.sort(name, descending=True, maintain_order=True)
+        assert [row["low"] for row in found] == by_size[f"{name}_low"].to_list()
+        assert [row["high"] for row in found] == by_size[f"{name}_high"].to_list()
+
+
+def test_a_saved_chart_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("vl_convert")
+    chart = people_of().dp_count().release(epsilon=1).plot()
+    chart.properties(width=300).save(tmp_path / "chart.html")
+    page = (tmp_path / "chart.html").read_text()
+    assert "<script src=" not in page
+    assert len(page) > 100_000, "Vega is in the page"
+    chart.save(tmp_path / "chart.svg")
+    assert "<svg" in (tmp_path / "chart.svg").read_text()
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    monkeypatch.setattr("dpframe.report.plots.theme.find_spec", lambda name: None)
+    with pytest.raises(dp.UnsupportedOperation, match="vl-convert"):
+        chart.save(tmp_path / "chart.html")
 
 
 def test_bins_are_shown_where_they_lie() -> None:

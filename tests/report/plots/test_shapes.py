@@ -88,7 +88,7 @@ def test_two_keys_are_a_table() -> None:
     rows = distinct(rows_of(spec, "first", "second"))
     found = [(row["first"], int(row["second"]), row["value"]) for row in rows]
     assert found == release.frame.rows()
-    assert "point at a cell for its interval" in notes_of(spec)
+    assert "hover over a cell to see its interval" in notes_of(spec)
 
 
 def test_distribution_functions_step_up_at_their_edges() -> None:

@@ -1,0 +1,216 @@
+"""The last look at a plan before it is charged: what will run is what the plan says.
+
+The planner searches and may err. This module searches nothing. It computes again, from the query
+that will run, each fact on which privacy rests, and compares it with the plan that is charged and
+that reviewers approve. A mistake of the planner is then a refusal, not a leak.
+
+Guarantee
+---------
+A release that passes adds noise by the mechanisms of its plan, to the exact tables of its plan,
+of rows that its plan limits, with a sensitivity that is at least that of these tables; and the cost
+of its plan covers these mechanisms.
+
+Proof
+-----
+*Rows.* Facts of a frame follow from its steps, one after another, from what was protected; they
+are computed again, so limits that are counted on stand among the steps that run. *Tables.* What an
+output is made of, clamps and grids included, is written down again and equals the plan's.
+*Sensitivity.* It is computed again from these tables and facts. Of numbers that are drawn as one
+vector the widths are at least what one row can add, by interval arithmetic over the whole numbers
+that combine the tables. *Noise.* The mechanism that draws is the one of the plan; whether it costs
+what is stated, and whether these costs add up to what is charged, `contradiction` computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import reduce
+
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.measurement import Selection
+from dpframe.aggregates.statistics import RowCount, Statistic, ValueCount
+from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.core.windows import Windows
+from dpframe.describe import contents_of, digest_of_keys
+from dpframe.errors import Unsound
+from dpframe.frames.binary import frames_of
+from dpframe.frames.relation import Relation
+from dpframe.frames.windows_read import windows_read
+from dpframe.infer import PlannedMeasurement
+from dpframe.plan.consistency import contradiction
+from dpframe.plan.data import PlanData
+from dpframe.plan.definition import definition, steps_of
+from dpframe.plan.document import earlier_fingerprint
+from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.several import blocks_of
+from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.release import Draw
+
+__all__ = ["require_sound"]
+
+
+def require_sound(prepared: PreparedTogether) -> None:
+    """Refuse a plan that is not what will run.
+
+    Raises
+    ------
+    Unsound
+        Before anything is charged.
+    """
+    wrong = next(_differences(prepared), None)
+    if wrong is not None:
+        raise Unsound(
+            f"the plan does not follow from the query: {wrong}",
+            remedy="report this as an error of dpframe, with the plan; nothing was charged",
+        )
+
+
+def _differences(prepared: PreparedTogether) -> Iterator[str]:
+    """What of a plan does not follow from what will run."""
+    plan = prepared.plan
+    if (wrong := contradiction(plan)) is not None:
+        yield wrong
+    read = [windows_read(query.relation, query.groups) for query in prepared.queries]
+    every = [windows for windows in read if windows is not None]
+    if plan.windows != (reduce(Windows.hull, every) if every else None):
+        yield "windows"
+    if prepared.limits is None:
+        yield from _of_parts(prepared)
+        return
+    choices = () if plan.found is None else plan.found.choices
+    options = prepared.limits.options
+    if len(choices) != len(options):
+        yield "limits"
+    first, *_ = blocks_of(plan)
+    yield from _of_part(prepared.parts[0], first)
+    for choice, option in zip(choices, options, strict=True):
+        if choice.cost != option.plan.cost or contradiction(option.plan) is not None:
+            yield f"limit {choice.n}"
+        if choice.fingerprint != earlier_fingerprint(option.plan):
+            yield f"limit {choice.n}"
+        yield from (f"{wrong} under limit {choice.n}" for wrong in _of_parts(option))
+
+
+def _of_parts(prepared: PreparedTogether) -> Iterator[str]:
+    blocks = list(blocks_of(prepared.plan))
+    if len(blocks) != len(prepared.parts):
+        yield "queries"
+        return
+    for part, block in zip(prepared.parts, blocks, strict=True):
+        yield from _of_part(part, block)
+
+
+def _of_part(part: Prepared, plan: PlanData) -> Iterator[str]:
+    """Of one frame with its groups, and the block of the plan that is about it."""
+    query, scope = part.query, part.query.scope
+    relation, groups = query.relation, query.groups
+    if any(not _follows(frame) for frame in frames_of(relation)) or scope.facts != relation.facts:
+        yield "facts of the frame"
+    if plan.unit != relation.facts.unit:
+        yield "unit"
+    if [step.definition for step in plan.steps] != steps_of(relation):
+        yield "steps"
+    listed = None if groups is None else digest_of_keys(groups)
+    by = None if groups is None else definition(groups.by)
+    if plan.keys_digest != listed or plan.grouped_by != by:
+        yield "keys"
+    stated = [output.definition for output in plan.outputs]
+    if stated != [definition(contents_of(output)) for output in query.outputs]:
+        yield "outputs"
+    keys = {key for aggregate in query.aggregates for key in aggregate.keys}
+    planned = {
+        (use.part, use.mechanism) for use in part.parts if not isinstance(use.part, KeySelection)
+    }
+    if keys != planned or len(part.parts) != len(plan.releases):
+        yield "releases"
+        return
+    drawn = {key: draw for draw in part.draws for key in draw.keys}
+    if len(drawn) != len(part.parts):
+        yield "draws"
+        return
+    numbers = dict[int, int]()
+    for use, release in zip(part.parts, plan.releases, strict=True):
+        draw = drawn.get((use.part, use.mechanism))
+        if draw is None or numbers.setdefault(id(draw), release.draw) != release.draw:
+            yield f"draws of {release.name}"
+        else:
+            yield from (f"{what} of {release.name}" for what in _of_draw(use, release, draw, part))
+    if len({*numbers.values()}) != len(part.draws):
+        yield "draws"
+
+
+def _follows(relation: Relation) -> bool:
+    """Whether the facts of a frame follow from what was protected and from its steps."""
+    facts = relation.source
+    for step, before in relation.steps:
+        if before != facts:
+            return False
+        facts = step.facts(facts)
+    return facts == relation.facts
+
+
+def _of_draw(
+    use: PlannedMeasurement, release: NoisyAggregate, draw: Draw, part: Prepared
+) -> Iterator[str]:
+    """Of one noisy vector and the release of the plan that follows from it."""
+    scope, vector = part.query.scope, draw.measurement
+    if draw.law != release.law:
+        yield "mechanism"
+    if use.part.sensitivity(scope) != release.exact or use.part.step != release.step:
+        yield "sensitivity"
+    if use.part.spread(scope) != release.spread:
+        yield "limits"
+    if isinstance(use.part, Selection) and (
+        use.part.score_range(scope) != release.scores or use.part.rounds != release.repeats
+    ):
+        yield "scores"
+    if draw.rebuilt is None:
+        if vector != use.part or release.joint is not None:
+            yield "vector"
+        return
+    joint = release.joint
+    if not isinstance(vector, JointSums) or joint is None:
+        yield "vector"
+        return
+    about = joint.widths, joint.turned, joint.conditions, joint.kept, joint.arches
+    if about != (vector.widths, vector.turned, vector.conditions, vector.kept, vector.arches):
+        yield "widths"
+    if vector.sensitivity(scope) != joint.exact:
+        yield "sensitivity"
+    if not {*use.part.tables} <= {*vector.sums}:
+        yield "tables"
+    yield from _of_widths(vector, part)
+
+
+def _counts_all(statistic: Statistic) -> bool:
+    """Whether each row, or each individual in a group, adds one, whatever its values are."""
+    is_whole = isinstance(statistic, UnitCount) and statistic.tree is None
+    return isinstance(statistic, RowCount) or is_whole
+
+
+def _of_widths(vector: JointSums, part: Prepared) -> Iterator[str]:
+    """Whether no row moves a number of a joint vector by more than its widths: one that comes or
+    goes, one that stays and changes, and one that has all values before and after.
+    """
+    scope = part.query.scope
+    moves = [table.statistic.contribution(scope.facts) for table in vector.sums]
+    counts = [_counts_all(table.statistic) for table in vector.sums]
+    kept, changes = vector.kept or vector.turned, vector.spread(scope).changes
+    widths = zip(vector.matrix, vector.widths, vector.turned, kept, strict=True)
+    for factors, width, turned, least in widths:
+        low = high = inside = Fraction(0)
+        for factor, table, move, is_count in zip(factors, vector.sums, moves, counts, strict=True):
+            if is_count:
+                low, high = low + factor, high + factor
+                continue
+            ends = sorted((factor * move.lo, factor * move.hi))
+            low += min(Fraction(0), ends[0])  # a value may be null, which adds 0
+            high += max(Fraction(0), ends[1])
+            if not isinstance(table.statistic, ValueCount):  # a value that stays adds one
+                inside += ends[1] - ends[0]
+        if max(-low, high) > width:
+            yield "widths"
+        if changes and (high - low > turned or inside > least):
+            yield "widths"

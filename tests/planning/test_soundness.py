@@ -1,0 +1,199 @@
+"""A plan that does not follow from what would run is refused before it is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import pipeline
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.measurement import Additive
+from dpframe.aggregates.statistics import GridSum
+from dpframe.mechanisms import DiscreteBox, DiscreteLaplace, NoNoise
+from dpframe.pipeline import Prepared, PreparedTogether
+
+VISITS = pl.DataFrame(
+    {
+        "person": [n % 40 for n in range(200)],
+        "place": ["north", "south"] * 100,
+        "minutes": [n % 60 for n in range(200)],
+    }
+)
+Change = Callable[[Prepared], Prepared]
+
+
+def of_rows() -> dp.PrivateFrame:
+    return dp.Session(epsilon=100).protect(VISITS, unit=dp.Rows())
+
+
+def of_people() -> dp.PrivateFrame:
+    return dp.Session(epsilon=100).protect(VISITS, unit="person")
+
+
+def grouped_count() -> dp.PrivateQuery:
+    return of_rows().group_by("place", keys=["north", "south"]).agg(dp.count())
+
+
+def joint() -> dp.PrivateQuery:
+    minutes = dp.col("minutes")
+    grouped = of_rows().group_by("place", keys=["north", "south"])
+    return grouped.agg(dp.count(), t=minutes.dp_sum((0, 60)), m=minutes.dp_mean((0, 60)))
+
+
+def one_sum() -> dp.PrivateQuery:
+    return of_rows().agg(dp.col("minutes").dp_sum((0, 60)))
+
+
+def limited() -> dp.PrivateQuery:
+    return of_people().limit_rows(3).agg(dp.count())
+
+
+def automatic() -> dp.PrivateQuery:
+    return of_people().group_by("place", keys=["north", "south"]).agg(dp.count())
+
+
+def _draw(prepared: Prepared, **fields: Any) -> Prepared:
+    first, *others = prepared.draws
+    return replace(prepared, draws=(replace(first, **fields), *others))
+
+
+def quieter_noise(prepared: Prepared) -> Prepared:
+    law = prepared.draws[0].law
+    assert isinstance(law, DiscreteLaplace)
+    return _draw(prepared, law=replace(law, scale=law.scale / 1000))
+
+
+def no_noise(prepared: Prepared) -> Prepared:
+    return _draw(prepared, law=NoNoise())
+
+
+def larger_epsilon(prepared: Prepared) -> Prepared:
+    law = prepared.draws[0].law
+    assert isinstance(law, DiscreteBox)
+    return _draw(prepared, law=replace(law, epsilon=law.epsilon * 1000))
+
+
+def widths_of_one(prepared: Prepared) -> Prepared:
+    law, vector = prepared.draws[0].law, prepared.draws[0].measurement
+    assert isinstance(law, DiscreteBox)
+    assert isinstance(vector, JointSums)
+    ones = (1,) * len(vector.widths)
+    made = replace(vector, widths=ones, turned=ones)
+    return _draw(prepared, law=replace(law, widths=ones), measurement=made)
+
+
+def larger_matrix(prepared: Prepared) -> Prepared:
+    vector = prepared.draws[0].measurement
+    assert isinstance(vector, JointSums)
+    rows = tuple(tuple(1000 * factor for factor in row) for row in vector.matrix)
+    return _draw(prepared, measurement=replace(vector, matrix=rows))
+
+
+def wider_clamp(prepared: Prepared) -> Prepared:
+    vector = prepared.draws[0].measurement
+    assert isinstance(vector, Additive)
+    statistic = vector.table.statistic
+    assert isinstance(statistic, GridSum)
+    grid = replace(statistic.grid, hi=statistic.grid.hi * 1000)
+    table = replace(vector.table, statistic=replace(statistic, grid=grid))
+    return _draw(prepared, measurement=replace(vector, table=table))
+
+
+def no_limits(prepared: Prepared) -> Prepared:
+    relation = replace(prepared.query.relation, steps=())
+    return replace(prepared, query=replace(prepared.query, relation=relation))
+
+
+def other_keys(prepared: Prepared) -> Prepared:
+    groups = prepared.query.groups
+    assert groups is not None
+    named = replace(groups, keys=pl.DataFrame({"place": ["north", "Ann Smith"]}))
+    return replace(prepared, query=replace(prepared.query, groups=named))
+
+
+def lower_cost(prepared: Prepared) -> Prepared:
+    cost = prepared.plan.cost
+    return replace(prepared, plan=replace(prepared.plan, cost=cost.of(cost.main / 1000)))
+
+
+def lower_sensitivity(prepared: Prepared) -> Prepared:
+    first, *others = prepared.plan.releases
+    exact = first.exact.scaled(Fraction(1, 1000))
+    made = replace(first, exact=exact, sensitivity=exact.scaled(first.step).public())
+    return replace(prepared, plan=replace(prepared.plan, releases=(made, *others)))
+
+
+CHANGES: list[tuple[Callable[[], dp.PrivateQuery], Change]] = [
+    (grouped_count, quieter_noise),
+    (grouped_count, no_noise),
+    (joint, larger_epsilon),
+    (joint, widths_of_one),
+    (joint, larger_matrix),
+    (one_sum, wider_clamp),
+    (limited, no_limits),
+    (grouped_count, other_keys),
+    (grouped_count, lower_cost),
+    (grouped_count, lower_sensitivity),
+]
+
+
+def changed(change: Change, together: PreparedTogether) -> PreparedTogether:
+    """The first part of a plan changed, and the plan of the whole where that is its own."""
+    part = change(together.parts[0])
+    plan = part.plan if together.plan is together.parts[0].plan else together.plan
+    return replace(together, parts=(part, *together.parts[1:]), plan=plan)
+
+
+@pytest.mark.parametrize(("ask", "change"), CHANGES, ids=[change.__name__ for _, change in CHANGES])
+def test_what_the_planner_gets_wrong_is_refused_before_the_charge(
+    ask: Callable[[], dp.PrivateQuery], change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = ask()
+    run, session = pipeline.run_several, query._payer
+    query.collect(epsilon=1)  # it runs as it is
+    spent = session.ledger.spent
+
+    def planned_badly(prepared: PreparedTogether, *others: Any) -> Any:
+        return run(changed(change, prepared), *others)
+
+    monkeypatch.setattr(pipeline, "run_several", planned_badly)
+    with pytest.raises(dp.Unsound, match="nothing was charged"):
+        query.collect(epsilon=1)
+    assert session.ledger.spent == spent
+
+
+@pytest.mark.parametrize("change", [quieter_noise, no_noise, no_limits, lower_cost])
+def test_the_plan_under_each_limit_is_looked_at_too(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = automatic()
+    run = pipeline.run_several
+
+    def planned_badly(prepared: PreparedTogether, *others: Any) -> Any:
+        limits = prepared.limits
+        assert limits is not None
+        first, *options = limits.options
+        made = replace(limits, options=(changed(change, first), *options))
+        return run(replace(prepared, limits=made), *others)
+
+    monkeypatch.setattr(pipeline, "run_several", planned_badly)
+    with pytest.raises(dp.Unsound):
+        query.collect(epsilon=1)
+    assert query._payer.ledger.spent.main == 0
+
+
+def test_the_plan_of_one_of_several_parts_reads_back() -> None:
+    """Neighbours differ in two parts where rows change, of which one is listed today."""
+    rows = dp.Session(epsilon=1)
+    frame = rows.protect(VISITS, unit=dp.Rows("change-one"), name="visits")
+    (part,) = rows.partition(frame, "place", ["north"]).values()
+    plan = part.dp_count().plan(epsilon=0.5)
+    assert plan.share is not None
+    assert plan.share.touched == 2
+    assert dp.Plan.from_json(plan.to_json()).explain() == plan.explain()
