@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Which columns and values look as if they said whose a row is, by their names and forms alone."""
-=======
-"""Columns whose names alone look like identifiers of people."""
->>>>>>> lead
+"""Columns and values whose names and forms alone look like identifiers of people."""
 
 from __future__ import annotations
 
@@ -66,8 +62,7 @@ _THINGS: Final = words_of(
     route stop flight train bus platform campaign file source sensor site diagnosis drug test
     """
 )
-<<<<<<< HEAD
-"""What numbers are given to that is nobody."""
+"""Numbered things that are not people."""
 _EVENTS: Final = words_of(
     """
     row record line trip ride event order visit session request transaction payment invoice ticket
@@ -88,10 +83,6 @@ def name_words(name: str) -> list[str]:
     while words and words[-1].isdigit():
         words.pop()
     return words
-=======
-"""Numbered things that are not people."""
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
->>>>>>> lead
 
 
 def looks_identifying(name: str) -> bool:

@@ -176,14 +176,9 @@ def release_html(
     return fragment(
         head("Release of", own_plan.source, paid),
         remark(said) if said else "",
-<<<<<<< HEAD
-        frame_table(frame, _numbers(plan)),
-        opening(quiet("the plan it came from"), plan._repr_html_()),
-=======
         f'<div class="dpf-warn" role="note">{doubts}</div>' if doubts else "",
         _released(frame, own_plan),
-        opening(quiet("the plan it came from"), plan.explain("html")),
->>>>>>> lead
+        opening(quiet("the plan it came from"), plan._repr_html_()),
     )
 
 

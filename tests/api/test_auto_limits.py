@@ -473,12 +473,9 @@ def test_older_plans_say_the_rule_by_which_they_found_limits() -> None:
     older = replace(plan.found, choices=tuple(replace(c, noise=None) for c in plan.found.choices))
     kept = replace(plan, found=older)
     assert "noise" not in json.dumps(json.loads(kept.to_json())["plan"]["found"])
-<<<<<<< HEAD
     assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain(
         details=True
     )
-=======
-    assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain()
 
 
 def test_people_whom_noise_would_hide_are_announced_once() -> None:
@@ -492,4 +489,3 @@ def test_people_whom_noise_would_hide_are_announced_once() -> None:
     assert [w.category for w in seen] == [dp.DroppedRows]
     assert "noise would hide" in first.warnings[0]
     assert "noise would hide" in second.warnings[0]
->>>>>>> lead
