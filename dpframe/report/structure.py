@@ -57,7 +57,10 @@ _USUAL: Final = frozenset(
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NUMBER: Final = r"(-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)"
 _PAIR: Final = re.compile(rf"\({_NUMBER}, {_NUMBER}\)")
-_BEFORE_BOUNDS: Final = re.compile(r"dp_(?!count)\w*$|dp_quantile\(.*$|clip$|bounds=$")
+_BEFORE_BOUNDS: Final = re.compile(
+    r"dp_(?!count|cdf_points)\w*\(?$|dp_quantile\(.*$|clip\(?$|bounds=$"
+)
+_QUANTILES: Final = re.compile(r"dp_quantile\((\[[^\]]*\]|[\d.]+)")
 _DECLARED: Final = re.compile(rf"^(.*) is (?:.*, )?in \[{_NUMBER}, {_NUMBER}\]")
 _COLUMN: Final = re.compile(r"col\(\"([^\"]+)\"\)")
 _TIMES: Final = re.compile(r"datetime\.datetime\((\d+(?:, \d+)+)\)")
@@ -156,9 +159,7 @@ def bounds_in(plan: PlanData) -> list[Ends]:
         bare = _QUOTED.sub(lambda m: m[0] if len(m[0]) < 40 else "''", words)
         for match in _PAIR.finditer(bare):
             before = bare[: match.start()]
-            if not re.search(
-                r"dp_(?!count|cdf_points)\w*$|dp_quantile\(.*$|clip$|bounds=$", before
-            ):
+            if not _BEFORE_BOUNDS.search(before):
                 continue
             columns = _COLUMN.findall(before)
             found[Ends(columns[-1] if columns else "a value", match[1], match[2])] = None
@@ -305,6 +306,12 @@ def _of_numbers(plan: PlanData) -> Iterator[str]:
                 "was it read from the data? Bounds must come from public knowledge"
             )
     for output in plan.outputs:
+        for levels in _QUANTILES.findall(output.words):
+            if {"0", "0.0", "1", "1.0"} & {*re.findall(r"[\d.]+", levels)}:
+                yield (
+                    f"{output.name!r} is the least or largest value, which is the value of one "
+                    "person: a quantile such as 0.01 or 0.99 rests on several"
+                )
         for found in _TIMES.finditer(output.words.partition("dp_")[2]):
             parts = [int(part) for part in found[1].split(", ")]
             if (
