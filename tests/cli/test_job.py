@@ -147,8 +147,8 @@ def test_where_the_output_goes(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        ("result.xlsx", "results are written as .parquet or .csv, not as '.xlsx'"),
-        ("result", "not as 'nothing'"),
+        ("result.xlsx", "written as .parquet or .csv, not as '.xlsx'"),
+        ("result", "not as 'a file without an ending'"),
         ("nowhere/result.csv", "nothing can be written there: No such file"),
         ("job.py/result.csv", "nothing can be written there: Not a directory"),
         ("folder.parquet", "nothing can be written there: it is a folder"),

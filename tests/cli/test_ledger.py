@@ -184,7 +184,7 @@ def test_a_ledger_that_is_not_there_is_not_made(run: Run, place: Place, act: str
     assert not exists(missing)
 
 
-@pytest.mark.parametrize("arguments", [[], ["show"], ["grant", "--ledger", "x"], ["burn"]])
+@pytest.mark.parametrize("arguments", [["show"], ["grant", "--ledger", "x"], ["burn"]])
 def test_bad_arguments_are_explained(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["ledger", *arguments])

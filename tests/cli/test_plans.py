@@ -128,7 +128,10 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
     assert "Ann approved it before" in run("approve", "b.json", "--create", *options).out
     other = run("approve", "b.json", "--create", *options, "--name", "census", "--json")
     fingerprint = dp.Plan.from_json(folder / "b.json").fingerprint
-    assert other.json == {
+    shown = other.json
+    assert "one row is protected" in shown.pop("risks")[0]
+    assert "exactly one row" in shown.pop("questions")[0]
+    assert shown == {
         "approved": fingerprint,
         "plan": fingerprint,
         "parameters": {},
@@ -206,9 +209,9 @@ def test_a_guess_of_what_is_typical_is_for_people(run: Run, folder: Path) -> Non
     plan = people.agg(dp.sum("hours", (0, 80)).alias("s")).plan(epsilon="0.25")
     (folder / "plan.json").write_text(plan.to_json())
     shown = run("explain", "plan.json", "--typical", "hours=0.001")
-    assert (shown.code, shown.out.startswith("risks\n")) == (0, True)
+    assert (shown.code, "1 risk" in shown.out) == (0, True)
     assert "80,000 times the typical 0.001" in shown.out
-    assert "risks" not in run("explain", "plan.json").out
+    assert "no risks" in run("explain", "plan.json").out
     for wrong in ("hours", "=3"):
         done = run("explain", "plan.json", "--typical", wrong)
         assert (done.code, "write COLUMN=VALUE" in done.err) == (2, True)

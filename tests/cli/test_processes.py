@@ -70,7 +70,7 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folde
     assert written.code == 0
     plan = dp.Plan.from_json(folder / "plan.json")
     assert written.out.endswith(f"\nfingerprint {plan.fingerprint}\n")
-    assert plan.explain(details=True) in written.out
+    assert plan.explain() in written.out
 
     arguments = ("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db")
     cannot = command(*arguments, env=job)
@@ -81,7 +81,8 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folde
     assert command("run", "job.py", env=job).code == 4
     signed = command(*arguments, env={KEY_VARIABLE: private})
     assert signed.code == 0
-    assert signed.out == (
+    assert plan.explain() in signed.out
+    assert signed.out.endswith(
         f"approved {plan.fingerprint}, signed, for budget 'default', by Ann\n"
         "  of epsilon 1 in pure DP, of which epsilon 1 remains, "
         f"in {(folder / 'budget.db').resolve()}\n"
@@ -331,6 +332,6 @@ def test_a_result_that_cannot_be_written_is_printed(
     found = done.json["result"] if as_json else done.json
     assert found[0].keys() == {"h", "n"}
     assert len(found[0]["h"]) == 2
-    assert "the result was charged, and is on the standard output; CSV has no lists" in done.err
+    assert "the result was charged, and is on the standard output" in done.err
     assert [e.status for e in opened(folder / "budget.db").entries] == ["released"]
     assert sorted(p.name for p in folder.iterdir() if "result" in p.name or p.name[0] == ".") == []

@@ -29,7 +29,7 @@ def test_each_result_has_a_file_of_its_own(run: Run, folder: Path) -> None:
 
 def test_results_are_printed_one_after_another(run: Run, folder: Path) -> None:
     (folder / "job.py").write_text(JOB)
-    explained = run("explain", "job.py")
+    explained = run("explain", "job.py", "--details")
     assert "several queries, one plan and one charge" in explained.out
     done = run("run", "job.py", "--json")
     assert done.code == 0, done.err

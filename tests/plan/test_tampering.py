@@ -462,7 +462,7 @@ OTHER = {"measure": "zCDP", "rho": "1000", "delta": "0"}
         ("remaining", OTHER),
         ("share", {"parts": 5, "touched": 0, "charged": PART_COST}),
         ("share", {"parts": -5, "touched": 2, "charged": PART_COST}),
-        ("share", {"parts": 1, "touched": 2, "charged": PART_COST}),
+        ("share", {"parts": 0, "touched": 2, "charged": PART_COST}),
         ("share", {"parts": 5, "touched": 2, "charged": {**PART_COST, "epsilon": "1"}}),
         ("share", {"parts": 5, "touched": 2, "charged": OTHER}),
     ],
