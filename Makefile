@@ -47,7 +47,7 @@ demo: .venv/stamp-package ## six queries on census data, with their plans
 check: .venv/stamp-dev ## format, lint, spelling, types and import rules
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/codespell README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs dpframe examples tests
+	.venv/bin/codespell README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs dpframe examples
 	.venv/bin/mypy
 	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports
