@@ -54,9 +54,9 @@ def test_releases_with_plans_and_intervals(
         flights.main(["--table", str(table)])
     printed = capsys.readouterr().out
     for shown in (
-        'identified by "tailnum"',
+        "all rows of one person (column tailnum)",
         "limit_groups(10, by=['dest'])",
-        "chosen privately when the query runs",
+        "for groups that are found",
         "minutes_late_high",
         "epsilon 0 of epsilon 4",
         "left_out",

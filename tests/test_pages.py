@@ -174,4 +174,6 @@ def test_the_page_of_errors_shows_each_with_a_message() -> None:
         assert f"`{name}`" in ERRORS or f"`dp.{name}`" in ERRORS, name
         # the root, and those that no example raises
         if name not in ("DPFrameError", "PlanMismatch", "Unsound"):
-            assert re.search(rf"^{name}: .+\n(  in: .+\n)?(  why: .+\n)?  instead: ", ERRORS, re.M), name
+            assert re.search(
+                rf"^{name}: .+\n(  in: .+\n)?(  why: .+\n)?  instead: ", ERRORS, re.M
+            ), name

@@ -53,9 +53,9 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
         )
     if not all(_adds_up(use.part) for use in bound.uses):
         raise UnsupportedOperation(
-            f"limit_norm does not work with a {bound.request.kind}",
+            f"limit_norm does not work with {bound.request.kind}",
             where=_WHERE,
-            why="weighted individuals do not add up in it",
+            why="only counts, sums and what is computed from them can weight individuals",
             remedy="use .limit_rows(n) or .limit_groups(n, by=...) instead of it",
         )
 

@@ -174,7 +174,7 @@ def _read(releases: object) -> list[Release]:
         raise UnsupportedOperation(
             "two of the releases come from the same charge, or their charge is unknown",
             where=_WHERE,
-            why="their noise is the same, so combining them gains nothing",
+            why="results of one charge share their noise, so combining them gains nothing",
             remedy="give each result once, as query.release(...) returned it",
         )
     return list(releases)

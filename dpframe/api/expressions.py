@@ -48,9 +48,11 @@ class DPExpr(pl.Expr):
     >>> pl.DataFrame({"income": [1]}).select(share)
     Traceback (most recent call last):
         ...
-    dpframe.errors.UnsupportedOperation: a dp expression cannot run in plain Polars
+    dpframe.errors.UnsupportedOperation: a dp expression cannot be part of a Polars expression, or
+      run on a Polars frame
       in: col("income").dp_sum((0, 9)) / dp.count()
-      instead: run it on a private frame: ...
+      instead: write it in .agg() or .select() of the frame that session.protect(...) gives
+           or: compute the rest with the released result, ...
     """
 
     _spec: OutputSpec

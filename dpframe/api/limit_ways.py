@@ -270,7 +270,8 @@ class _Plans:
         try:
             return Ways(limit, by, tuple(map(self._way, steps)))
         except (UnsupportedOperation, UnboundedSensitivity) as refusal:
-            return Ways(limit, by, (), f"{_NOT}{refusal.what}")
+            why = "" if refusal.why is None else f", because {refusal.why}"
+            return Ways(limit, by, (), f"{_NOT}{refusal.what}{why}")
 
     def _way(self, step: LimitGroups | LimitNorm) -> Way:
         plan = self.prepare(limited(self.asked, step)).plan

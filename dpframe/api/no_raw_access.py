@@ -111,8 +111,8 @@ GROUP_REASONS: Mapping[str, str] = MappingProxyType(
 )
 COLLECT = "collect it: .collect(epsilon=...) gives a Polars DataFrame"
 PER_PERSON = (
-    'for a number of each individual group by the identifier first: .group_by("user_id").agg('
-    "n=pl.len()) is a private frame with one row for each"
+    "group by the identifier first to get one row for each individual: "
+    '.group_by("user_id").agg(n=pl.len())'
 )
 _STATISTICS = """
     mean median sum std var quantile min max describe

@@ -292,7 +292,9 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
             raise
     known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
     if not parsed.json:
-        say(plan.explain(since=None if known is None else Plan.from_json(known[0].document)) + "\n")
+        before = None if known is None else Plan.from_json(known[0].document)
+        for line in (*plan.explain(since=before).splitlines(), ""):
+            say(line)
     document = plan.to_json(None)
     approve(store, name, fingerprint, document, parsed.by, key, terms, found.allowed)
     bound, left = Bound.of(account), account.remaining

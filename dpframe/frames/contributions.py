@@ -179,24 +179,25 @@ def unlimited(
     computed = [n.name for n in groups.by if n.tree != Column(n.name)]
     if found.groups is None:
         missing.append("be in any number of groups")
-        if found.per_group is not None:
-            ways.append("list the groups with keys=[...], which then need no limit")
         limits.append(f".limit_groups(g, {by})")
-        numbers.append("g groups")
+        numbers.append("g is the most groups")
     if found.per_group is None:
         missing.append("have any number of rows in each group")
-        ways += _per_unit(kinds)
+        ways += [*_per_unit(kinds), _SUGGEST]
         limits.append(f".limit_rows(n, {by})")
-        numbers.append("n rows in each group")
+        numbers.append("n is the most rows in each group")
     made = f".with_columns({', '.join(f'{name}=...' for name in computed)})" if computed else ""
     grouped = f", and group by {by.removeprefix('by=')}" if computed else ""
+    other = ways[0] if ways else "which then need no limit"
+    if found.groups is None:
+        other = f"list the groups with keys=[...], {'and ' if ways else ''}{other}"
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
         remedy=(
-            f"add {made}{''.join(limits)} before it{grouped}, where the most that count of one "
-            f"individual are {' and '.join(numbers)}",
-            [*ways, _SUGGEST][0],
+            f"add {made}{''.join(limits)} before it{grouped}, where {' and '.join(numbers)} that "
+            "count of one individual",
+            other,
         ),
     )
 

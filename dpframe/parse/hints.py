@@ -94,7 +94,8 @@ _REMEDIES = {
     **_PER_AGGREGATE,
     "pl.len": "use dp.count() as an aggregate, in .agg() or .select()",
     "over": 'compute it in with_columns or filter of a frame with unit="user_id": '
-    'pl.col("x").max().over("user_id")',
+    'pl.col("x").max().over("user_id")\n'
+    "aggregate each group: .group_by(...).agg(...), and join the released result afterwards",
     "rolling": "bin the time and group by it: .group_by(pl.col(...).dt.truncate(every))",
     "filter": "filter the frame: .filter(...) before the aggregate",
     "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls by themselves",

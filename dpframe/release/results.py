@@ -209,7 +209,7 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
             return UnsupportedOperation(
                 f"{output.name!r} has no interval",
                 where=output.words,
-                why="what is not chosen is not released",
+                why="only the chosen value is released, and not the numbers that decide",
                 remedy=(
                     "count the candidates, group_by(column, "
                     "keys=[...]).agg(dp.count()), which have intervals",

@@ -29,6 +29,7 @@ from dpframe.report.story import (
 )
 from dpframe.report.structure import differencing, yearly_risk
 from dpframe.report.too_wide import Typical
+from dpframe.report.windows import windows_words
 
 _USELESS: Final = 20_000
 """An error that is more than a tenth of so many rows is doubted where nobody says how many there
@@ -80,7 +81,7 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
         Chapter(
             "both" if plan.found is not None and len(blocks) == 2 else "all queries",
             plan,
-            (*cost_sections(plan), *said(NOTES, notes)),
+            (*cost_sections(plan), *said(NOTES, (*windows_words(plan), *notes))),
             draws[0],
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ DETAILS: Final = "explain(details=True), or on the command line: dpframe explain
 """How the rest is seen."""
 _MOST_RISKS: Final = 8
 _LONGEST: Final = 240
+_LIMITS: Final = re.compile(r"limit_\w+\((?:[^()]|\([^()]*\))*\)")
+"""Limits of a frame, and of frames that it is joined with."""
 _CLAMPED: Final = re.compile(r"^(.*) (?:is|are) clamped to bounds,")
 _SUM: Final = re.compile(r"^(?P<value>(?:(?!dp[._]).)+)\.dp_(?P<name>\w+)\((?P<rest>.*)\)$")
 _WORDS: Final = {
@@ -204,7 +207,9 @@ def _spends(plan: PlanData) -> Iterator[str]:
                 more = ": not enough for another such run"
             yield f"{_left_words(after)} is left after it{where}{more}"
     if plan.share is not None:
-        yield (f"one of {plan.share.parts} disjoint parts: the session pays for the most expensive")
+        touched = plan.share.touched
+        dearest = "most expensive" if touched == 1 else f"{touched} most expensive"
+        yield f"one of {plan.share.parts} disjoint parts: the session pays for the {dearest}"
     if budget is not None and budget.per is not None:
         name, times = NAMES[budget.per], A_YEAR[budget.per]
         yield (
@@ -220,8 +225,15 @@ def _spends(plan: PlanData) -> Iterator[str]:
 
 
 def _left_words(budget: Budget) -> str:
-    slack = f" and delta {show(budget.slack, 4)}" if budget.slack else ""
-    return f"{budget.currency} {show(budget.main, 4)}{slack}"
+    """An amount in four digits, rounded down: so much can be spent."""
+    slack = f" and delta {_rounded_down(budget.slack)}" if budget.slack else ""
+    return f"{budget.currency} {_rounded_down(budget.main)}{slack}"
+
+
+def _rounded_down(amount: Fraction) -> str:
+    context = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
+    found = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
+    return show(Fraction(found), 4)
 
 
 def _runs(left: Budget, cost: Budget) -> int:
@@ -317,11 +329,13 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
     if found is not None:
         choices = f"{found.choices[0].n} to {found.choices[-1].n}"
         yield f"rows beyond {_plain(found.words('n'))}, with n from {choices} found when it runs"
-    limits = [s.words for s in block.steps if s.words.startswith("limit_")]
+    limits = [limit for step in block.steps for limit in _LIMITS.findall(step.words)]
     if found is None and limits:
         yield f"rows of a person beyond {' and '.join(limits)}"
     if block.keys is not None and block.grouping is not None:
         yield "rows whose key is not listed, null too"
+    if any("rows with other values are dropped" in r.contents for r in block.releases):
+        yield "rows whose value is not listed"
     if block.grouping is not None and block.keys is None:
         yield "groups of few people"
     for remark in block.remarks:

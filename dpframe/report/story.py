@@ -23,7 +23,7 @@ from dpframe.plan.several import blocks_of
 from dpframe.report.forced import forced_words
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
-from dpframe.report.windows import charged_words
+from dpframe.report.windows import charged_words, windows_words
 from dpframe.report.wording import reword
 
 _COMPOSED = {
@@ -71,7 +71,7 @@ class Section:
 def story(plan: PlanData, notes: Iterable[str]) -> tuple[Section, ...]:
     """The details of a plan of one query."""
     frame = frame_sections(plan, draws_of(plan))
-    return (*frame, *cost_sections(plan), *said(NOTES, notes))
+    return (*frame, *cost_sections(plan), *said(NOTES, (*windows_words(plan), *notes)))
 
 
 def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:

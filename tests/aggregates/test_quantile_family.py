@@ -202,7 +202,9 @@ def test_few_candidates_are_counted() -> None:
     assert [(r.mechanism, r.users) for r in plan.releases] == [("discrete_laplace", users)] * 2
     assert [r.aggregate for r in plan.releases] == ["quantile.counts"] * 2
     assert [float(r.cost.main) for r in plan.releases] == pytest.approx([0.45, 0.55], abs=1e-4)
-    assert "101 counts, and sums of 11 neighbours each, have about" in plan.explain(details=True)
+    assert "101 counts, and added up in runs of 11 neighbours, have about" in plan.explain(
+        details=True
+    )
     again = dp.Plan.from_json(plan.to_json())
     assert again.accuracy("rest") == plan.accuracy("rest")
     assert again.explain(details=True) == plan.explain(details=True)

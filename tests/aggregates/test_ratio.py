@@ -112,11 +112,11 @@ def test_both_totals_are_one_draw() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[dp.DPFrameError], str]] = {
-    "no bounds": (lambda: dp.ratio("a", "b"), UnboundedSensitivity, "give bounds=(0, high)"),
+    "no bounds": (lambda: dp.ratio("a", "b"), UnboundedSensitivity, "write bounds=(0, high)"),
     "not below": (
         lambda: dp.ratio("a", "b", (0, 1)),
         UnboundedSensitivity,
-        "give denominator_bounds=(0, high)",
+        "instead: write denominator_bounds=(0, high)",
     ),
     "away from 0": (lambda: dp.ratio("a", "b", (2, 5)), InvalidBounds, "write bounds=(0, 5)"),
     "empty": (
@@ -131,7 +131,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[dp.DPFrameError], str]] = {
     "unit of rows": (
         lambda: dp.ratio("a", "b", (0, 1), denominator_bounds=(0, 1), per="unit"),
         UnsupportedOperation,
-        "whose rows they are",
+        "unit=dp.Rows() has none",
     ),
 }  # fmt: skip
 

@@ -125,7 +125,8 @@ REFUSED: dict[str, tuple[Callable[[], pl.Expr], Any, str]] = {
         'dp_quantile(0.5, (low, high), per="unit")',
     ),
     "no identifier": (
-        lambda: pl.col("x").dp_median((0, 3), per="unit"), dp.Rows(contributions=2), "whose rows",
+        lambda: pl.col("x").dp_median((0, 3), per="unit"), dp.Rows(contributions=2),
+        "unit=dp.Rows() has none",
     ),
     "not of rows": (lambda: pl.col("x").dp_cdf([1], per="unit"), "id", "dp_histogram"),
     "neither": (lambda: pl.col("x").dp_median((0, 3), per="person"), "id", "per='row'"),

@@ -118,7 +118,7 @@ def test_kept_releases_are_combined_and_each_counts_once(tmp_path: Path) -> None
     assert dp.combine(again).frame.equals(dp.combine(found).frame)
     assert dp.combine(again).frame.columns == ["k", "n", "s"]
     for twice in ([found[0], again[0]], [found[0], found[0]]):
-        with pytest.raises(dp.UnsupportedOperation, match="of one charge"):
+        with pytest.raises(dp.UnsupportedOperation, match="from the same charge"):
             dp.combine(twice)
     unknown = Release(found[0].frame, found[0].plan, found[0].cost)
     with pytest.raises(dp.UnsupportedOperation, match="charge is unknown"):
@@ -131,7 +131,7 @@ def test_queries_of_lists_are_combined() -> None:
     found = [session.release([counts(frame), frame.dp_count()], epsilon=1) for _ in range(2)]
     assert dp.combine([several[0] for several in found]).weights["n"] == (0.5, 0.5)
     assert dp.combine([several[1] for several in found]).frame.columns == ["len"]
-    with pytest.raises(dp.UnsupportedOperation, match="of one charge"):
+    with pytest.raises(dp.UnsupportedOperation, match="from the same charge"):
         dp.combine(found[0])
 
 

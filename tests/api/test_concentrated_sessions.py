@@ -69,7 +69,8 @@ def test_one_large_spend_is_dearer_than_in_sums() -> None:
     assert str(refusal.value) == (
         "the plan costs rho 0.46211715726000976, and rho 0.017205318 remains of rho 0.017205318 "
         "(for epsilon 1 and delta 1e-8): rho 0.44491183926000976 too much\n"
-        "  instead: spend at most rho 0.017205318, or epsilon 0.18550104042834908 and no delta"
+        "  instead: spend at most rho 0.017205318\n"
+        "       or: spend epsilon 0.18550104042834908 and no delta"
     )
     assert session.spent == dp.ZCDP(0)
     count(session).collect(epsilon="0.18550104042834908")
@@ -106,6 +107,7 @@ def test_amounts_are_of_rho_and_the_budget_is_what_was_given() -> None:
 def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
     text = count(opened()).explain(details=True, epsilon="0.1", delta="1e-9")
     assert text.endswith(
+        "  budget\n"
         "    cost: rho 0.005 (zCDP), for a spend of epsilon 0.1 and delta 1e-9\n"
         "      the plan alone satisfies the spend; the session adds up rho, which implies its "
         "epsilon and delta as a whole\n"
@@ -113,8 +115,9 @@ def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
     )
     by_rho = count(opened()).explain(details=True, rho="0.005")
     assert by_rho.endswith(
-        "  cost: rho 0.005 (zCDP)\noutside the fingerprint\n"
-        "  session: rho 0.0172053 before; rho 0.0122053 after"
+        "  budget\n"
+        "    cost: rho 0.005 (zCDP)\n"
+        "    session: rho 0.0172053 before; rho 0.0122053 after"
     )
     assert "it protects nobody" in count(opened()).explain(details=True, epsilon=11)
 
@@ -242,7 +245,7 @@ def test_a_file_keeps_what_was_spent(tmp_path: Path) -> None:
     assert session.budget == WHOLE
     assert session.spent == dp.ZCDP("0.015")
     assert session.remaining == dp.ZCDP(RHO - Fraction(15, 1000))
-    with pytest.raises(dp.BudgetExceeded, match=r"or epsilon 0\.0664126"):
+    with pytest.raises(dp.BudgetExceeded, match=r"or: spend epsilon 0\.0664126\d* and no delta"):
         count(session).collect(epsilon="0.1")
 
 

@@ -142,7 +142,7 @@ def test_accuracy_is_the_size_of_groups_that_appear() -> None:
     law: Any = release.law
     sure = law.in_rounds[-1].size_at(Fraction(19, 20))
     assert plan.accuracy("groups") == release.accuracy() == sure
-    assert f"one of {sure} with 95%" in plan.explain(details=True)
+    assert f"one of {sure} in 95% of cases" in plan.explain(details=True)
     bought = query.plan(accuracy={"groups": 100}, delta="1e-6")
     assert 80 < bought.accuracy("groups") <= 100
     assert bought.cost.main < 1
@@ -189,7 +189,9 @@ def test_what_makes_no_sense_is_refused_in_words() -> None:
     for rounds in (0, 5, -1, True, "2", 2.0):
         text = refused(lambda rounds=rounds: grouped.dp_groups(rounds=rounds))
         assert "1 to 4 rounds" in text
-    assert "listed" in refused(lambda: visits().group_by("g", keys=["a"]).dp_groups())
+    assert "already lists the groups" in refused(
+        lambda: visits().group_by("g", keys=["a"]).dp_groups()
+    )
     query = grouped.dp_groups()
     assert "interval" in refused(lambda: query.collect(**SURE, interval="0.9"))
     assert "no number" in refused(lambda: query.collect(**SURE, report_dropped=True))

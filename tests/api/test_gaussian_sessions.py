@@ -133,7 +133,10 @@ def test_groups_that_are_discovered_have_no_mu() -> None:
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: dp.Session(epsilon=1, composition="gdp"), "mu implies no pure epsilon"),
+        (
+            lambda: dp.Session(epsilon=1, composition="gdp"),
+            "mu gives no guarantee with epsilon alone",
+        ),
         (lambda: dp.Session(rho=1, composition="gdp"), "added up in rho already"),
         (lambda: dp.Session(dp.GDP(1)), "not opened with an amount of mu squared"),
         (lambda: dp.GDP.of(Fraction(1), Fraction(1, 2)), "has no delta"),

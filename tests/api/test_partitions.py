@@ -141,19 +141,22 @@ def test_the_plan_of_a_part_says_so() -> None:
     assert plan.share is not None
     assert plan.share.charged == dp.PureDP("0.2")
     text = plan.explain(details=True)
-    assert '  1. part(col("sex") == "m")\n       1-stable: each row is in one part at most' in text
+    assert (
+        '    1. part(col("sex") == "m")\n         1-stable: each row is in one part at most' in text
+    )
+    assert "one of 3 disjoint parts: the session pays for the most expensive\n" in text
     assert text.endswith(
-        "  cost: epsilon 0.7 (pure DP)\n"
-        "outside the fingerprint\n"
-        "  charged to a part\n"
-        "    one of 3 disjoint parts, of which one individual is in 1 at most: the session pays "
+        "  budget\n"
+        "    cost: epsilon 0.7 (pure DP)\n"
+        "    charged to a part\n"
+        "      one of 3 disjoint parts, of which one individual is in 1 at most: the session pays "
         "for the most expensive part, which is now epsilon 0.2 more, and never more than this "
         "cost\n"
-        "  part: epsilon 1 before; epsilon 0.3 after"
+        "    part: epsilon 1 before; epsilon 0.3 after"
     )
-    assert "the 2 most expensive parts" in by_sex(dp.Session(epsilon=1), dp.Rows(contributions=2))[
-        "f"
-    ].dp_count().explain(details=True, epsilon=1)
+    both = by_sex(dp.Session(epsilon=1), dp.Rows(contributions=2))["f"].dp_count()
+    assert "the 2 most expensive parts" in both.explain(details=True, epsilon=1)
+    assert "the session pays for the 2 most expensive\n" in both.explain(epsilon=1)
     assert 'part(col("sex") is null)' in parts[None].dp_count().explain(details=True, epsilon="0.1")
     assert session.spent == dp.PureDP("0.5")
 

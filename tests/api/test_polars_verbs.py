@@ -293,9 +293,19 @@ def test_functions_of_other_names_are_understood() -> None:
 
 
 def test_results_are_sorted_when_they_are_released() -> None:
-    query = protected(pl.DataFrame({"x": [1.0]})).dp_count()
-    for name in ("sort", "head", "top_k", "pivot", "with_columns"):
-        with pytest.raises(dp.UnsupportedOperation, match=r"released result|collect\(epsilon"):
+    people = protected(pl.DataFrame({"g": ["a", "b", "b", "c", "c", "c"]}))
+    query = people.group_by("g", keys=["a", "b", "c"]).dp_count()
+    changes: list[Any] = [
+        lambda frame: frame.sort("len", descending=True),
+        lambda frame: frame.head(2),
+        lambda frame: frame.top_k(1, by="len"),
+        lambda frame: frame.with_columns(share=pl.col("len") / pl.col("len").sum()),
+        lambda frame: frame.select("len"),
+    ]
+    for change in changes:
+        assert exactly(change(query)).equals(change(exactly(query)))
+    for name in ("pivot", "unpivot", "join", "slice", "to_pandas"):
+        with pytest.raises(dp.UnsupportedOperation, match=r"released result of .collect\(epsilon"):
             getattr(query, name)
 
 
@@ -410,7 +420,9 @@ def test_numbers_of_each_person_start_with_a_row_for_each() -> None:
     shared = found.limit_rows(1).group_by(pl.col("user") % 2).len()
     assert shared.plan(epsilon=1, delta=1e-7).releases
     found = found.limit_rows(1).group_by("x").len()
-    for name in ("select", "agg", "mean", "dp_median"):
+    amount = {"epsilon": 1, "delta": 1e-7}
+    assert found.select("len").plan(**amount).fingerprint == found.plan(**amount).fingerprint
+    for name in ("group_by", "agg", "mean", "dp_median"):
         words = "one row for each" if name in ("mean", "dp_median") else "released result"
         with pytest.raises(dp.UnsupportedOperation, match=words):
             getattr(found, name)

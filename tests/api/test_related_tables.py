@@ -157,7 +157,7 @@ def test_together_they_err_less(spend: dict[str, Any]) -> None:
     others = [people.filter(pl.col("age") > i).dp_count() for i in range(4)]
     fair = session.plan(others, **spend).accuracy("len", query=1)
     assert plan.accuracy("n") < fair / 1.3
-    assert "times less error than by itself" in plan.explain(details=True)
+    assert "times less error than if released alone" in plan.explain(details=True)
 
 
 def test_plans_say_which_output_pays() -> None:

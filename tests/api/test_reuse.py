@@ -486,8 +486,9 @@ def test_a_session_that_keeps_nothing_reuses_nothing(folder: Path) -> None:
     assert "keep_releases=True" in str(refusal.value)
     people(of).dp_count().collect(epsilon=1)
     assert not folder.with_name("budget.db.releases").exists()
-    with pytest.raises(dp.UnsupportedOperation, match="not reused by 'always'"):
+    with pytest.raises(dp.UnsupportedOperation, match="reuse='always' is not known") as refusal:
         people(of).dp_count().collect(epsilon=1, reuse="always")  # type: ignore[arg-type]
+    assert 'write reuse="never" or reuse="same"' in str(refusal.value)
 
 
 def refused(place: Place, match: str) -> None:

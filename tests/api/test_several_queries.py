@@ -206,11 +206,12 @@ def test_intervals_and_engines() -> None:
     assert "n_low" in found[0].columns
     before = session.spent
     for chosen, why in (
-        (people.dp_argmax("city", candidates=CITIES), "it is chosen"),
+        (people.dp_argmax("city", candidates=CITIES), "only the chosen value is released"),
         (people.agg(m=dp.median("age", (0, 9))), "a quantile is chosen by ranks"),
     ):
-        with pytest.raises(dp.UnsupportedOperation, match=f"has no interval: {why}"):
+        with pytest.raises(dp.UnsupportedOperation, match="has no interval") as refusal:
             session.collect([counted[0], chosen], epsilon=1, interval=0.9)
+        assert f"why: {why}" in str(refusal.value)
     assert session.spent == before
 
 
@@ -254,7 +255,7 @@ def test_frames_may_be_on_different_engines() -> None:
 def test_one_of_polars_engines_is_not_for_others() -> None:
     session, people, others = on_both_engines()
     for asked in ([people.dp_count(), others.dp_count()], [others.dp_count(), people.dp_count()]):
-        with pytest.raises(dp.UnsupportedOperation, match="is one of DuckDB, and runs there") as e:
+        with pytest.raises(dp.UnsupportedOperation, match="belongs to DuckDB, and its") as e:
             session.collect(asked, epsilon=1, engine="streaming")
         assert "leave engine= out" in str(e.value)
     assert not session.spent.main
@@ -340,7 +341,7 @@ def test_lists_that_hold_no_queries_are_refused() -> None:
         ([query, FRAME], "not a DataFrame"),
         ({"a": query}, "not a dict"),
         ("query", "not a str"),
-        ([query] * 1001, "more than 1000"),
+        ([query] * 1001, "1001 queries are too many: one plan has at most 1000"),
     ):
         for ask in (session.plan, session.collect, session.release):
             with pytest.raises(dp.UnsupportedOperation, match=what):

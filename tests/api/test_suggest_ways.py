@@ -211,7 +211,7 @@ def test_what_is_not_compared_says_why() -> None:
     assert "limit_groups" in last
     refused, norm, _ = notes(both.agg(PEOPLE, pl.col("g").dp_median((0, 9)).alias("m")))
     assert "any number of rows" in refused
-    assert "does not add up" in norm
+    assert "limit_norm does not work with quantile, because only counts, sums and" in norm
 
 
 def test_a_query_that_cannot_be_suggested_for_is_refused_as_before() -> None:

@@ -44,7 +44,7 @@ def test_both_err_less_in_one_query_and_in_several(spend: dict[str, Any]) -> Non
     people = open_session(spend)
     plan = both(people).plan(**spend)
     assert rebuilt(plan) == [True, True]
-    assert "less error than by itself" in plan.explain(details=True)
+    assert "less error than if released alone" in plan.explain(details=True)
     # as one charge, each release is for both outputs
     assert all(release.users == ("n", "f") for release in plan.releases)
     several = [people.dp_count(), people.dp_cdf("age", EDGES)]

@@ -52,6 +52,7 @@ print(grouped.plan(epsilon=0.5).explain(details=True), people.value_counts("g", 
 adults: dp.PrivateFrame = people.filter(pl.col("age") >= 18).with_columns(old=pl.col("age") > 60)
 print(adults.dp_count().collect(epsilon=0.1), adults.dp_mean("age", (0, 99)))
 print(people.agg(dp.sum(pl.col("age").abs(), (0, 99)), n=dp.count()))
+ordered: dp.PrivateFrame = people.sort("age", descending=True)
 n: int = people.pipe(lambda frame: len(frame.columns))
 """,
     "namespaces of a column": """
@@ -100,7 +101,7 @@ print(table.pivot("g", values="n"), described.explain(details=True, epsilon=0.1)
 }
 WRONG = {
     "people.head()": "head",
-    'people.sort("age")': "sort",
+    'people.sort("age", reverse=True)': "reverse",
     "people[0]": "",
     "for row in people: pass": "",
     'people.group_by("g").first()': "first",

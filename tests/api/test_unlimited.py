@@ -39,23 +39,28 @@ def test_the_limit_is_of_the_column_that_groups_are_made_of() -> None:
     people = session().protect(trips(), unit="user")
     week = pl.col("pickup").dt.truncate("1w")
     said = refusal(people.group_by(week=week).agg(dp.count()))
-    advised = '.with_columns(week=...).limit_groups(5, by="week").limit_rows(3, by="week")'
+    advised = '.with_columns(week=...).limit_groups(g, by="week").limit_rows(n, by="week")'
     assert advised in said
     assert 'group by "week"' in said
-    assert "5 and 3 are examples" in said
+    assert "g is the most groups and n is the most rows in each group that count" in said
     limited = people.with_columns(week=week).limit_groups(5, by="week").limit_rows(3, by="week")
     assert limited.group_by("week").agg(dp.count()).plan(epsilon=1, delta=1e-8).releases
 
 
-def test_what_needs_no_limit_comes_first() -> None:
+def test_what_needs_no_limit_comes_after_the_limit() -> None:
     people = session().protect(trips(), unit="user")
     said = refusal(people.group_by("city").agg(dp.count()))
-    order = ["keys=[...]", 'per="unit"', "suggest_limits", ".limit_groups(5"]
+    order = [".limit_groups(g", ".limit_rows(n", "keys=[...]", 'per="unit", bounds=(0, n)']
     places = [said.index(words) for words in order]
     assert places == sorted(places)
+    clamped = dp.count(per="unit", bounds=(0, 4))
+    assert "per=" not in refusal(people.group_by("city").agg(clamped))
+    for groups in (people.group_by("city", keys=["A", "B"]), people):
+        assert groups.agg(clamped).plan(epsilon=1, limits=None).releases
     listed = refusal(people.group_by("city", keys=["A", "B"]).agg(dp.count()))
     assert "limit_groups" not in listed
-    assert "3 is an example" in listed
+    assert "keys=" not in listed
+    assert "n is the most rows in each group that count" in listed
 
 
 def test_what_is_said_is_for_what_is_asked() -> None:
@@ -72,10 +77,13 @@ def test_what_is_said_is_for_what_is_asked() -> None:
         assert "by=..." not in said
         assert "suggest_limits" in said
     said = refusal(people.group_by("city").agg(x.dp_mean((0, 9))))
-    assert "keys=[...], and then rows in each alone need a limit" in said
+    assert "keys=[...], and find a limit first, with query.suggest_limits" in said
+    once = refusal(people.limit_rows(3, by="city").group_by("city").agg(x.dp_mean((0, 9))))
+    assert "keys=[...], which then need no limit" in once
+    assert "limit_rows" not in once
     both = refusal(people.group_by("city").agg(pl.col("user").n_unique(), dp.count()))
-    assert "limit_groups(5" in both
-    assert "limit_rows(3" in both  # the first output alone would need none
+    assert "limit_groups(g" in both
+    assert "limit_rows(n" in both  # the first output alone would need none
     sums = refusal(people.group_by("city", keys=["A"]).agg(x.dp_sum((0, 9))))
     assert '.dp_sum((low, high), per="unit")' in sums
 

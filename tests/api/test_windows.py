@@ -76,7 +76,7 @@ def test_what_is_no_time_is_refused() -> None:
     plain = dp.Session(epsilon=1)
     for time, error, match in (
         ("when", dp.UnknownColumn, "no column 'when'"),
-        ("paid", dp.UnsupportedOperation, "Int64 are in no calendar window"),
+        ("paid", dp.UnsupportedOperation, "Int64 are not dates or times"),
     ):
         with pytest.raises(error, match=match):
             plain.protect(FRAME, unit=dp.Identifier("user", window="1d", time=time))
@@ -230,7 +230,7 @@ def test_what_makes_no_sense_with_windows() -> None:
         of.partition(frame, "paid", keys=[20, 5])
     with pytest.raises(dp.InvalidBudget, match="one budget for all time"):
         dp.Session(epsilon=1).remaining_in(date(2026, 1, 1))
-    with pytest.raises(dp.InvalidBudget, match="is no day"):
+    with pytest.raises(dp.InvalidBudget, match="is not a day"):
         of.remaining_in("2026-10")  # type: ignore[arg-type]
     assert of.remaining_in(datetime(2026, 10, 1, 12, tzinfo=UTC)) == dp.PureDP(1)
 

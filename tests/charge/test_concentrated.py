@@ -83,7 +83,7 @@ def test_without_a_delta_there_is_no_rho(delta: Any) -> None:
 @pytest.mark.parametrize(
     ("budget", "composition", "match"),
     [
-        (dp.PureDP(1), "zcdp", "with a delta: rho implies no pure epsilon"),
+        (dp.PureDP(1), "zcdp", "needs a delta: rho gives no guarantee with epsilon alone"),
         (dp.ZCDP(1), "zcdp", "added up in rho already"),
         (dp.ZCDP(1, "1e-6"), "zcdp", "added up in rho already"),
         (dp.ApproxDP(1, "1e-6"), "renyi", "no composition 'renyi'"),

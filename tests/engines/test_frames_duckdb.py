@@ -84,7 +84,7 @@ def test_a_relation_runs_on_its_own_engine_only() -> None:
     query = protected(relation(), dp.Rows()).dp_count()
     assert query.collect(epsilon=ENOUGH, engine="duckdb").item() == 5  # type: ignore[arg-type]
     for engine in ("streaming", "in-memory", lambda frame: frame.collect()):
-        with pytest.raises(dp.UnsupportedOperation, match="one of DuckDB"):
+        with pytest.raises(dp.UnsupportedOperation, match="frame belongs to DuckDB"):
             query.collect(epsilon=1, engine=engine)  # type: ignore[arg-type]
 
 

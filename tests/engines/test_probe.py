@@ -77,8 +77,9 @@ def test_sessions_that_compute_otherwise_are_refused(
     """Also where no other check finds them."""
     monkeypatch.setattr(DuckDBEngine, "require_settings", lambda self: None)
     monkeypatch.setattr(Border, "require", lambda self: None)
-    with pytest.raises(dp.UnsupportedOperation, match="taken for DuckDB") as caught:
+    with pytest.raises(dp.UnsupportedOperation, match="looks like DuckDB, and") as caught:
         _protect(_relation(setting))
+    assert "other numbers than Polars" in str(caught.value)
     assert "default settings" in str(caught.value)
 
 

@@ -95,7 +95,7 @@ def test_data_are_read_once_on_duckdb() -> None:
     """So weights are of the rows that are weighed, even where data are not the same each time."""
     given_frame = duckdb.connect().sql("SELECT i AS u, i % 2 AS g FROM range(9) t(i)")
     lowered = weighed(given_frame, DuckDBEngine(given_frame), given_frame)
-    assert lowered.native.explain(details=True).count(" RANGE ") == 1
+    assert lowered.native.explain().count(" RANGE ") == 1
 
 
 @pytest.mark.spark

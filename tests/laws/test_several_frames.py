@@ -100,6 +100,10 @@ PRIVATE = [
     'p.join(q, left_on=["g", "id", "h"], right_on=["g", "who", "h"], how="left")',
     'q.join(p, left_on=["who", "g"], right_on=["id", "c"], suffix="_p")',
     'p.join(p, on=["id", "h"], how="left")',
+    'p.join(q, how="semi")',
+    'p.join(q.filter(pl.col("b")), how="anti")',
+    'q.join(p, left_on=["who", "g"], right_on=["id", "c"], how="semi")',
+    'p.join(q, left_on=["id", "g"], right_on=["who", "g"], how="anti")',
 ]
 LIMITED = [  # the same with limits on either side
     'p.limit_rows(2).join(q.limit_rows(3), suffix="2")',
@@ -128,6 +132,8 @@ LIMITED = [  # the same with limits on either side
     'p.limit_groups(2, by="g").join(q.limit_rows(1, by=["g", "h"]), left_on=["id", "g", "h"], '
     'right_on=["who", "g", "h"], how="left")',
     'p.join(q.limit_groups(1, by="g").limit_rows(2), left_on=["id", "c"], right_on=["who", "g"])',
+    'p.limit_rows(2, by="g").limit_groups(2, by="g").join(q.limit_rows(1), how="semi")',
+    'p.limit_rows(3).join(q, left_on=["id", "h"], right_on=["who", "h"], how="anti")',
     'p.limit_rows(1, by="g").drop("g").join(q.limit_rows(2).limit_groups(1, by="b").drop("b"))',
     'r.limit_groups(2, by="g").explode("l", max_length=2)',
 ]
@@ -390,7 +396,7 @@ def test_public_joins_equal_plain_python(drawn: Tables, how: str, data: st.DataO
 
 
 @examples(20, 160)
-@given(tables(), st.sampled_from(["inner", "left"]))
+@given(tables(), st.sampled_from(["inner", "left", "semi", "anti"]))
 def test_private_joins_equal_plain_python(drawn: Tables, how: str) -> None:
     frames = Frames()
     p, q = frames.frames["p"], frames.frames["q"]
@@ -534,6 +540,7 @@ REACHED: dict[tuple[str, str], int] = {
     ('p.limit_rows(2).join(q, how="semi")', "f"): 2,
     ('p.limit_rows(2).join(q, how="anti")', BY_G): 2,
     (f'p.limit_rows(2).join(q, {ON_G}, how="semi")', "f"): 2,
+    (f'p.limit_rows(2).join(q, {ON_G}, how="anti")', "f"): 2,
     ("p.limit_rows(2).concat(p.limit_rows(3))", "f"): 5,
     (f"{SAME}.limit_rows(2).concat({BOTH}.limit_rows(3))", BY_G): 5,
     (f'p.limit_rows(2).join(q.limit_rows(3, by="g"), {ON_G})', "f"): 6,
@@ -550,7 +557,9 @@ REACHED: dict[tuple[str, str], int] = {
 
 @pytest.mark.parametrize(("text", "grouping"), REACHED)
 def test_what_is_declared_is_reached(text: str, grouping: str) -> None:
-    """By an individual with the same row many times in every frame; -1 where nothing bounds it."""
+    """By an individual with the same row many times in every frame, or in none but the first of an
+    anti join, where a row there would drop its rows here; -1 where nothing bounds it.
+    """
     frames = Frames()
     frame = frames.frame(text)
     if REACHED[text, grouping] < 0:
@@ -565,6 +574,8 @@ def test_what_is_declared_is_reached(text: str, grouping: str) -> None:
         "q": [{"who": 1, "g": "a", "h": 0}] * 9,
         "r": [{"id": 1, "g": "a", "a": [1, 1]}] * 9,
     }
+    if 'how="anti"' in text:
+        one["q"] = []
     other: Tables = {name: [] for name in one}
     before, after = (exact_tables(asked, frames.data(t)) for t in (one, other))
     most = moved(use.part, before, after, asked.scope)
@@ -762,6 +773,6 @@ def test_plans_say_what_reviewers_need() -> None:
         "public frame of 5 rows (g, h, v, e)",
         "each row becomes at most 2",
         "at most 12 rows",
-        'identified by "who"',
+        "all rows of one person (column who), in q",
     ):
         assert wanted in told, told

@@ -311,7 +311,7 @@ def test_windows_have_a_budget_each(path: Path) -> None:
         assert ledger.in_scope(before, dp.PureDP("0.7")).increase == dp.PureDP("0.1")
         with pytest.raises(dp.BudgetExceeded, match=r"0\.1 remains of epsilon 1 for 2026-10 and"):
             ledger.charge(dp.PureDP("0.2"), "f", "w", scope=both)
-        with pytest.raises(dp.LedgerError, match="is for each month, and the charge says for none"):
+        with pytest.raises(dp.LedgerError, match="for each month, and the charge names no month"):
             ledger.charge(dp.PureDP("0.01"), "f", "w")
         with pytest.raises(ValueError, match=r"^$"):
             ledger.charge(

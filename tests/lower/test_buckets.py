@@ -426,7 +426,7 @@ def test_control_groups_say_what_there_is(
 
 @pytest.mark.parametrize("memory", ["lots", "", "0GB", "-1GB", "2", 0, -5, True, 1.5, "1e9GB"])
 def test_other_amounts_are_refused(memory: object) -> None:
-    with pytest.raises(InvalidBounds, match="no amount of memory"):
+    with pytest.raises(InvalidBounds, match="is not an amount of memory"):
         dp.Session(epsilon=1).protect(FRAMES["f"], "u", memory=memory)  # type: ignore[arg-type]
 
 

@@ -50,7 +50,8 @@ def in_child(work: Callable[[], int], seconds: float = 30) -> int:
             code = work()
         except dp.EngineError as error:
             text = str(error)
-            code = REFUSED if "forked" in text and "afresh" in text else 98
+            known = "forked" in text and 'get_context("spawn"), and protect' in text
+            code = REFUSED if known else 98
         finally:
             os._exit(code)
     end = time.monotonic() + seconds

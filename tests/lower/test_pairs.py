@@ -149,8 +149,8 @@ def test_the_same_salt_gives_the_same_tables(
 def test_a_limit_on_pairs_makes_them_once() -> None:
     query = asked('f.limit_groups(2, by="g")', "'g'", OUTPUTS)
     (lowered,) = lower_query(query.relation, query.groups, tables_of(query), people(1, 9).lazy())
-    assert "JOIN" not in lowered.frame.explain(details=True)
-    lines = lowered.frame.explain(details=True).splitlines()
+    assert "JOIN" not in lowered.frame.explain()
+    lines = lowered.frame.explain().splitlines()
     # Polars 1.32 writes down what is computed once at every place that uses it
     made = {after.strip() for line, after in pairwise(lines) if "AGGREGATE" in line}
     assert len(made) == 2, "the pairs and the groups"

@@ -101,7 +101,7 @@ def test_a_tiny_scale_is_raised_and_charged_as_used() -> None:
 
 
 def test_a_scale_that_cannot_be_drawn_is_refused_with_a_remedy() -> None:
-    with pytest.raises(InvalidBudget, match="instead: a larger epsilon"):
+    with pytest.raises(InvalidBudget, match=r"instead: spend more\n +or: give narrower bounds"):
         DiscreteLaplace.for_pure(Fraction(2**40), Fraction(1, 2**20))
 
 

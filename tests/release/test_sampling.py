@@ -127,11 +127,15 @@ def test_nobody_differs_from_what_is_certain() -> None:
 
 REFUSED: dict[str, tuple[Callable[[dp.PrivateFrame], dp.PrivateQuery], bool, str]] = {
     "a quantile": (lambda f: f.agg(dp.count(), q=dp.median("x", (0, 9))), False, "'q' has no int"),
-    "a winner": (lambda f: f.dp_argmax("arm", candidates=["a", "b"]), False, "it is chosen"),
+    "a winner": (
+        lambda f: f.dp_argmax("arm", candidates=["a", "b"]),
+        False,
+        "only the chosen value",
+    ),
     "a moved mean": (
         lambda f: f.group_by("arm", keys=["a", "b"]).agg(v=dp.mean("x", (0, 9), shrink=True)),
         True,
-        "'v' has no sampling error",
+        "'v' has no known sampling error",
     ),
     "distinct values": (lambda f: f.agg(v=dp.n_unique("x")), True, "distinct values"),
     "a sum on both sides": (lambda f: f.agg(v=dp.sum("x", (-9, 9))), True, "add dp.count()"),

@@ -157,7 +157,7 @@ def test_individuals_whose_rows_come_late(
     narrowed, per = LIMITS[limit]
     query = asked(narrowed(private(spend, "who")), grouped, per)
     if "each key" in limit and not grouped:  # which says nothing of a date
-        with pytest.raises(dp.UnboundedSensitivity, match="through all nights"):
+        with pytest.raises(dp.UnboundedSensitivity, match="in all nights of the stream"):
             prepared_of(query, SCHEDULE, **spend)
         return
     prepared = prepared_of(query, SCHEDULE, **spend)

@@ -214,7 +214,7 @@ QUERIES: dict[str, tuple[Any, str]] = {
         lambda f: f.group_by(dp.rollup("key"), keys={"key": ["a"]}).agg(dp.count()),
         "one grouping",
     ),
-    "frames together": (lambda f: f.concat(f).agg(dp.count()), "other rows"),
+    "frames together": (lambda f: f.concat(f).agg(dp.count()), "treat each row alone"),
     "an output named period": (lambda f: f.agg(dp.count().alias("period")), "two columns"),
     "an output like a total": (
         lambda f: f.agg(dp.count().alias("n"), dp.count().alias("n_total")),

@@ -152,7 +152,7 @@ FIRST = (
         "Rolling mean",
         'trips.rolling("pickup", period="12w").agg(pl.len()).collect(**spend)',
         150,
-        "group_by(pl.col(column).dt.truncate('1w'))",
+        "group by windows of time, .group_by_dynamic(column, every='1w').agg(...)",
         'trips.group_by(pl.col("pickup").dt.truncate("4w")).agg(pl.len()).collect(**spend)'
         '.sort("pickup").with_columns(pl.col("len").rolling_mean(3))',
     ),
