@@ -190,7 +190,8 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
         case pl.DataFrame():
             return keys
         case _ if type(keys).__module__.split(".")[0] == "pandas" and hasattr(keys, "columns"):
-            return pl.from_pandas(keys)
+            frame: Any = keys
+            return pl.DataFrame(pl.from_pandas(frame))
         case pl.LazyFrame():
             raise MissingKeys(
                 "keys must be public values in memory, not a lazy frame",
