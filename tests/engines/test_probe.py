@@ -210,7 +210,7 @@ def test_what_only_speaks_the_protocol_is_refused() -> None:
             frame = spark.createDataFrame([(1, 2.0)], "a int, x double")
         except Exception as error:
             pytest.skip(f"this client cannot talk to it ({type(error).__name__})")
-        with pytest.raises(dp.UnsupportedOperation, match="taken for Spark"):
+        with pytest.raises(dp.UnsupportedOperation, match="looks like Spark"):
             _protect(frame)
     finally:
         server.stop()

@@ -68,7 +68,7 @@ def test_a_release_from_spark(session: Any, given: dict[str, Any]) -> None:
     assert released["e"].to_list() == ["p", "q"]
     assert min(released["u"]) > 0
     assert budget.history["status"].to_list() == ["released"]
-    with pytest.raises(dp.UnsupportedOperation, match="one of Spark"):
+    with pytest.raises(dp.UnsupportedOperation, match="belongs to Spark"):
         query.collect(epsilon=1, engine="streaming")
 
 
