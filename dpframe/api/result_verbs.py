@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from dpframe.api.tidied import Step
 __all__ = ["ResultVerbs"]
 
 
-class ResultVerbs:
+class ResultVerbs(ABC):
     """What a query does to its result when it is collected, written as in Polars.
 
     It is post-processing of released numbers: it costs nothing, is in no plan, and is tried on
@@ -22,8 +23,9 @@ class ResultVerbs:
 
     __slots__ = ()
 
+    @abstractmethod
     def _then(self, step: Step) -> Self:
-        raise NotImplementedError
+        """The query with one more change of its result."""
 
     def _verb(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
         return self._then(Step(f".{name}(...)", change))

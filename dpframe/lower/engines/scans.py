@@ -46,7 +46,9 @@ _FOLDERS: Final = re.compile(
 and how many types are stated, if any are.
 """
 _DATASET: Final = re.compile(rb"python_?dataset", re.IGNORECASE)
-"""A scan of Delta or Iceberg, in that form."""
+"""A scan of Delta or Iceberg, in that form. Columns and constants may have that name too, so it
+only chooses between two refusals.
+"""
 _READ, _NOT_READ = b"\xc3", b"\xc2"
 _STRING: Final = b"\xa6String"
 _OF_FOLDERS: Final = re.compile(r"[\\/][^\\/=]+=[^\\/]*[\\/]")
@@ -86,9 +88,11 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
     """
     try:
         kinds = kinds_of(frame)
-    except FAILURES:  # perhaps for the name of a folder
-        _require_text_as_written(frame, in_folders=False)
+    except FAILURES:  # perhaps for the name of a folder; refused in any case
+        if not _mentions_a_table(frame):
+            _require_text_as_written(frame, in_folders=False)
         raise
+    _require_tables_alone(kinds)
     if kinds and kinds <= _MEMORY:
         return frame, True
     _require_readable_sources(frame, kinds)
@@ -100,6 +104,28 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
         return frame, True
     doubting = _without_statistics(frame)
     return (frame, False) if doubting is None else (doubting, True)
+
+
+def _require_tables_alone(kinds: set[str]) -> None:
+    """Refuse a scan of Delta or Iceberg together with files or other sources in one frame: Polars
+    cannot be asked what such a plan reads without waiting for itself, so nothing of the others
+    would be checked.
+    """
+    if "pythondataset" in kinds and kinds - _MEMORY - {"pythondataset"}:
+        raise UnsupportedOperation(
+            "a table of Delta or Iceberg and files are scanned in one frame",
+            where=_WHERE,
+            why="how the files are read cannot be checked there",
+            remedy="protect each separately, and use concat or join on the private frames",
+        )
+
+
+def _mentions_a_table(frame: pl.LazyFrame) -> bool:
+    """Whether a plan that cannot be explained may scan Delta or Iceberg."""
+    try:
+        return _DATASET.search(frame.clone().serialize()) is not None
+    except FAILURES:
+        return False
 
 
 def _without_statistics(frame: pl.LazyFrame) -> pl.LazyFrame | None:
@@ -173,8 +199,6 @@ def _require_text_as_written(frame: pl.LazyFrame, *, in_folders: bool) -> None:
     except FAILURES:  # a function of Python that cannot be written
         if in_folders:
             raise _guessed() from None
-        return
-    if _DATASET.search(written) is not None:  # a table states the types of its columns
         return
     for said in _FOLDERS.finditer(written):
         reads, number = said.groups()
