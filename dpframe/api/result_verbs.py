@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from dpframe.api.tidied import Step
 __all__ = ["ResultVerbs"]
 
 
-class ResultVerbs(ABC):
+class ResultVerbs:
     """What a query does to its result when it is collected, written as in Polars.
 
     It is post-processing of released numbers: it costs nothing, is in no plan, and is tried on
@@ -23,9 +22,8 @@ class ResultVerbs(ABC):
 
     __slots__ = ()
 
-    @abstractmethod
     def _then(self, step: Step) -> Self:
-        """The query with one more change of its result."""
+        raise NotImplementedError  # no ABC: type checkers see one class with this and `RowVerbs`
 
     def _verb(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
         return self._then(Step(f".{name}(...)", change))

@@ -107,9 +107,8 @@ def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
 
 
 def _require_tables_alone(kinds: set[str]) -> None:
-    """Refuse a scan of Delta or Iceberg together with files or other sources in one frame: Polars
-    cannot be asked what such a plan reads without waiting for itself, so nothing of the others
-    would be checked.
+    """Refuse a scan of Delta or Iceberg together with files or other sources in one frame. Polars
+    would wait for itself if it listed the files of such a plan, so their folders go unchecked.
     """
     if "pythondataset" in kinds and kinds - _MEMORY - {"pythondataset"}:
         raise UnsupportedOperation(
