@@ -91,9 +91,9 @@ def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
         if release.joint is None:
             yield amounts(release.cost)
         elif first:
-            yield f"{amounts(release.cost)} for all that is drawn together"
+            yield f"{amounts(release.cost)} for all numbers with this noise"
         else:
-            yield "drawn together, paid for already"
+            yield "shares its noise with another number, at no further cost"
 
 
 def _label(*lines: str) -> str:
