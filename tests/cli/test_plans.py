@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_is_5(run: Run, folder: Path, command: str) -> 
     before = ["--data"] if command == "demo" else []
     done = run(command, *before, "missing.json", *rest)
     assert (done.code, done.out) == (5, "")
-    assert "there is no such file" in done.err
+    assert "this file does not exist" in done.err
     assert "this is no file" in run(command, *before, ".", *rest).err
 
 
