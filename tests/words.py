@@ -211,6 +211,8 @@ def _path(path: Path) -> str:
 _GENERATED = re.compile(r"^<!-- table: \w+ -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^( *)```.*?^\1```\s*$|(?<=\n\n)(?: {4}[^\n]*\n)+", re.MULTILINE | re.DOTALL)
 
+_REFERENCE = re.compile(r"^::: .*(?:\n    .*)*", re.MULTILINE)
+
 
 def of_page(path: str, text: str) -> Iterator[Sentence]:
     """The sentences of a page of Markdown."""
@@ -218,7 +220,7 @@ def of_page(path: str, text: str) -> Iterator[Sentence]:
         start = text.index("## [Unreleased]")
         end = text.find("\n## [", start + 1)
         text = "\n" * text.count("\n", 0, start) + text[start : end if end > 0 else None]
-    for pattern in (_GENERATED, _FENCED, re.compile(r"<!--.*?-->|<[^>]+>", re.DOTALL)):
+    for pattern in (_GENERATED, _FENCED, _REFERENCE, re.compile(r"<!--.*?-->|<[^>]+>", re.DOTALL)):
         text = pattern.sub(lambda m: "\n" * m[0].count("\n"), text)
     yield from _blocks(path, "page", text, 1)
 
@@ -250,10 +252,8 @@ def _docstring(path: str, node: ast.Constant) -> Iterator[Sentence]:
     yield from _blocks(path, "docstring", "\n".join(kept), node.lineno)
 
 
-_OF_PLANS = tuple(
-    f"dpframe/{folder}/"
-    for folder in ("aggregates", "api", "choose", "describe", "frames", "mechanisms", "plan")
-) + ("dpframe/planning/", "dpframe/workloads/")
+_PLANNING = "aggregates api choose describe frames mechanisms plan planning workloads"
+_OF_PLANS = tuple(f"dpframe/{folder}/" for folder in _PLANNING.split())
 """Folders with sentences that plans store, and show in the words of `dpframe.report.wording`."""
 _CALL = re.compile(r"[\w.]*\w\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\}")
 """Code in a message, which is one word."""
@@ -353,7 +353,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*[A-Z0-9])")
+_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*(?:[A-Z0-9]|dpframe\b))")
 _CODE = re.compile(r"``.+?``|`[^`]+`")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|cf|etc|al|vs|Fig|Thm|pp?)\.(?= )")
 
