@@ -204,6 +204,8 @@ def _path(path: Path) -> str:
 _GENERATED = re.compile(r"^<!-- table: \w+ -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^( *)```.*?^\1```\s*$|(?<=\n\n)(?: {4}[^\n]*\n)+", re.MULTILINE | re.DOTALL)
 
+_REFERENCE = re.compile(r"^::: .*(?:\n    .*)*", re.MULTILINE)
+
 
 def of_page(path: str, text: str) -> Iterator[Sentence]:
     """The sentences of a page of Markdown."""
@@ -211,7 +213,7 @@ def of_page(path: str, text: str) -> Iterator[Sentence]:
         start = text.index("## [Unreleased]")
         end = text.find("\n## [", start + 1)
         text = "\n" * text.count("\n", 0, start) + text[start : end if end > 0 else None]
-    for pattern in (_GENERATED, _FENCED, re.compile(r"<!--.*?-->|<[^>]+>", re.DOTALL)):
+    for pattern in (_GENERATED, _FENCED, _REFERENCE, re.compile(r"<!--.*?-->|<[^>]+>", re.DOTALL)):
         text = pattern.sub(lambda m: "\n" * m[0].count("\n"), text)
     yield from _blocks(path, "page", text, 1)
 
@@ -324,7 +326,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*[A-Z0-9])")
+_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*(?:[A-Z0-9]|dpframe\b))")
 _CODE = re.compile(r"``.+?``|`[^`]+`")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|cf|etc|al|vs|Fig|Thm|pp?)\.(?= )")
 

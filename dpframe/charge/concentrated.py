@@ -24,7 +24,7 @@ from dpframe.accounting.zcdp import largest_rho
 from dpframe.charge.spend import slack_beside_accuracy, spend_in
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget
 from dpframe.core.exact import Number, as_given, digits_down, float_down
-from dpframe.errors import InvalidBudget
+from dpframe.errors import InvalidBudget, require
 
 _LEAST_DELTA = Fraction(1, 10**280)
 _MOST_EPSILON = Fraction(10**4)
@@ -71,7 +71,7 @@ def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
     """An (epsilon, delta) in the measure that charges are added up in."""
     if measure is GDP:
         return GDP(mu_squared_within(budget))
-    assert measure is ZCDP
+    require(measure is ZCDP, "charges are counted in GDP or zCDP")
     return ZCDP(rho_within(budget))
 
 
