@@ -32,6 +32,10 @@ from dpframe.plan.pieces import (
 )
 from dpframe.rows.suggest import did_you_mean
 
+_COUNTS = "count"
+_TABLES = ".dp_histogram(", ".dp_cdf("
+"""What makes a table that has a column of that name."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanData:
@@ -115,7 +119,8 @@ class PlanData:
         Parameters
         ----------
         column
-            The output's name.
+            The output's name; for the table of one histogram or distribution function also
+            ``"count"``.
         confidence
             Between 0 and 1. An output of several selections gives each an equal share of what may
             go wrong (union bound).
@@ -152,7 +157,8 @@ class PlanData:
 
     def _require_known_limit(self, output: PlanOutput) -> None:
         """Refuse the error of an output whose noise depends on a limit that is not found yet."""
-        if self.found is None or output in [self.outputs[n] for n in self.queries[0].outputs]:
+        search = self.queries[0].outputs if self.queries else ()
+        if self.found is None or output in [self.outputs[n] for n in search]:
             return
         raise UnsupportedOperation(
             f"the error of {output.name!r} depends on the limit that the query finds when it runs",
@@ -185,6 +191,10 @@ class PlanData:
                     f"queries {' and '.join(map(str, having))} have an output {column!r}",
                     remedy=f"say which one: plan.accuracy({column!r}, query={having[0]})",
                 )
+        if column == _COUNTS and column not in outputs and len(outputs) == 1:
+            (only,) = outputs.values()  # a table has its counts in a column of this name
+            if any(method in only.words for method in _TABLES):
+                return only
         if column not in outputs:
             raise UnknownColumn(
                 f"the plan has no output {column!r}", remedy=did_you_mean(column, outputs)

@@ -115,7 +115,7 @@ def after_search(plan: P) -> P:
     """For a plan in which a limit is found: the plan of everything but the search, with the cost
     of all."""
     _, *blocks = blocks_of(replace(plan, found=None))
-    if len(blocks) == 1:
+    if len(plan.queries) == 2:  # the search and one query, which is a plan without queries
         return blocks[0]
     first = plan.blocks[0].outputs
     queries = [

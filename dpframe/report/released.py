@@ -22,6 +22,8 @@ _OF_PLAN = "± is the 95% error by privacy noise; it does not cover sampling err
 _AS_ASKED = "± is half of the interval that interval= asked for"
 _TWO_DIGITS = 3.55
 """Errors that begin with less have two digits, others one, as the Particle Data Group rounds."""
+_WIDE = 8
+"""Polars prints no more columns than this."""
 _EVEN = 0.1
 """Ends of an interval as far from the number as each other, up to this share, are one error."""
 
@@ -61,6 +63,7 @@ def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
 
     A number is followed by its error where that is known: from the requested interval, if it is
     symmetric around the number, or from the plan. Ends of other intervals keep their own columns.
+    One row of many columns becomes a row for each column.
 
     Parameters
     ----------
@@ -98,7 +101,12 @@ def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
     texts = {
         c: columns[c] if c in columns else list(map(_plain, frame[c].to_list())) for c in shown
     }
-    return ReleasedTable(texts, frozenset(numbers), "; ".join(sorted(notes)))
+    note = "; ".join(sorted(notes))
+    if frame.height == 1 and len(shown) > _WIDE:
+        values = [text for (text,) in texts.values()]
+        upright: dict[str, Cells] = {"output": [*texts], "value": values}
+        return ReleasedTable(upright, frozenset({"value"}), note)
+    return ReleasedTable(texts, frozenset(numbers), note)
 
 
 def ends_of(
