@@ -83,8 +83,8 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
         if unit.contributions == 1:
             yield (
                 80,
-                f"Does each person have exactly one row in {within}? A person with several is "
-                f"protected less.{read}",
+                f"Does each person have exactly one row in {within}? A person with several "
+                f"rows is protected less.{read}",
             )
         else:
             yield (
@@ -154,7 +154,7 @@ def _names(columns: Json) -> str:
 
 
 def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
-    """Frames that count as public, and private frames that are joined."""
+    """Frames that the query treats as public, and private frames that are joined."""
     for step in plan.steps:
         kind = step.definition.get("step") if isinstance(step.definition, dict) else None
         if found := _PUBLIC.search(step.words):
@@ -207,8 +207,8 @@ def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
         sensitive = _SENSITIVE & {w for word in words for w in name_words(word)}
         yield (
             min(95, max(said.values()) + 5 * (len(words) - 1) + (10 if sensitive else 0)),
-            f"Are there many people with {' and '.join(words[:4])}{more}, too many for one of "
-            "them to be recognised?",
+            f"Are there many people with {' and '.join(words[:4])}{more}, so that none of them "
+            "could be recognised?",
         )
 
 
@@ -297,7 +297,7 @@ def _of_noise(
 def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
     """How often it runs, and what that adds up to."""
     cost = plan.cost
-    if (found := yearly(plan)) is not None and not any(yearly_risk(plan)):  # which asks the same
+    if (found := yearly(plan)) is not None and not any(yearly_risk(plan)):  # a risk then
         amount, times, currency, name = found
         yield (
             70,

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _MANY: Final = 3
-"""This many equalities with constants pick few people."""
+"""This many equalities with constants select few people."""
 _FEW_DAYS: Final = 31
 """Few people with the same other values were born within this many days."""
 _DIGITS: Final = 3
@@ -246,7 +246,7 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
         has = f"; the frame also has {_listed(others)}" if others else ""
         yield (
             f"{column!r} is protected, which looks like one event and not like a person: a person "
-            f"with n of them is protected n times less{has}; protect by the column of the person"
+            f"with n of them is protected n times less{has}. Protect by the column of the person"
         )
     elif others and not looks_identifying(column):
         yield (
@@ -454,8 +454,8 @@ def _of_exact(plan: PlanData) -> Iterator[str]:
     if names:
         yield (
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} released exactly, without "
-            "noise: under change-one the number of rows is public, so the presence of a person in "
-            "the data is not protected"
+            "noise: under change-one the number of rows is public, so whether a person is in the "
+            "data is not protected"
         )
 
 
