@@ -2,11 +2,12 @@
 least error.
 
 Measured are sums over the nodes of a level of each axis. A row is in one of them, so L1 = L2 = 1.
-They overlap, and `shares` finds how a spend is best divided among them. Where finer tables are
-wanted with coarse ones their errors under rho are the least that Gaussian noise on any vectors can
-have (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): their estimates of how
-children differ from their siblings have independent noise. Under epsilon they are smaller than by
-measuring these differences, whose L1 is up to twice as large.
+They overlap, and `shares` finds how a spend is best divided among them. If finer tables are
+requested with coarse ones, their errors under rho are the smallest that Gaussian noise on any
+vectors can have (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024). The reason is
+that their estimates of how children differ from their siblings have independent noise. Under
+epsilon the errors are smaller than with noise on these differences, whose L1 is up to twice as
+large.
 """
 
 from __future__ import annotations
