@@ -390,7 +390,7 @@ def test_other_names_are_refused_as_polars_does() -> None:
         (pl.cov("x", "y"), "make it of means"),
         (pl.col("x").first(), "use .dp_argmax() for the most frequent value"),
         (pl.col("x").mode().first(), "use .dp_argmax() for the most frequent value"),
-        (pl.col("x").top_k(3), ".dp_argmax(k=5) for the most frequent values"),
+        (pl.col("x").top_k(3), ".dp_argmax(candidates=[...], k=n) for the most frequent values"),
         ((pl.col("x") > 1).any(), ".dp_sum() of the Boolean"),
         ((pl.col("x") > 1).all(), ".dp_mean() of the Boolean"),
     ],
