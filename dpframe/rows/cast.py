@@ -219,7 +219,7 @@ def _refused_text(source: DType, target: DType) -> str | None:
         return None
     if source.name != "String":
         return (
-            "cast to text first: .cast(pl.String)\n"
+            "cast to text first, .cast(pl.String)\n"
             "list the values: .replace_strict(old, new, default=...)"
         )
     if target.is_boolean:
@@ -233,7 +233,7 @@ def _refused_text(source: DType, target: DType) -> str | None:
 
 def _refused_moment(source: DType, target: DType) -> str | None:
     if target.is_boolean or target.name == "Enum":
-        return "compare it with a value: x > date(2026, 1, 1)\ntake a part of it first: .dt.year()"
+        return "compare it with a value, x > date(2026, 1, 1)\ntake a part of it first: .dt.year()"
     if target == STRING:
         return "use .dt.total_seconds()" if source.name == "Duration" else None
     if not target.is_temporal:

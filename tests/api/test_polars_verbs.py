@@ -124,12 +124,12 @@ def test_windows_are_truncated_times() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"period": "2w"}, "leave period out"),
-        ({"offset": "1d"}, "leave offset out"),
-        ({"closed": "right"}, "leave closed out"),
-        ({"label": "right"}, "leave label out"),
-        ({"start_by": "datapoint"}, "leave start_by out"),
-        ({"include_boundaries": True}, "leave include_boundaries out"),
+        ({"period": "2w"}, "leave period= out"),
+        ({"offset": "1d"}, "leave offset= out"),
+        ({"closed": "right"}, "leave closed= out"),
+        ({"label": "right"}, "leave label= out"),
+        ({"start_by": "datapoint"}, "leave start_by= out"),
+        ({"include_boundaries": True}, "leave include_boundaries= out"),
         ({"check_sorted": True}, "it has index_column, every"),
         ({"keys": [date(2024, 1, 3)]}, "write 2024-01-01 in its place"),
         ({"keys": {"at": [date(2024, 1, 3)]}}, "write 2024-01-01 in its place"),
