@@ -60,7 +60,7 @@ class Query:
     Parameters
     ----------
     relation, groups, outputs
-        What is asked.
+        The frame, its groups, and the results to release.
     """
 
     relation: Relation

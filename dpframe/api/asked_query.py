@@ -30,18 +30,18 @@ from dpframe.simulate.runs import MOST_RUNS
 
 @all_sealed
 class AskedQuery(NoRawAccess):
-    """A query, where its data are and who pays for it: suggestions, simulations and audits.
+    """A query with its data and payer: suggestions, simulations and audits.
 
     Parameters
     ----------
     query
-        The query; for a query that needs limits, the same query with limits added.
+        The query. If it needs limits, this is the query with limits added.
     source
-        Where its data are.
+        The data.
     payer
-        Who pays; None for a query that belongs to no session.
+        The session's state that is charged; None for a query without a session.
     unlimited
-        The refusal of a query that needs limits, and the query with limits added.
+        For a query that needs limits: its refusal, and the query with limits added.
     """
 
     __slots__ = ("_asked", "_payer", "_source", "_unlimited")

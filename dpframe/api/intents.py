@@ -27,7 +27,7 @@ _AGGREGATES = {
     "hist value_counts counts frequencies": "use .dp_histogram(column, bins)\n"
     "use .value_counts(column)",
     "describe summary": "use .describe(columns)",
-    "share proportion rate percent": "use .dp_mean(condition): the mean of a Boolean is a share\n"
+    "share proportion rate percent": "use .dp_mean(condition): a mean of a Boolean is a share\n"
     "divide two totals: .dp_ratio(column, denominator, bounds, denominator_bounds=bounds)",
     "corr cov covariance correlation": "compute the covariance from means, in one .agg(): "
     "(dp.col(a) * dp.col(b)).dp_mean(bounds) - dp.col(a).dp_mean(bounds) * "
@@ -53,7 +53,7 @@ _VERBS = {
     "append union union_all vstack": "use .concat(other), with another private frame",
     "sort_values sort_index order_by orderBy": "sort the released result, which is public",
     "nlargest nsmallest": "sort the released result\n"
-    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=5)",
+    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=n)",
     "drop_duplicates distinct": "use .limit_rows(1) for one row of each individual\n"
     "count distinct values with .dp_n_unique(column)",
     "nunique": "use .dp_n_unique(column)",

@@ -74,7 +74,7 @@ class Payer:
     parameters
         What the job was given that it pays for.
     warned
-        The frames of which somebody was warned that a limit was chosen.
+        The frames for which the analyst was warned that dpframe chose a limit.
     """
 
     ledger: Ledger

@@ -24,7 +24,7 @@ _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
         "period": ((None,), f"windows that overlap or leave gaps: {_AFTERWARDS}"),
         "offset": (
             (None,),
-            "windows that are moved: write .group_by((pl.col(...).dt.offset_by('-6h'))"
+            "windows that are moved: write .group_by(pl.col(...).dt.offset_by(by)"
             ".dt.truncate(every)), and move the released beginnings",
         ),
         "include_boundaries": (
@@ -33,7 +33,7 @@ _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
         ),
         "closed": (("left",), "windows hold their beginning and not their end"),
         "label": (("left",), "windows are called by their beginning"),
-        "start_by": (("window",), "windows begin at regular boundaries, whatever data there are"),
+        "start_by": (("window",), "windows begin at regular boundaries, for any data"),
     }
 )
 MOST_WINDOWS = 100_000
@@ -83,7 +83,7 @@ def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str
             raise UnsupportedOperation(
                 f"group_by_dynamic with {name}={value!r} is not supported",
                 where=f"group_by_dynamic({name}=...)",
-                remedy=f"leave {name} out; {instead}",
+                remedy=(f"leave {name}= out", instead),
             )
     time = pl.col(index) if isinstance(index, str) else index
     if not isinstance(time, pl.Expr):
@@ -211,7 +211,7 @@ def _ends(window: Window, columns: Columns) -> _Ends | None:
 def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> MissingKeys:
     """A refusal for want of keys that says why bounds give no windows, where that is why."""
     found, name = _ends(window, columns), window.name
-    lists = f"list their beginnings: keys={{{name!r}: [...]}}"
+    lists = f"list their beginnings with keys={{{name!r}: [...]}}"
     where = f"group_by_dynamic({name!r}, every={window.every!r})"
     if found is not None and found.about > MOST_WINDOWS:
         return MissingKeys(

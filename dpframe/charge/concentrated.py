@@ -2,11 +2,11 @@
 how spends are read.
 
 All plans of such a session together are rho-zCDP, even if each is chosen after results of earlier
-ones: the sum of rho is a privacy filter (Feldman and Zrnic 2021, whose filter holds at every
-order of Renyi divergence; Whitehouse, Ramdas, Rogers and Wu 2023). Once, at the end, rho-zCDP
-implies (epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then
-cost about the root of what they cost in sums of epsilon: pure epsilon is (epsilon**2 / 2)-zCDP
-(Bun and Steinke 2016, Proposition 1.4).
+ones. The sum of rho is a privacy filter: that of Feldman and Zrnic (2021) holds at every order of
+Renyi divergence, see also Whitehouse, Ramdas, Rogers and Wu (2023). At the end rho-zCDP implies
+(epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then cost
+about the root of their sum of epsilons, because pure epsilon is (epsilon**2 / 2)-zCDP (Bun and
+Steinke 2016, Proposition 1.4).
 
 In Gaussian differential privacy squares of mu add up, and their sum is a privacy filter too (Smith
 and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The epsilon implied at the end is exact

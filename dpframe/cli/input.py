@@ -52,7 +52,7 @@ def require_file(path: Path) -> Path:
         When it is not.
     """
     if not path.is_file():
-        what = "this is no file" if path.exists() else "there is no such file"
+        what = "this is not a file" if path.exists() else "this file does not exist"
         raise BadInput(UnsupportedOperation(what, remedy="check the path"), path)
     return path
 

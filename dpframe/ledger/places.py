@@ -100,7 +100,7 @@ def two_of_one(identity: str, first: str, second: str) -> LedgerError:
     """The refusal of a copy."""
     return LedgerError(
         f"{first!r} and {second!r} are copies of one ledger ({identity[:16]})",
-        why="what is charged to one is not charged to the other",
+        why="a charge to one is not charged to the other",
         remedy=(
             "find the copy that has every release, and move the other with its head "
             "file to another place",

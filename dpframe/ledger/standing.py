@@ -28,7 +28,7 @@ def unwitnessed(records: int, name: str) -> LedgerError:
         "missing, as with a copy",
         remedy=(
             "put both files in place",
-            "accept the ledger as it is, if the head file is lost and this is no "
+            "accept the ledger without it, if the head file is lost and this is not a "
             "copy: `dpframe ledger adopt`",
         ),
     )

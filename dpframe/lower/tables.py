@@ -294,8 +294,8 @@ def _of_totals(
     totals = pairs.agg(cells.totals.per_unit(ns.col(_TOTAL), ns).alias(_TOTAL))
     cell = cells.place(cells.totals.total(ns.col(_TOTAL), ns), ns)
     placed = totals.with_columns(cell.alias(_CELL))
-    # those in none are dropped by whoever counts cells: an engine would write a filter here out in
-    # terms of rows, with each column that it uses in place of its name, thousands of times
+    # individuals without a cell are dropped later, when cells are counted: an engine would expand a
+    # filter here, and repeat the expression of each column that it uses thousands of times
     return by_columns([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
 
 

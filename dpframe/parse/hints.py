@@ -28,8 +28,8 @@ _COVARIANCE = (
     "dp.col(a).dp_mean(bounds) * dp.col(b).dp_mean(bounds)"
 )
 _LARGEST = (
-    "use .dp_argmax(k=5) for the most frequent values, and .dp_quantile([0.95, 0.99], bounds) for "
-    "large and small ones, which are single people's"
+    "use .dp_argmax(candidates=[...], k=n) for the most frequent values, and "
+    ".dp_quantile([0.95, 0.99], bounds) for large and small ones, which are single people's"
 )
 _PER_AGGREGATE = {
     "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
@@ -95,11 +95,11 @@ _REMEDIES = {
     "pl.len": "use dp.count() as an aggregate, in .agg() or .select()",
     "over": 'compute it in with_columns or filter of a frame with unit="user_id": '
     'pl.col("x").max().over("user_id")\n'
-    "aggregate each group: .group_by(...).agg(...), and join the released result afterwards",
+    "aggregate each group with .group_by(...).agg(...), and join the released result afterwards",
     "rolling": "bin the time and group by it: .group_by(pl.col(...).dt.truncate(every))",
     "filter": "filter the frame: .filter(...) before the aggregate",
-    "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls by themselves",
-    "drop_nans": "use .fill_nan(None); dp aggregates skip nulls by themselves",
+    "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls anyway",
+    "drop_nans": "use .fill_nan(None); dp aggregates skip nulls anyway",
     "explode": "explode the frame: .explode(columns, max_length=...)",
     "sample": "sample before the frame is protected",
     "head, tail or slice": "take them from the released result, which is public; rows of each "
@@ -113,8 +113,7 @@ _REMEDIES = {
     "pl.fold": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "pl.reduce": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "name.map": "use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
-    "qcut": "use .bin_intervals(breaks, labels=...) with public breaks, on older Polars "
-    ".cut(breaks, labels=...)",
+    "qcut": "use public breaks: .cut(breaks, labels=...)",
     "hash": "group by the column itself, or hash before the frame is protected",
     "str.split_regex": "split by a constant text, or use .str.extract(pattern)",
     "str.split_exact": "use .str.split(by).list.get(index)",

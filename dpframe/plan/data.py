@@ -103,18 +103,18 @@ class PlanData:
     ) -> float:
         """A bound on the error of an output column that holds with the given confidence.
 
-        For counts, sums and selections the bound is that of the noise. For quantiles it is in
-        ranks: by how many a choice may be worse than the best among the same rows, or, where ranks
-        are read off counts, how far they may be from the quantile's. The accuracy of a mean, a
-        variance or a standard deviation also depends on the data. It is the exact quantile of the
-        error over the worst data with this many values, or over those like a guess, and at most
-        one percent above it. It is of results that are not null.
+        For counts, sums and selections it bounds the noise. For quantiles it is a number of ranks:
+        how much worse a choice may be than the best choice among the same rows. Where ranks are
+        read from counts, it is the distance from the quantile in ranks. For a mean, a variance or a
+        standard deviation the error also depends on the data. The bound is the quantile of the
+        error over the worst data with `count` values, or over data like `guess`, and at most one
+        percent above it. It applies to results that are not null.
 
-        It holds about as often as asked for of a count, a sum, a mean or a variance, of the
-        grouping set or edge that has the largest error, and of the worst data of a single choice.
-        It is conservative in some cases: for other sets and edges if the accuracy is one number,
-        for better data of a choice, for several winners or quantiles (a union bound), and for
-        noise of few whole steps.
+        The confidence is close to the requested one for counts, sums, means and variances, for the
+        grouping set or edge with the largest error, and for the worst data of a single choice. The
+        bound is conservative for other sets and edges if the accuracy is one number, for better
+        data of a choice, for several winners or quantiles (a union bound), and for noise of few
+        whole steps.
 
         Parameters
         ----------

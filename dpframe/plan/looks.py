@@ -74,6 +74,8 @@ _EVENTS: Final = words_of(
     """
 )
 """What one person has several of."""
+_FLAGS: Final = words_of("is has was ist hat")
+"""How names of columns begin that are true or false: ``is_member``."""
 _WORD: Final = re.compile(r"[A-ZÀ-Þ]+(?![a-zß-ÿ])|[A-ZÀ-Þ]?[a-zß-ÿ]+|\d+")
 
 
@@ -91,7 +93,7 @@ def looks_identifying(name: str) -> bool:
     else.
     """
     words = name_words(name)
-    if not words:
+    if not words or words[0] in _FLAGS:
         return False
     *before, last = words
     together = "".join(words)
@@ -167,8 +169,8 @@ _CODES: Final = re.compile(
 
 
 def looks_like_a_person(text: str) -> str | None:
-    """What a value looks like that tells of one person: ``"a name"``, ``"an address"``, or ``"a
-    personal code"`` such as an e-mail address or a telephone number; None of other values.
+    """The kind of a value that identifies a person: ``"a name"``, ``"an address"``, or ``"a
+    personal code"`` such as an e-mail address or a telephone number. None for other values.
     """
     text = text.strip()
     if _CODES.fullmatch(text):

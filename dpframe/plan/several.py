@@ -162,7 +162,7 @@ def names_apart(names: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
     if len({name for own in made for name in own}) == sum(map(len, made)):
         return made
-    # somebody named an output like that; what ends in different numbers differs
+    # an output already has such a name; names that end in different numbers differ
     return [[_of_query(name, number) for name in own] for number, own in enumerate(names, start=1)]
 
 

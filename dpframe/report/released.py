@@ -61,8 +61,8 @@ class ReleasedTable:
 def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
     """The rows of a released frame as text.
 
-    A number has its error behind it where that is known: from the interval that was asked for, if
-    its ends lie evenly around the number, or from the plan. Uneven ends keep columns of their own.
+    A number is followed by its error where that is known: from the requested interval, if it is
+    symmetric around the number, or from the plan. Ends of other intervals keep their own columns.
     One row of many columns becomes a row for each column.
 
     Parameters
@@ -112,8 +112,8 @@ def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
 def ends_of(
     frame: pl.DataFrame, output: str, column: str, plan: PlanData
 ) -> tuple[pl.Series, pl.Series]:
-    """The ends of the intervals of a column, as Float64: those that were asked for, else those that
-    the plan knows of one noisy number with 95% confidence; null where neither is known.
+    """The ends of the intervals of a column, as Float64: the requested ones, otherwise the 95%
+    intervals that the plan gives for one noisy number. Null where neither is known.
     """
     names = f"{column}_low", f"{column}_high"
     if names[0] in frame.columns and frame.schema[names[0]].is_numeric():

@@ -1,12 +1,12 @@
-"""What to measure of a table, at which shares of a spend, so that all that is wanted has the
-least error.
+"""Which sums of a table to measure, and at which shares of the spend, so that the requested numbers
+have the least error.
 
-Measured are sums over the nodes of a level of each axis. A row is in one of them, so L1 = L2 = 1.
-They overlap, and `shares` finds how a spend is best divided among them. Where finer tables are
-wanted with coarse ones their errors under rho are the least that Gaussian noise on any vectors can
-have (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): their estimates of how
-children differ from their siblings have independent noise. Under epsilon they are smaller than by
-measuring these differences, whose L1 is up to twice as large.
+Each measurement sums over the nodes of one level of each axis. A row is in one of these sums, so
+L1 = L2 = 1. Measurements overlap, and `shares` finds the best division of the spend. If a query
+requests tables of several levels, their errors under rho are the least possible for Gaussian noise
+(Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024). The reason is that the estimates
+of how children differ from their siblings have independent noise. Under epsilon the errors are
+smaller than by measuring these differences, whose L1 is up to twice as large.
 """
 
 from __future__ import annotations

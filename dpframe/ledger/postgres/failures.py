@@ -32,7 +32,7 @@ _VALUE = ("cannot hold this value", "use text without NUL characters, in Unicode
 _KINDS = {  # by SQLSTATE, or its class; see appendix A of PostgreSQL's manual
     "08": _LOST,
     "22": _VALUE,
-    "23505": ("was written by somebody who did not take its lock", "try again"),
+    "23505": ("was written by a process that did not take its lock", "try again"),
     "25006": _READ_ONLY,
     "25P03": _LOST,
     "3F000": ("does not verify: its tables are missing", RESTORE),
@@ -57,7 +57,7 @@ _KINDS = {  # by SQLSTATE, or its class; see appendix A of PostgreSQL's manual
 _CONNECTING = {  # by what libpq says, where it says it in English
     "password": ("the password is missing or wrong", "put it into ~/.pgpass"),
     "no pg_hba.conf entry": ("the server does not admit this user", "ask who runs it"),
-    "does not exist": ("there is no such database or role", "check both names"),
+    "does not exist": ("the database or the role does not exist", "check both names"),
     "timeout expired": ("it does not answer", "check host and port"),
     "could not translate host name": ("the host is unknown", "check its name"),
     "Connection refused": ("nothing listens there", "check host and port, and that it runs"),

@@ -348,10 +348,10 @@ def quoted(name: str) -> str:
 
 
 def _from_duckdb(written: str) -> Any:
-    """The Polars type of a DuckDB type; one that no operation knows if none exists."""
+    """The Polars type of a DuckDB type; Object, which no operation takes, if none exists."""
     found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", written)
     if found:
         return pl.Decimal(int(found[1]), int(found[2]))
-    if written.startswith("ENUM("):  # its labels may be those that occur, which nobody declared
+    if written.startswith("ENUM("):  # its labels may come from the rows and be undeclared
         return pl.String()
     return _TYPES.get(written, pl.Object())

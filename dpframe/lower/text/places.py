@@ -10,8 +10,8 @@ from dpframe.redaction import location
 
 WITHOUT_DATA = (
     "to plan without the data, state the columns that are read: "
-    'schema={"age": "Int64", "city": "String"}, or in a job a section [source.schema] with a line '
-    'age = "Int64" for each'
+    'schema={"age": "Int64", "city": "String"}; in a job, add a section [source.schema] with lines '
+    'such as age = "Int64"'
 )
 """What to write where the data are not at hand."""
 
