@@ -104,7 +104,10 @@ def budget_of(
                 ),
             )
         if any(a is not None for a in amounts):
-            raise InvalidBudget("the budget is given twice", remedy="leave budget= out")
+            raise InvalidBudget(
+                "the budget is written twice, as an object and as amounts",
+                remedy="write it once: dp.Session(epsilon=1.0)",
+            )
         if isinstance(budget, GDP):
             raise InvalidBudget(
                 "a session is not opened with an amount of mu squared",
