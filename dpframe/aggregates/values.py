@@ -163,6 +163,12 @@ def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:
     )
 
 
+def number_of_time(dtype: DType) -> str:
+    """What to write where values of a temporal type cannot be computed with."""
+    part = ".dt.total_seconds()" if dtype.name == "Duration" else ".dt.year()"
+    return f"take a number from it first, such as {part}"
+
+
 def or_declare(way: str, tree: Tree, what: str, example: str) -> str | tuple[str, str]:
     """A way to write it in the query, and for a column to declare it where it is protected."""
     if not isinstance(tree, Column):
@@ -322,6 +328,36 @@ def whole_series(name: str, numbers: Sequence[int] | NDArray[np.int64], dtype: D
         narrow = pl.Int32 if dtype.name == "Date" else pl.Int64
         return series.cast(narrow, strict=False).cast(to_polars(dtype), strict=False)
     return series
+
+
+DIGITS = 38
+"""The most digits of a Decimal."""
+
+
+def decimal_series(
+    name: str, numbers: Iterable[Fraction | float | None], scale: int, *, up: bool | None = None
+) -> pl.Series:
+    """Numbers as a Decimal column of 38 digits, each rounded to the nearest, or up or down, and
+    held at the largest number of that type. None and NaN become null.
+    """
+    most, places = int("9" * DIGITS), int("1" + "0" * scale)
+
+    def digits(number: Fraction | float) -> int:
+        if isinstance(number, float) and math.isinf(number):
+            return most if number > 0 else -most
+        scaled = Fraction(number) * places
+        whole: int = (
+            round(scaled) if up is None else math.ceil(scaled) if up else math.floor(scaled)
+        )
+        return max(-most, min(most, whole))
+
+    def decimal(number: Fraction | float | None) -> Decimal | None:
+        if number is None or number != number:
+            return None
+        whole = digits(number)  # as a tuple, because arithmetic rounds to 28 digits
+        return Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -scale))
+
+    return pl.Series(name, map(decimal, numbers), dtype=pl.Decimal(DIGITS, scale))
 
 
 def scalar_of(number: Fraction, dtype: DType) -> Scalar:
