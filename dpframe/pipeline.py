@@ -187,11 +187,11 @@ def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
 
 
 def divide(
-    relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None
+    relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None, is_fixed: bool
 ) -> dict[Any, tuple[Relation, Level]]:
     """Disjoint parts of a frame, by public key, and their names in ledgers."""
     require_threads()
-    return read_parts(relation, by, keys, waits)
+    return read_parts(relation, by, keys, waits, is_fixed=is_fixed)
 
 
 def ask(

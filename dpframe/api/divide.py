@@ -45,4 +45,5 @@ def divide(
     given = flat([by])
     require_rows(given, "partition")
     refuse_protected_keys(keys, rows.source, "partition(..., keys=...)")
-    return pipeline.divide(rows.relation, given, with_parameters(keys), waits)
+    public = with_parameters(keys)
+    return pipeline.divide(rows.relation, given, public, waits, rows.source.is_fixed)

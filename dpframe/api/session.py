@@ -328,7 +328,10 @@ class Session(StreamingSession):
         ---------
         Neighbouring frames differ in at most g parts: `contributions` of them when rows are added
         or removed, twice as many when they change. With an identifier it is as many as
-        ``limit_groups(g, by=...)`` allows, which then chooses the same groups for all parts. The
+        ``limit_groups(g, by=...)`` allows, which then chooses the same groups for all parts, if the
+        rows are in memory. Rows may be added to files and to tables of engines, and could bring an
+        individual into other parts: then g is the number of parts. To pay less, read the rows
+        into memory, or keep the first dates of each individual (see below). The
         session is charged the sum of the g largest totals of parts, for queries in any order, and
         before data is read (parallel composition; the proof is in `dpframe/ledger/parts.py`).
 

@@ -228,6 +228,14 @@ class Source:
             return True
         return origins_of(frame).meets(origins_of(self._given) | origins_of(self._data))
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its rows stay as they are while it is in use, because all are in memory."""
+        origins = origins_of(self._given)
+        if self._data is not None:
+            origins |= origins_of(self._data)
+        return not (origins.unknown or origins.files)
+
     def is_same(self, other: Source) -> bool:
         """Whether another one is of the very object, or the same path in the same store, and its
         rows are of the same individuals.
@@ -293,6 +301,11 @@ class Sources:
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Their schemas."""
         return {t: s.schema for t, s in self._sources.items()}
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the rows of all stay as they are while they are in use."""
+        return all(source.is_fixed for source in self._sources.values())
 
     def holds(self, frame: object) -> bool:
         """Whether it is one of the very objects that were protected, or names such a file."""

@@ -1,5 +1,6 @@
 """From a query to the parts that it releases: what one individual can change, without data."""
 
+from dpframe.infer.arches import arches_of
 from dpframe.infer.effects import Effects, effects_of
 from dpframe.infer.joint import Noise, PlannedDraw, Way, ways_of
 from dpframe.infer.limit_search import LimitSearch
@@ -17,6 +18,7 @@ __all__ = [
     "Queries",
     "Related",
     "Way",
+    "arches_of",
     "brought_together",
     "effects_of",
     "measurements_of",

@@ -23,10 +23,12 @@ much, never too little.
 Rows may be added to the frame between plans. If each plan reads the frame's content at that time,
 fix two histories of the frame, which differ in the rows of one individual, at every moment. If no
 row is ever given another key, the parts that they differ in are still those of one individual's
-rows, all that there ever were: k or 2k. Where an individual's parts are chosen by a limit, rows
-that are added could change the choice; so such divisions have a digest of their own each time
-that they are made. But a limit that keeps the first g dates, or the first g rows by date, leaves
-an individual in at most g parts only if parts are charged in the order of their dates
+rows, all that there ever were: k or 2k. Where an individual's parts are chosen by a limit, or
+follow from all of its rows, rows that are added could bring it into other parts. So such divisions
+have a digest of their own each time that they are made, and all their parts add up, g of g, unless
+the rows are in memory and stay as they are. But a limit that keeps the first g dates, or the first
+g rows by date, leaves an individual in at most g parts only if parts are charged in the order of
+their dates
 (`dpframe.frames.first_parts`). So the ledger refuses a part that is before one already charged.
 """
 

@@ -38,7 +38,12 @@ LONGEST_KEY = 200
 
 
 def read_parts(
-    relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None = None
+    relation: Relation,
+    by: Sequence[Any],
+    keys: object,
+    waits: Waits | None = None,
+    *,
+    is_fixed: bool,
 ) -> dict[Any, tuple[Relation, Level]]:
     """The parts of a frame, by key (a value for one column, a tuple for several), and their
     identity in ledgers.
@@ -47,7 +52,10 @@ def read_parts(
     that the same division finds the earlier charges of a part again.
 
     Limits on an individual's groups choose the same groups for all parts: with a salt for each
-    release an individual could be in other parts each time.
+    release an individual could be in other parts each time. `is_fixed` says whether the rows of
+    the frame stay as they are meanwhile. Where rows may be added, an individual's new rows may
+    change what a limit chooses of it, or its one row, and so bring it into any part. Then all
+    parts add up, unless it keeps its first ones.
 
     `by` and `keys` take the same values as in group-by, and keys may also be parameters of jobs;
     a key that is given twice is one key. All keys must be distinct, in Python and in the engine,
@@ -68,7 +76,12 @@ def read_parts(
     # an individual may have rows with all keys, and then parts save nothing: a limit is needed
     most = touched(relation.facts, replace(groups, discovered=True))
     first, lasts = _lasting(relation, groups)
-    most = (first or most) if lasts else max(1, min(most, groups.size))
+    if lasts:
+        most = first or most
+    elif relation.facts.identifier is not None and not is_fixed:
+        most = max(1, groups.size)
+    else:
+        most = max(1, min(most, groups.size))
     name = _digest(relation, groups, most) if lasts else uuid4().hex
     if relation.facts.identifier is not None and relation.salt is None and not lasts:
         relation = replace(relation, salt=fresh_salt())

@@ -13,11 +13,13 @@ these tables, and the cost of the plan covers these mechanisms.
 
 Proof
 -----
-*Rows.* The facts of a frame are computed again, step by step from the protected frame, so each
-limit that they rest on is among the steps that run. *Tables.* The definition of each output, with
+*Rows.* The facts of a frame are computed again, step by step from the protected frame, about which
+nothing is known but its columns and its unit. So each limit that they rest on is among the steps
+that run. *Tables.* The definition of each output, with
 its clamps and grids, is written again and equals the plan's. *Sensitivity.* It is computed again
 from these tables and facts. For numbers that are drawn as one vector, interval arithmetic over the
-integers that combine the tables shows that the widths are at least what one row can add. *Noise.*
+integers that combine the tables shows that the widths are at least what one row can add. Noise in
+a hull needs a count, a sum and a sum of squares of the same values, drawn as they are. *Noise.*
 The mechanism that draws is the one in the plan. `contradiction` checks that it costs what the plan
 states, and that these costs add up to the charge.
 """
@@ -37,9 +39,10 @@ from dpframe.core.windows import Windows
 from dpframe.describe import contents_of, digest_of_keys
 from dpframe.errors import Unsound
 from dpframe.frames.binary import frames_of
+from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.frames.windows_read import windows_read
-from dpframe.infer import PlannedMeasurement
+from dpframe.infer import PlannedMeasurement, arches_of
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition, steps_of
@@ -145,6 +148,8 @@ def _of_part(part: Prepared, plan: PlanData) -> Iterator[str]:
 def _follows(relation: Relation) -> bool:
     """Whether the facts of a frame follow from what was protected and from its steps."""
     facts = relation.source
+    if facts != protected_facts(facts.columns, facts.unit):
+        return False
     for step, before in relation.steps:
         if before != facts:
             return False
@@ -183,6 +188,43 @@ def _of_draw(
     if not {*use.part.tables} <= {*vector.sums}:
         yield "tables"
     yield from _of_widths(vector, part)
+    if not _are_arches(vector, part):
+        yield "arches"
+    if not _are_rebuilt(draw, vector):
+        yield "rebuilt numbers"
+
+
+def _are_arches(vector: JointSums, part: Prepared) -> bool:
+    """Whether noise in hulls fits: each arch is a count, a sum and a sum of squares of the same
+    values, drawn as they are, with the widths of their own grids, and nothing is weighed.
+    """
+    if not vector.arches:
+        return True
+    units = [[int(i == j) for j in range(len(vector.sums))] for i in range(len(vector.sums))]
+    own = [
+        next((t for t, u in zip(vector.sums, units, strict=True) if [*row] == u), None)
+        for row in vector.matrix
+    ]
+    exact = all(
+        table is not None
+        and table.statistic.contribution(part.query.scope.facts).magnitude == width
+        for arch in vector.arches
+        for table, width in ((own[place], vector.widths[place]) for place in arch)
+    )
+    return exact and part.query.scope.norm is None and {*vector.arches} <= {*arches_of(own)}
+
+
+def _are_rebuilt(draw: Draw, vector: JointSums) -> bool:
+    """Whether each part follows from the numbers that are drawn as the sum that it is."""
+    for (measurement, _), rebuilt in zip(draw.keys, draw.rebuilt or (), strict=True):
+        sums = [
+            sum(f * row[place] for f, row in zip(rebuilt.factors, vector.matrix, strict=True))
+            for place in range(len(vector.sums))
+        ]
+        (table,) = measurement.tables
+        if sums != [rebuilt.divisor * (table == other) for other in vector.sums]:
+            return False
+    return True
 
 
 def _counts_all(statistic: Statistic) -> bool:

@@ -647,3 +647,39 @@ def test_threads_on_many_parts() -> None:
     assert session.spent == dp.PureDP(first + second)
     assert first + second == 1
     assert over
+
+
+@pytest.mark.parametrize("kind", ["limit", "own number", "over"])
+def test_rows_added_to_a_file_bring_nobody_into_a_part_that_is_free(
+    kind: str, tmp_path: Path
+) -> None:
+    """A limit may then choose other groups of an individual, whose own numbers change, too."""
+    file = tmp_path / "visits.csv"
+    file.write_text("who,s\n1,k0\n")
+    schema = {"who": pl.Int64, "s": pl.String}
+
+    def parts(data: Any, session: dp.Session) -> dict[Any, dp.PrivateFrame]:
+        visits = session.protect(data, unit="who", schema=schema if data is file else None)
+        numbers = [1, 2, 3, 4]
+        match kind:
+            case "limit":
+                texts = [f"k{n}" for n in range(4)]
+                return session.partition(visits.limit_groups(1, by="s"), "s", texts)
+            case "own number":
+                return session.partition(visits.group_by("who").agg(n=pl.len()), "n", numbers)
+            case _:
+                each = visits.with_columns(n=pl.len().over("who")).limit_groups(1, by="n")
+                return session.partition(each, "n", numbers)
+
+    rows = pl.read_csv(file, schema=schema)
+    for data, factor in ((file, 4), (pl.scan_csv(file, schema=schema), 4), (rows, 1)):
+        session = dp.Session(epsilon=10)
+        made = parts(data, session)
+        counted = []
+        for number, part in enumerate(made.values()):
+            if data is not rows:
+                with file.open("a") as grows:
+                    grows.write(f"1,k{number}\n")
+            counted.append(part.agg(n=dp.n_unique("who")).collect(epsilon=1))
+        assert session.spent == dp.PureDP(factor)
+        assert len(counted) == 4

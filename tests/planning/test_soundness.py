@@ -15,7 +15,8 @@ from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.statistics import GridSum
-from dpframe.mechanisms import DiscreteBox, DiscreteLaplace, NoNoise
+from dpframe.frames.limits import RowLimit
+from dpframe.mechanisms import DiscreteBox, DiscreteHull, DiscreteLaplace, NoNoise
 from dpframe.pipeline import Prepared, PreparedTogether
 
 VISITS = pl.DataFrame(
@@ -129,6 +130,76 @@ def lower_sensitivity(prepared: Prepared) -> Prepared:
     return replace(prepared, plan=replace(prepared.plan, releases=(made, *others)))
 
 
+def variance() -> dp.PrivateQuery:
+    return of_rows().agg(dp.col("minutes").dp_var((0, 60)))
+
+
+def _matrix(prepared: Prepared, place: int, row: Callable[[list[int]], list[int]]) -> Prepared:
+    """With another row for one of the three numbers of the first arch."""
+    law, vector = prepared.draws[0].law, prepared.draws[0].measurement
+    assert isinstance(law, DiscreteHull)
+    assert isinstance(vector, JointSums)
+    rows = [[*factors] for factors in vector.matrix]
+    number = vector.arches[0][place]
+    rows[number] = row(rows[number])
+    return _draw(prepared, measurement=replace(vector, matrix=tuple(map(tuple, rows))))
+
+
+def negative_squares(prepared: Prepared) -> Prepared:
+    """Which lie in no hull of the arch, although each number keeps its width."""
+    return _matrix(prepared, 2, lambda row: [-factor for factor in row])
+
+
+def no_squares(prepared: Prepared) -> Prepared:
+    return _matrix(prepared, 2, lambda row: [0 for _ in row])
+
+
+def other_arch(prepared: Prepared) -> Prepared:
+    """With the sum and the squares exchanged."""
+    law, vector = prepared.draws[0].law, prepared.draws[0].measurement
+    assert isinstance(law, DiscreteHull)
+    assert isinstance(vector, JointSums)
+    arches = tuple((count, square, total) for count, total, square in vector.arches)
+    made = replace(vector, arches=arches)
+    first, *others = prepared.plan.releases
+    joint = first.joint
+    assert joint is not None
+    about = {"joint": replace(joint, arches=arches), "law": replace(law, arches=arches)}
+    releases = tuple(
+        replace(one, **about) if one.draw == first.draw else one for one in (first, *others)
+    )
+    changed = _draw(prepared, measurement=made, law=about["law"])
+    return replace(changed, plan=replace(prepared.plan, releases=releases))
+
+
+def seventh(prepared: Prepared) -> Prepared:
+    """A count that comes out as a seventh of what it is."""
+    rebuilt = prepared.draws[0].rebuilt
+    assert rebuilt is not None
+    return _draw(prepared, rebuilt=tuple(replace(one, divisor=7 * one.divisor) for one in rebuilt))
+
+
+def _of_source(prepared: Prepared, **fields: Any) -> Prepared:
+    """With facts about the protected frame that no step makes true."""
+    relation = prepared.query.relation
+    source = replace(relation.source, **fields)
+    steps = []
+    facts = source
+    for step, _ in relation.steps:
+        steps.append((step, facts))
+        facts = step.facts(facts)
+    made = replace(relation, source=source, steps=tuple(steps), facts=facts)
+    return replace(prepared, query=replace(prepared.query, relation=made))
+
+
+def limited_source(prepared: Prepared) -> Prepared:
+    return _of_source(prepared, limits=(RowLimit(1),))
+
+
+def other_people(prepared: Prepared) -> Prepared:
+    return _of_source(prepared, identifier="minutes")
+
+
 CHANGES: list[tuple[Callable[[], dp.PrivateQuery], Change]] = [
     (grouped_count, quieter_noise),
     (grouped_count, no_noise),
@@ -140,6 +211,12 @@ CHANGES: list[tuple[Callable[[], dp.PrivateQuery], Change]] = [
     (grouped_count, other_keys),
     (grouped_count, lower_cost),
     (grouped_count, lower_sensitivity),
+    (variance, negative_squares),
+    (variance, no_squares),
+    (variance, other_arch),
+    (joint, seventh),
+    (limited, limited_source),
+    (limited, other_people),
 ]
 
 
