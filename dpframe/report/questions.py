@@ -55,7 +55,12 @@ def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ())
     for weight, question in _of_plan(plan):
         asked[question] = weight
     first = sorted(asked.items(), key=lambda one: -one[1])  # which keeps the order of equals
-    return tuple(question for question, _ in first[:_MOST])
+    several = [question for question, _ in first]
+    return tuple(
+        question
+        for question in several
+        if not any(other != question and other.startswith(question) for other in several)
+    )[:_MOST]
 
 
 def _of_block(
@@ -236,10 +241,10 @@ def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
     if "types list them" not in plan.grouping:
         texts = len(key_values(plan))
         many = (plan.groups or 0) > 30
+        these = "Is this one key" if plan.groups == 1 else f"Are these {plan.groups or 0:,} keys"
         yield (
             (70 if many else 55) if texts else 25,
-            f"Are these {plan.groups or 0:,} keys public and complete: {plan.keys}? Rows with "
-            "other values are dropped.",
+            f"{these} public and complete: {plan.keys}? Rows with other values are dropped.",
         )
     if len(by) >= 3 and (plan.groups or 0) > 100:
         yield (
