@@ -172,7 +172,7 @@ class PlanData:
                 raise UnknownColumn(
                     f"the plan has no query {as_given(query)}",
                     where="accuracy(..., query=...)",
-                    remedy=f"it has {max(1, len(self.queries))}, counted from 1",
+                    remedy=f"write query= with a number from 1 to {max(1, len(self.queries))}",
                 )
             if self.queries:
                 own = self.queries[number - 1]
