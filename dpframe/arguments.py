@@ -18,7 +18,7 @@ _ENDS = frozenset(("lower", "upper", "low", "high", "lo", "hi", "min", "max", "l
 _EXAMPLES: Mapping[str, str | tuple[str, str]] = MappingProxyType(
     {
         "unit": (
-            'write unit="user_id" with the column that says whose a row is',
+            'write unit="user_id" with the column that identifies the person of a row',
             "write unit=dp.Rows() where each row is one person",
         ),
         "bounds": "write bounds=(low, high)",

@@ -179,6 +179,22 @@ class Unsound(DPFrameError):
     """A plan whose statements do not follow from what would run: an error of dpframe itself."""
 
 
+def require(holds: bool, fact: str) -> None:
+    """Refuse to go on where a fact that privacy rests on does not hold: an error of dpframe itself.
+    Unlike an `assert` it holds under `python -O` too.
+
+    Raises
+    ------
+    Unsound
+        When it does not hold.
+    """
+    if not holds:
+        raise Unsound(f"a fact that privacy rests on does not hold: {fact}", remedy=_REPORT)
+
+
+_REPORT = "report this as an error of dpframe, with the plan"
+
+
 class TooEarly(DPFrameError):
     """A period that ended too short a time ago: its `delay` has not passed.
 

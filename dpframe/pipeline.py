@@ -5,7 +5,7 @@
     read    dp expressions and groups        -> Query               (parse)
     infer   which vectors, how sensitive     -> PlannedMeasurement  (infer)
     choose  mechanism and noise of each      -> Plan                (choose)
-    charge  against the budget               -> ledger              (charge; before data is read)
+    charge  against the budget               -> ledger              (charge, before data is read)
     run     exact integers per group         -> CellCounts          (lower)
     release noise, selection, results        -> DataFrame           (release)
 
@@ -247,11 +247,12 @@ def plan(
     query
         The query.
     spend, remaining
-        What it may cost, and what the session has left.
+        The most that the plan may cost, and the session's remaining budget.
     split
         How the cost is divided where no weight is given.
     charged_in
-        The measure, of rho or mu, in which the plan is charged; it satisfies its spend in any case.
+        The measure, rho or mu, in which the plan is charged. The plan satisfies its spend in any
+        case.
     compared
         Whether the plan states the cost of forced mechanisms or a forced split.
 

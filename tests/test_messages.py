@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,19 @@ MOST_WITH_REASONS = 4
 """How many remedies still give one; it may only fall."""
 
 
+@cache
+def _modules() -> dict[Path, ast.Module]:
+    """The code of the package, by file."""
+    return {file: ast.parse(file.read_text()) for file in sorted(ROOT.rglob("*.py"))}
+
+
+@cache
 def _errors() -> set[str]:
     """The names of all error classes of the package."""
     bases = {
         node.name: {b.id for b in node.bases if isinstance(b, ast.Name)}
-        for file in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for module in _modules().values()
+        for node in ast.walk(module)
         if isinstance(node, ast.ClassDef)
     }
     known = {"DPFrameError"}
@@ -55,15 +62,16 @@ def _remedies(node: ast.expr) -> list[str]:
             return [] if text is None else [text]
 
 
-def sites() -> Iterator[tuple[str, ast.Call]]:
+@cache
+def sites() -> tuple[tuple[str, ast.Call], ...]:
     """Each place of the package that makes an error."""
     names = _errors()
-    for file in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            if node.func.id in names:
-                yield f"{file.relative_to(ROOT)}:{node.lineno}", node
+    return tuple(
+        (f"{file.relative_to(ROOT)}:{node.lineno}", node)
+        for file, module in _modules().items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+    )
 
 
 def _remedy(call: ast.Call) -> ast.expr | None:
@@ -82,7 +90,7 @@ def test_remedies_are_actions_and_not_reasons() -> None:
 
 
 def test_there_are_at_most_two_remedies() -> None:
-    places = list(sites())
+    places = sites()
     assert len(places) > 700
     for place, call in places:
         remedy = _remedy(call)

@@ -1,118 +1,48 @@
 """Wrong uses: each gets the right error before any data is read or any budget is charged.
 
-The wrong uses are in `misuse/*.txt`, as pairs of the code and, indented, the error with words that
-its message must have. `World` says what the names in them are.
+The wrong uses are in `misuse/*.txt`; `tests/remedies.py` describes these files, and `test_remedies`
+follows what the messages say to do.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
-import math
-import pickle
 import re
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import numpy
 import polars as pl
-import pyarrow
 import pytest
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
-
-SECRET = "Zanzibar-918273"
-"""Stands in the data; may never stand in a message."""
-
-SCHEMA: dict[str, Any] = {
-    "age": pl.Int64,
-    "income": pl.Float64,
-    "name": pl.String,
-    "region": pl.String,
-    "member": pl.Boolean,
-    "joined": pl.Date,
-    "visits": pl.UInt8,
-    "tags": pl.List(pl.String),
-    "tier": pl.Enum(["gold", "silver"]),
-    "blob": pl.Binary,
-}
+from tests.remedies import (
+    SCHEMA,
+    SECRET,
+    Block,
+    UnreadableError,
+    World,
+    blocks,
+    refusal,
+    unreadable,
+)
 
 
-class UnreadableError(Exception):
-    """The source was read although it must not be."""
-
-
-def unreadable() -> pl.LazyFrame:
-    """A frame whose schema is known and whose rows cannot be read."""
-
-    def read(*_: object) -> Iterator[pl.DataFrame]:
-        raise UnreadableError(SECRET)
-        yield
-
-    return register_io_source(read, schema=SCHEMA)
-
-
-class World:
-    """What the names in wrong uses are, fresh for each: private frames that cannot be read."""
-
-    def __init__(self) -> None:
-        self.raw = unreadable()
-        self.session = dp.Session(epsilon=1.0)
-        self.people = self.session.protect(self.raw, unit=dp.Rows(), bounds={"visits": (0, 50)})
-        self.grouped = self.people.group_by("region", keys=["north", "south"])
-        self.query = self.people.dp_count()
-        self.users = dp.Session(epsilon=1.0).protect(self.raw.drop("tags"), unit="name")
-        monthly = dp.Identifier("name", window="1mo", time="joined")
-        self.months = dp.Session(epsilon=1.0, per="1mo").protect(self.raw.drop("tags"), monthly)
-        self.approx = dp.Session(epsilon=1.0, delta=1e-6)
-        self.zcdp = dp.Session(rho=0.1)
-        self.zcdp_people = self.zcdp.protect(self.raw, unit=dp.Rows())
-        self.plain = pl.DataFrame({"age": [1, 2], "region": ["a", "b"]})
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """For `eval`: the attributes, the column `age`, modules and types."""
-        modules = {m.__name__: m for m in (copy, math, numpy, pickle, pyarrow)}
-        types = {t.__name__: t for t in (date, Decimal, Path)}
-        return {**modules, **types, **vars(self), "pl": pl, "dp": dp, "age": pl.col("age")}
-
-    @property
-    def spent(self) -> list[object]:
-        return [s.spent for s in (self.session, self.approx, self.zcdp)]
-
-
-def wrong_uses() -> list[Any]:
-    """Each wrong use with its error and the words of its message."""
-    uses = []
-    for file in sorted((Path(__file__).parent / "misuse").glob("*.txt")):
-        for block in file.read_text().split("\n\n"):
-            code, expected = block.strip().split("\n")
-            error, words = expected.strip().split(": ", 1)
-            uses.append(pytest.param(code, error, words.split(" | "), id=f"{file.stem}: {code}"))
-    return uses
-
-
-@pytest.mark.parametrize(("code", "error", "words"), wrong_uses())
-def test_wrong_use(code: str, error: str, words: list[str]) -> None:
-    world = World()
-    before = world.spent
-    with pytest.raises(dp.DPFrameError) as caught:
-        eval(code, world.names)
-    assert type(caught.value).__name__ == error
-    assert world.spent == before
-    message = str(caught.value)
-    for part in words:
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+def test_wrong_use(block: Block) -> None:
+    use = refusal(block)
+    assert type(use.error).__name__ == block.error
+    assert not use.charged
+    message = str(use.error)
+    for part in block.words:
         assert part in message
-    assert caught.value.remedy
-    if error == "UnboundedSensitivity":  # nobody knows the values, so an example would clamp them
-        assert not re.search(r"\((-?\d+), ?(-?\d+)\)", caught.value.remedy)
-    assert caught.value.__cause__ is None
-    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert use.error.remedy
+    if block.error == "UnboundedSensitivity":  # an example of bounds would clamp the values
+        assert not re.search(r"\((-?\d+), ?(-?\d+)\)", use.error.remedy)
+    assert use.error.__cause__ is None
+    assert SECRET not in "".join(traceback.format_exception(use.error))
 
 
 def test_the_frame_of_the_wrong_uses_cannot_be_read() -> None:
@@ -120,7 +50,7 @@ def test_the_frame_of_the_wrong_uses_cannot_be_read() -> None:
         unreadable().collect()
     with pytest.raises(dp.EngineError):
         World().query.collect(epsilon=1)
-    assert len(wrong_uses()) > 300
+    assert len(blocks()) > 300
 
 
 @pytest.mark.parametrize(

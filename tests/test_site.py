@@ -45,14 +45,6 @@ def built(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("site")
-    done = built(ROOT, place)
-    assert done.returncode == 0, done.stderr
-    return place
-
-
 @pytest.mark.parametrize(
     ("planted", "broken"),
     [
@@ -107,44 +99,44 @@ LOOKED_FOR = {
 }
 
 
-@pytest.mark.parametrize("word", LOOKED_FOR)
-def test_what_people_look_for_stands_on_a_page_that_answers_it(word: str, site: Path) -> None:
+def test_the_site(tmp_path: Path) -> None:
+    """In one test, as building the site takes longest."""
+    done = built(ROOT, tmp_path)
+    assert done.returncode == 0, done.stderr
+    check_search(tmp_path)
+    home = (tmp_path / "index.html").read_text(encoding="utf-8")
+    check_that_pages_lead_on(tmp_path, home)
+    nothing_else = re.findall(r'<(?:link|script|img)[^>]+(?:src|href)="https?://[^"]+', home)
+    assert not nothing_else, "loaded from elsewhere"
+    assert f"dpframe {dp.__version__}" in home
+    assert "Unreleased" in (tmp_path / "changelog" / "index.html").read_text(encoding="utf-8")
+    notebook = (tmp_path / "notebooks" / "individuals" / "index.html").read_text(encoding="utf-8")
+    assert "<svg" in notebook
+    assert 'class="dataframe"' in notebook
+
+
+def check_search(site: Path) -> None:
+    """What people look for stands on a page that answers it."""
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     separate = re.compile(index["config"]["separator"])
-    found = {
-        section["location"].partition("#")[0]
+    words = [
+        (
+            section["location"].partition("#")[0],
+            set(separate.split(re.sub("<[^>]+>", " ", f"{section['title']} {section['text']}"))),
+        )
         for section in index["docs"]
-        if word in separate.split(re.sub("<[^>]+>", " ", f"{section['title']} {section['text']}"))
-    }
-    assert LOOKED_FOR[word] in found
+    ]
+    for word, page in LOOKED_FOR.items():
+        assert page in {place for place, known in words if word in known}, word
 
 
-def test_pages_have_a_logo_a_toggle_and_lead_on(site: Path) -> None:
-    home = (site / "index.html").read_text(encoding="utf-8")
+def check_that_pages_lead_on(site: Path, home: str) -> None:
     assert home.count('name="__palette"') == 3
     assert "images/logo.svg" in home
+    second = re.search(r'<link rel="next" href="([^"]+)"', home)
+    assert second is not None
+    assert second[1] == "quickstart/"
     page = (site / "quickstart" / "index.html").read_text(encoding="utf-8")
     assert 'rel="next"' in page
     assert "md-footer__link--prev" in page
     assert "md-footer__link--next" in page
-
-
-def test_the_second_page_is_the_quickstart(site: Path) -> None:
-    home = (site / "index.html").read_text(encoding="utf-8")
-    following = re.search(r'<link rel="next" href="([^"]+)"', home)
-    assert following is not None
-    assert following[1] == "quickstart/"
-
-
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
-    home = (site / "index.html").read_text(encoding="utf-8")
-    assert not re.findall(r'<(?:link|script|img)[^>]+(?:src|href)="https?://[^"]+', home)
-
-
-def test_the_site_has_the_version_the_changelog_and_the_notebooks(site: Path) -> None:
-    home = (site / "index.html").read_text(encoding="utf-8")
-    assert f"dpframe {dp.__version__}" in home
-    assert "Unreleased" in (site / "changelog" / "index.html").read_text(encoding="utf-8")
-    notebook = (site / "notebooks" / "individuals" / "index.html").read_text(encoding="utf-8")
-    assert "<svg" in notebook
-    assert 'class="dataframe"' in notebook

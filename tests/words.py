@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from dpframe.report.wording import reword
+
 ROOT = Path(__file__).parents[1]
 CODE = "CODE"
 """What stands for a name, a number or a formula in a sentence: one word."""
@@ -105,12 +107,13 @@ HABITS: tuple[Habit, ...] = (
     habit(
         "says",
         r"\b(?:is|are|was|were|be|been) (?:said|asked)\b|\b(?:says?|said) (?:of|what|which|whose|how|by)\b"
-        r"|\basks? (?:the|of|what|which|how|instead)\b|\basked of\b|\bto say (?:of|what)\b",
+        r"|\basks? (?:the(?! data owner)|of|what|which|how|instead)\b|\basked of\b|\bto say (?:of|what)\b",
         "write states, prints, shows, declares, requests, queries or raises",
     ),
     habit(
         "is none",
-        r"(?<!there )\b(?:is|are|was|were|be) none\b|\bno such\b|\bnone of (?:its|their)\b|\bthere (?:is|are) not\b",
+        r"(?<!there )\b(?:is|are|was|were|be) (?-i:none)\b|\bno such\b|\bnone of (?:its|their)\b"
+        r"|\bthere (?:is|are) not\b",
         "say what it is not: 'is not a valid date', 'does not exist'",
     ),
     habit(
@@ -150,6 +153,10 @@ HABITS: tuple[Habit, ...] = (
         "chain",
         r";.*;|: .*: ",
         "one semicolon or colon a sentence: write two sentences",
+        "page",
+        "docstring",
+        "comment",
+        "string",  # lines of plans list facts
     ),
     habit("long", r"\A(?!)", "at most 35 words a sentence"),
 )
@@ -204,6 +211,8 @@ def _path(path: Path) -> str:
 _GENERATED = re.compile(r"^<!-- table: \w+ -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^( *)```.*?^\1```\s*$|(?<=\n\n)(?: {4}[^\n]*\n)+", re.MULTILINE | re.DOTALL)
 
+_REFERENCE = re.compile(r"^::: .*(?:\n    .*)*", re.MULTILINE)
+
 
 def of_page(path: str, text: str) -> Iterator[Sentence]:
     """The sentences of a page of Markdown."""
@@ -211,7 +220,7 @@ def of_page(path: str, text: str) -> Iterator[Sentence]:
         start = text.index("## [Unreleased]")
         end = text.find("\n## [", start + 1)
         text = "\n" * text.count("\n", 0, start) + text[start : end if end > 0 else None]
-    for pattern in (_GENERATED, _FENCED, re.compile(r"<!--.*?-->|<[^>]+>", re.DOTALL)):
+    for pattern in (_GENERATED, _FENCED, _REFERENCE, re.compile(r"<!--.*?-->|<[^>]+>", re.DOTALL)):
         text = pattern.sub(lambda m: "\n" * m[0].count("\n"), text)
     yield from _blocks(path, "page", text, 1)
 
@@ -243,9 +252,22 @@ def _docstring(path: str, node: ast.Constant) -> Iterator[Sentence]:
     yield from _blocks(path, "docstring", "\n".join(kept), node.lineno)
 
 
+_PLANNING = "aggregates api choose describe frames mechanisms plan planning workloads"
+_OF_PLANS = tuple(f"dpframe/{folder}/" for folder in _PLANNING.split())
+"""Folders with sentences that plans store, and show in the words of `dpframe.report.wording`."""
+_CALL = re.compile(r"[\w.]*\w\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\}")
+"""Code in a message, which is one word."""
+
+
 def _strings(path: str, tree: ast.AST, docs: set[ast.Constant]) -> Iterator[Sentence]:
-    inside: set[ast.AST] = set()
+    inside = set[ast.AST]()
+    shown = path.startswith(_OF_PLANS)
+    messages = {
+        part for node in ast.walk(tree) if isinstance(node, ast.Raise) for part in ast.walk(node)
+    }
     for node in ast.walk(tree):
+        if path == "dpframe/report/wording.py" and isinstance(node, ast.Tuple):
+            inside.update(node.elts[:1])  # what is replaced
         if node in inside or node in docs:
             continue
         if isinstance(node, ast.JoinedStr):
@@ -257,15 +279,22 @@ def _strings(path: str, tree: ast.AST, docs: set[ast.Constant]) -> Iterator[Sent
             text = node.value
         else:
             continue
-        if len(re.findall(r"[A-Za-z]{2,} ", text)) >= 2 and not _markup(text):
-            yield from _blocks(path, "string", text, node.lineno)
+        if len(re.findall(r"[A-Za-z]{2,} ", text)) >= 2 and not _is_markup(text):
+            if shown and node not in messages:
+                text = reword(text.replace(CODE, "16"))
+            yield from _blocks(path, "string", _CALL.sub(CODE, text), node.lineno)
 
 
-def _markup(text: str) -> bool:
-    """Whether a string is SQL, HTML, CSS or JavaScript rather than prose."""
-    sql = r"\b(?:SELECT|CREATE|INSERT|UPDATE|DELETE FROM|FROM|WHERE|ALTER|PRAGMA|ORDER BY)\b"
+def _is_markup(text: str) -> bool:
+    """Whether a string is SQL, HTML, CSS, JavaScript or a list of words rather than prose."""
+    sql = (
+        r"\b(?:SELECT|CREATE|INSERT|UPDATE|DELETE FROM|FROM|WHERE|ALTER|PRAGMA|ORDER BY|SET LOCAL"
+        r"|BEGIN)\b"
+    )
     return bool(
-        re.search(sql, text) or re.search(r"</?\w+[^>]*>|\{[^}]*;[^}]*\}|\bconst \w+ =", text)
+        re.search(sql, text)
+        or re.search(r"</?\w+[^>]*>|\{[^}]*;[^}]*\}|\bconst \w+ =", text)
+        or (len(text.split()) > 20 and not re.search(r"[.,;:]", text))
     )
 
 
@@ -324,7 +353,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*[A-Z0-9])")
+_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*(?:[A-Z0-9]|dpframe\b))")
 _CODE = re.compile(r"``.+?``|`[^`]+`")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|cf|etc|al|vs|Fig|Thm|pp?)\.(?= )")
 

@@ -259,7 +259,7 @@ def _normal_cells(t: Floats, middle: float, d: float, step: float) -> tuple[Floa
     left = z[1:] <= 0
     p[left] = outer[1:][left] - outer[:-1][left]
     p = np.maximum(p, 0.0) + 1e-14 * np.maximum(outer[:-1], outer[1:])
-    # all of Q lies above, as far as floats can tell, where z + d < -30
+    # in floats all of Q lies above where z + d < -30
     q = np.where(
         z + d < -30.0, np.exp(np.minimum(t, 0.0)), phi * mills_of_many(np.maximum(z + d, -30))
     )

@@ -27,10 +27,10 @@ class PrivacyLossAccountant(Accountant):
 
     Exact up to rounding for randomised response and for discrete noise on integers at sensitivity 1
     (discrete Laplace noise up to 256) when the losses have a common step. Otherwise it exceeds
-    the exact value by a few parts in 10**8. It is more when very many different events are
-    composed, or where an epsilon is close to the sum of all: the largest loss is between two
-    points of the grid, and counts as the upper one. So the sum itself is taken where that is
-    less. See `dpframe.accounting.loss_laws`, `dots` and `convolution` for the proofs. Not valid
+    the exact value by a few parts in 10**8. The excess is larger when very many different events
+    are composed, or when an epsilon is close to the sum of all, because the largest loss is rounded
+    up to a point of the grid. The sum itself is returned where it is smaller. See
+    `dpframe.accounting.loss_laws`, `dots` and `convolution` for the proofs. Not valid
     across plans.
     """
 

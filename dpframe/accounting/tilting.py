@@ -51,7 +51,7 @@ def cumulant(parts: Sequence[tuple[Dots, int]], step: float, orders: Floats) -> 
     for part, count in parts:
         masses, losses = part.masses, _losses(part, step)
         held = masses > 0.0
-        if not held.all():  # one point of many, where atoms are far apart
+        if not held.all():  # most points have no mass, where atoms are distant
             masses, losses = masses[held], losses[held]
         logs = np.log(masses)
         tilted = np.empty_like(losses)

@@ -148,7 +148,7 @@ class Argmax(Aggregate):
     def bind(self, request: Request, scope: QueryScope) -> BoundArgmax:
         part, names = self._choice(request, scope)
         _check_winners(self.k, part.candidates, request)
-        # each of several rounds has its part of the cost, and errs by this much more
+        # each round gets its part of the cost, so its error is `rounds` times as large
         use = MeasurementUse(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
         clamps = _score_clamps(request, scope)
         frame = self.candidates if isinstance(self.candidates, pl.DataFrame) else None

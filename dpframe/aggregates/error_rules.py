@@ -123,29 +123,32 @@ class VarianceError:
 
 @dataclass(frozen=True, slots=True)
 class RankError:
-    """A rank that is read off noisy counts of this many cells, one after another.
+    """The error of a rank that is read from noisy cumulative counts of this many cells.
 
-    The noisy number of rows up to a cell is off by the sum of the noise of some first cells. The
-    largest of these sums exceeds x no more than twice as often as the sum of all (Levy's inequality
-    for symmetric noise). Numbers that are made to rise are off by no more than the worst of them
-    was, since the nearest rising sequence moves by no more than what it is nearest to. The rank
-    that is looked for is off by q times that of all cells at most.
+    The noise of a cumulative count is the sum of the noise of some first cells. The largest of
+    these sums exceeds x at most twice as often as the sum of all does (Levy's inequality for
+    symmetric noise). Isotonic regression, which makes the counts rise, does not increase the
+    largest error. The requested rank is q times the noisy total, so its error is at most q times
+    that of the total.
 
-    Or, without that factor. Let N_i be the noise of the first i cells, 0 for none. A number that
-    is made to rise is the mean of a pool of neighbours, whose first ones have no smaller mean
-    than all, and whose last ones have no larger one. Let u_i be true numbers, and a candidate end
-    at cell i that has a rank below q u_n, but a number that is not below q times the last one,
-    which is not less than u_n + N_n. The mean of u + N from the start of its pool to i is no
-    less, and u no more than u_i there: q u_n - u_i <= N_h - q N_n for some h <= i. Let it have a
-    rank above instead, and the number before it not be above q times the last one. The mean of
-    u + N from
-    i - 1 to the end of its pool is no more, and u no less than u_(i-1) there; the last one is the
-    mean of a later pool, and at most u_n + N_k for one of its k: u_(i-1) - q u_n <= q N_k - N_h
-    for some h <= k. Either is at most by how much N ranges. N rises or falls by x for the first
-    time at some cell; what comes after is as likely to add to that as to take from it. So N
-    ranges over x no more than twice as often as the noise of some last cells exceeds it, and that
-    no more than twice as often as the sum of all does. Where values between candidates have
-    cells, both that are compared may be off.
+    A second bound does without the factor 1 + q. Let N_i be the noise of the first i cells, with
+    N_0 = 0, and u_i the true cumulative counts. A fitted count is the mean of a pool of
+    neighbours; the first ones of a pool have no smaller mean than all of it, and the last ones no
+    larger mean. Suppose the chosen candidate ends at cell i.
+
+    Suppose its true rank is too low: u_i < q u_n, while its fitted count is at least q times the
+    last one, which is at least u_n + N_n. The mean of u + N from the start of its pool to i is no
+    less than the fitted count, and u is at most u_i there. So q u_n - u_i <= N_h - q N_n for some
+    h <= i. Suppose it is too high: the fitted count before it is at most q times the last one. The
+    mean of u + N from i - 1 to the end of its pool is no more, and u is at least u_(i-1) there. The
+    last fitted count is the mean of a later pool, so it is at most u_n + N_k for one k of that
+    pool. So u_(i-1) - q u_n <= q N_k - N_h for some h <= k.
+
+    Both are at most the range of N. Consider the first cell at which N has risen or fallen by x:
+    later noise is as likely to increase this as to reduce it. So the range of N exceeds x at most
+    twice as often as the noise of some last cells does, and that at most twice as often as the sum
+    of all does. Where values between candidates have cells, both counts that are compared may be
+    wrong.
 
     Parameters
     ----------
@@ -187,8 +190,8 @@ class RankError:
 
 
 _ASKED, _COLLECTED = "ask for interval=0.95", "collect it with .collect(..., interval=0.95)"
-"""Plans contain the first form, which stays unchanged; messages contain the second, because
-aggregates have no such argument.
+"""Plans contain the first form, which stays unchanged. Messages contain the second, because
+`interval` is an argument of `collect` and not of aggregates.
 """
 
 

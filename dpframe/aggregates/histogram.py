@@ -251,13 +251,13 @@ def _require_responses(
         why = "it is rows that report"
         remedy = 'use per="row"'
     elif scope.facts.unit.adjacency != "change-one":
-        why = "the number of responses tells whether a row is there, which add-remove protects"
+        why = "the number of responses reveals whether a row exists, which add-remove protects"
         remedy = 'protect the frame with unit=dp.Rows(adjacency="change-one")'
     elif scope.groups is not None:
-        why = "the number of responses in a group tells who is in it"
+        why = "the number of responses in a group reveals who is in it"
         remedy = "make the group a part of the category, for example with pl.concat_str(...)"
     elif not scope.facts.complete:
-        why = "after a filter the number of responses tells how many rows were kept"
+        why = "after a filter the number of responses reveals how many rows passed it"
         remedy = "give dropped rows a category of their own instead, with pl.when(...)"
     else:
         return

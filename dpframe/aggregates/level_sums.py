@@ -16,6 +16,7 @@ from dpframe.core.sensitivity import (
     additive_sensitivity,
     sensitivity_with_total,
 )
+from dpframe.errors import require
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import Axis, Factor
 
@@ -138,7 +139,7 @@ class LevelSumsWithTotal(LevelSums):
         return self.nodes + 1
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        assert scope.entries in (None, 1), "rows of several groups move several totals"
+        require(scope.entries in (None, 1), "rows of one group move one total")
         found = super(LevelSumsWithTotal, self).sensitivity(scope)
         if found.is_zero:
             return found

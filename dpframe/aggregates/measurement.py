@@ -17,6 +17,7 @@ from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.errors import require
 from dpframe.frames.contributions import rows_of_value
 from dpframe.mechanisms import AdditiveTask, MechanismTask, ResponseTask, SelectionTask
 
@@ -82,7 +83,7 @@ class CellCounts:
     def of_cells(cls, groups: Integers, cells: Integers, values: Integers, size: int) -> CellCounts:
         """A table with cells, from entries in any order; those of one group and cell add up."""
         span = int(cells.max(initial=0)) + 1
-        assert size * span < 2**63  # far fewer groups and cells fit in memory
+        require(size * span < 2**63, "numbers of groups and cells fit in 64 bits")
         place = groups * span + cells
         order = np.argsort(place)
         groups, cells, values = groups[order], cells[order], values[order]

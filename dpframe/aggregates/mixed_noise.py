@@ -1,17 +1,16 @@
-"""The joint law of several sums of many noises with public factors, as near as four moments say.
+"""The joint law of several weighted sums of noise, approximated by its first four moments.
 
-Numbers that are drawn jointly depend on each other, so sums of them do. As one such sum is taken
-for a Gaussian plus a Laplace noise (`weighted_noise`), several are taken for jointly Gaussian
-noise of random size: a jointly Laplace noise is sqrt(E) times a jointly Gaussian one with E
-exponential (Kotz, Kozubowski and Podgorski 2001, chapter 5), so with the share s of the variance
-that is
+Sums of jointly drawn numbers depend on each other. `weighted_noise` approximates one such sum by a
+Gaussian plus a Laplace variable. Several sums are approximated by a Gaussian vector of random
+size: a multivariate Laplace vector is sqrt(E) times a Gaussian one with E exponential (Kotz,
+Kozubowski and Podgorski 2001, chapter 5). If it has the share s of the variance, the sum of both
+has
 
     the covariances times 1 - s + s E,
 
-which has the variances and correlations of the exact laws, and an excess of 3 s**2 in every
-direction. That is chosen no smaller than the excess of each sum, and of each two of them added
-and subtracted with equal deviations, because the error of a result that rests on all of them has
-such a direction.
+with the variances and correlations of the exact law, and an excess of 3 s**2 in every direction.
+This excess is at least that of each sum, and that of the sum and difference of each two sums with
+equal deviations. The error of a result computed from all of them lies in such a direction.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Part: TypeAlias = "tuple[WeightedNoise, Fraction]"
 
 _SIZES: Final = {1: 32, 2: 16}
-"""The sizes of Gaussian noise, for this many parts besides the first."""
+"""The number of sizes of Gaussian noise, by the number of parts after the first."""
 _SPACING: Final = {1: 0.25, 2: 0.4}
-"""Of points of a grid, in deviations."""
+"""The distance between points of a grid, in deviations."""
 _SLIGHT: Final = 1e-4
-"""The share of what may be missed that slices may leave out."""
+"""The share of the failure probability that slices may leave out."""
 _FIRM: Final = 1.0 + 1e-12
 _LEAST: Final = 1e-300
-"""Variances are this much larger, and at least so large, so that matrices can be inverted."""
+"""Variances are multiplied by `_FIRM` and are at least this, so that matrices can be inverted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,8 +194,10 @@ class NightlyAggregate(BoundAggregate):
 
     @property
     def note(self) -> str:
-        own = "sums of what periods are said to have" if self.rule.sums.adds_up else "totals"
-        return f"its running total is {own}, rebuilt from all nights so far"
+        total = "its running total is totals"
+        if self.rule.sums.adds_up:
+            total = "its running total is sums of what periods are said to have"
+        return f"{total}, rebuilt from all nights so far"
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         return self.inner.combine(values)

@@ -236,11 +236,11 @@ class Quantile(Aggregate):
     ---------
     The score's sensitivity is k max(q, 1 - q) under add-remove and k under change-one adjacency;
     of totals k is 1. The exponential mechanism (McSherry & Talwar 2007) chooses over bounds,
-    permute-and-flip (McKenna & Sheldon 2020) over listed candidates if not in zCDP. Several
-    quantiles with the same candidates can be answered in three ways. Each pays its own share; or
-    they are nested choices, where a level of choices costs once; or they are read off noisy
-    counts of all candidates, under pure DP also of runs of neighbours. The way with the least
-    expected error in ranks is taken. They come in their order.
+    permute-and-flip (McKenna & Sheldon 2020) over listed candidates if not in zCDP. There are
+    three ways to answer several quantiles with the same candidates, and dpframe takes the one with
+    the least expected error in ranks. Separate choices each pay a share. Nested choices pay once
+    for each level. The third way reads all quantiles from noisy counts of the candidates, under
+    pure DP also of runs of neighbours. The results are in increasing order.
 
     Proof
     -----

@@ -31,6 +31,8 @@ class Output:
         How it is computed, for the plan.
     post_tree
         The post-processing as a tree over the placeholders, where it is one; for intervals.
+    interval_optional
+        Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Output:
     post: pl.Expr | None
     words: str
     post_tree: Tree | None = None
+    interval_optional: bool = False
 
     @property
     def only(self) -> BoundAggregate | None:
@@ -57,7 +60,7 @@ class Query:
     Parameters
     ----------
     relation, groups, outputs
-        What is asked.
+        The frame, its groups, and the results to release.
     """
 
     relation: Relation

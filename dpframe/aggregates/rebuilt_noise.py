@@ -1,9 +1,9 @@
 """The noise of numbers of grouping sets that are rebuilt from several noisy tables.
 
 Let w_B be the weights of the tables B. W_A is the sum, over those with the columns A, of w_B
-times the number of cells in an entry of B. Then B's estimate for A counts w_B / W_A. So an entry
-of B that agrees with the group in the columns of M, among those that B and the set have, has this
-factor: the sum over A of w_B / W_A, times 1 - 1/n for each column of A in M and -1/n for each
+times the number of cells in an entry of B. Then B's estimate for A counts w_B / W_A. Take an entry
+of B, and let M be the common columns of B and the set in which it agrees with the group. Its factor
+is a sum over A. Each term is w_B / W_A, times 1 - 1/n for each column of A in M and -1/n for each
 other column of A, over the product of the n of the set's columns outside of A.
 """
 

@@ -9,6 +9,7 @@ from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.measurement import Integers
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
+from dpframe.errors import require
 from dpframe.workloads import RootPrefixes
 
 __all__ = ["RootSums"]
@@ -53,8 +54,7 @@ class RootSums(CellSums):
         spread = self.spread(scope)
         rows, groups, most = spread.tight
         contribution = self.table.statistic.contribution(scope.facts)
-        assert contribution.lo >= 0, "rows are counted"
-        assert contribution.hi == 1, "rows are counted"
+        require(contribution.lo >= 0 and contribution.hi == 1, "a row adds at most one")
         if not rows:
             return NO_SENSITIVITY
         own, numbers = self.root.own, self.entries(scope)

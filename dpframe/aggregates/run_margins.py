@@ -12,6 +12,7 @@ from dpframe.aggregates.margins import Margin, MarginWithTotal, by_words
 from dpframe.aggregates.measurement import Integers
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.errors import require
 from dpframe.workloads import Axis, Factor
 
 __all__ = ["RunMargin", "RunMarginWithTotal"]
@@ -45,7 +46,7 @@ class RunMargin(Margin):
     level: int
 
     def __post_init__(self) -> None:
-        assert self.kept[-1:] == (len(self.sizes) - 1,), "runs are of cells, which it keeps"
+        require(self.kept[-1:] == (len(self.sizes) - 1,), "a table of runs keeps its cells")
 
     @property
     def axis(self) -> Axis:

@@ -5,12 +5,12 @@ With true means spread around mu with variance t, and noises X of S and Y of N,
 
     S - mu N = n (mean - mu) + X - mu Y,
 
-so the least squares guess of a group's mean is mu + n t (S - mu N) / (n**2 t + V), V the variance
-of X - mu Y. This is the noisy mean where n**2 t is far above V, and mu where nothing is known of
-the group (Robbins 1956; Efron and Morris 1973). mu and t are those under which the released
-numbers are most likely, if noise and means were normal. n is taken to be N where that is above 0.
-All of it is computed from released numbers and the public law of their noise, so it is
-post-processing.
+so the least squares estimate of a group's mean is mu + n t (S - mu N) / (n**2 t + V), where V is
+the variance of X - mu Y. It is the noisy mean where n**2 t is far above V, and mu where the noise
+hides the group (Robbins 1956; Efron and Morris 1973). The values of mu and t maximise the
+likelihood of the released numbers, with noise and means taken as normal. N replaces n where N is
+above 0. All of this is post-processing: it uses only released numbers and the public law of their
+noise.
 """
 
 from __future__ import annotations

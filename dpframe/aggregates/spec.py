@@ -65,6 +65,8 @@ class OutputSpec:
         The output's name, where one was given.
     prefix, suffix
         What is put before and after the name that it has.
+    interval_optional
+        Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
     """
 
     aggregates: Mapping[str, AggregateSpec]
@@ -73,6 +75,7 @@ class OutputSpec:
     alias: str | None = None
     prefix: str = ""
     suffix: str = ""
+    interval_optional: bool = False
 
 
 def written_arguments(aggregate: Aggregate) -> list[str]:

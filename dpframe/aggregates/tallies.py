@@ -45,7 +45,7 @@ class Tally(ABC):
 
     def add(self, column: pl.Series) -> None:
         """Count a column of Int64 or Float64, however it is stored."""
-        with np.errstate(all="ignore"):  # a warning would tell of a row
+        with np.errstate(all="ignore"):  # a warning would reveal a row
             for start in range(0, column.len(), _BLOCK):
                 block = column.slice(start, _BLOCK)
                 self.rows += block.len()

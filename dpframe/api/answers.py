@@ -136,8 +136,8 @@ def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
 
 def plain_outputs(query: Query) -> frozenset[str]:
     """The outputs of a query that are one noisy count or sum: unbiased except for limits and
-    clamping, and with noise whose law the plan states. Groups chosen by their counts and tables
-    of several grouping sets have no such output and give an empty set.
+    clamping, and with noise whose law the plan states. Empty where groups are chosen by their
+    counts, and for tables of several grouping sets.
     """
     groups = query.groups
     if query.chooses_groups or isinstance(groups, SetGroups):

@@ -30,18 +30,18 @@ from dpframe.simulate.runs import MOST_RUNS
 
 @all_sealed
 class AskedQuery(NoRawAccess):
-    """A query, where its data are and who pays for it: suggestions, simulations and audits.
+    """A query with its data and payer: suggestions, simulations and audits.
 
     Parameters
     ----------
     query
-        The query; for a query that needs limits, the same query with limits added.
+        The query. If it needs limits, this is the query with limits added.
     source
-        Where its data are.
+        The data.
     payer
-        Who pays; None for a query that belongs to no session.
+        The session's state that is charged; None for a query without a session.
     unlimited
-        The refusal of a query that needs limits, and the query with limits added.
+        For a query that needs limits: its refusal, and the query with limits added.
     """
 
     __slots__ = ("_asked", "_payer", "_source", "_unlimited")
@@ -85,6 +85,7 @@ class AskedQuery(NoRawAccess):
         rho: Number | None = None,
         coverage: Number = 0.95,
         for_spend: Mapping[str, Number] | None = None,
+        details: bool = False,
     ) -> pl.DataFrame:
         """Find privately: limits that most individuals keep, bounds for the values that the query
         clamps, and the limits with the least error for counts of individuals. This is a release
@@ -105,20 +106,29 @@ class AskedQuery(NoRawAccess):
             The share of individuals who should lose no rows.
         for_spend
             What the query itself will spend, such as ``{"epsilon": 1}``; left out, the same spend.
+        details
+            Whether to return every column and every row, also those about limits that are not
+            compared.
 
         Returns
         -------
         polars.DataFrame
-            One row per limit: `limit` and `by` name it. `n` is the smallest of 1, 2, ..., 10, 12,
-            15, 20, 25, 30, ... that this share of individuals keeps. `covered` is the share of
-            individuals, up to noise. `covered_rows` is roughly the share of rows (or of groups of
-            individuals) that is kept, which is less where a few individuals have most rows. Then
-            one row per number that is clamped: `limit` is ``"bounds"``, `by` its first output,
-            and `bounds` the two ends, or null where all is lost in noise. Bounds are sought on
-            Polars only; on other engines give the range in which values could lie.
+            One row per limit: `limit` as you write it, such as ``limit_rows(15)``, and its number
+            `n`. `people` is the share of individuals who lose no row, and `rows` the share of rows
+            that is kept, both up to noise. `error` is what dropped rows and noise together make
+            wrong in one group, as a root of mean squares. `best` marks the limit where that is
+            least. For each number that the query clamps, one row has bounds in place of a limit.
 
-            With groups, one more row for each way to limit individuals, at the limit with the
-            least error for the first output that counts them. `n` is the limit, or `norm` that of
+            With ``details=True`` all that is known: `limit` and `by` name a limit, and `n` is the
+            smallest of 1, 2, ..., 10, 12, 15, 20, 25, 30, ... that this share of individuals keeps.
+            `covered` and `covered_rows` are the shares of individuals and rows, the latter of
+            groups of individuals for limits on groups. Then one row per number that is clamped:
+            `limit` is ``"bounds"``, `by` its first output, and `bounds` the two ends, or null where
+            all is lost in noise. Bounds are sought on Polars only; on other engines give the range
+            in which values could lie.
+
+            With groups, these have one more row for each way to limit individuals, at the limit
+            with the least error for the first output that counts them. `n` is it, or `norm` that of
             ``"limit_norm"``. `bias` is the number of individuals that a group loses on average,
             and `bias_error` its 95% error. `noise` is the 95% error of a group by noise. `error`
             is the root of the squared bias plus the variance of the noise, and `best` marks the
@@ -135,7 +145,8 @@ class AskedQuery(NoRawAccess):
             When a spend is invalid, or in another measure than the session's.
         """
         spend = Spend(epsilon, delta, rho)
-        return suggest(self._asked, self._source, self._bound(), spend, coverage, for_spend)
+        source, payer = self._source, self._bound()
+        return suggest(self._asked, source, payer, spend, coverage, for_spend, details=details)
 
     @named_spend(1)
     def simulate(

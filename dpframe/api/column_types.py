@@ -1,4 +1,4 @@
-"""The type of `dp.col(...)`: a Polars expression, of which column_types.pyi knows more methods."""
+"""The type of `dp.col(...)`: a Polars expression with the dp methods that column_types.pyi adds."""
 
 import polars as pl
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.api.release import Release
+from dpframe.api.release import Release, stated_plan
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import UnknownColumn, UnsupportedOperation
@@ -130,7 +130,7 @@ def combine(releases: Sequence[Release]) -> Combination:
     """
     given = _read(releases)
     plans = [release.own_plan for release in given]
-    _require_one_query(plans)
+    _require_one_query([stated_plan(release) for release in given])
     parts: dict[str, tuple[_Part, ...]] = {}
     for output in plans[0].outputs:
         name = output.name

@@ -1,8 +1,10 @@
-"""The aggregates that `describe` uses for each column."""
+"""The aggregates that `describe` uses for each column, and the form of its result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -10,6 +12,7 @@ import polars as pl
 from dpframe.api.arguments import IntoBounds
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count, mean, n_unique, quantile, std
+from dpframe.api.tidied import Step, Tidied
 from dpframe.core.domain import Domain
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
@@ -17,15 +20,15 @@ from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import has_rows
 
 _QUARTILES = (("25%", 0.25), ("50%", 0.5), ("75%", 0.75))
-_BOTH = "for the range in which you expect the values of each column"
+_STATISTICS = ("count", "null_count", "n_unique", "mean", "std", "25%", "50%", "75%")
 
 
 def description(
     facts: FrameFacts,
     columns: str | Sequence[str] | None,
     bounds: Mapping[str, IntoBounds] | None,
-) -> list[DPExpr]:
-    """The dp expressions of a description.
+) -> tuple[list[DPExpr], Tidied]:
+    """The dp expressions of a description, and how its result is handed out.
 
     Raises
     ------
@@ -47,7 +50,9 @@ def description(
             remedy=f"write .describe({names!r}, bounds={{{pairs}}}) with the ranges that "
             "you expect; values outside are clipped to them",
         )
-    return [each for n in names for each in _of(n, facts.columns[n], given.get(n))]
+    asked = [each for n in names for each in _of(n, facts.columns[n], given.get(n))]
+    exprs = [DPExpr(replace(each._spec, interval_optional=True)) for each in asked]
+    return exprs, Tidied((Step(".describe(...)", lambda frame: _long(frame, names)),))
 
 
 def _names(facts: FrameFacts, columns: str | Sequence[str] | None) -> list[str]:
@@ -115,3 +120,32 @@ def _of(name: str, found: Domain, bounds: IntoBounds | None) -> Iterator[DPExpr]
     if not found.dtype.is_boolean:
         for said, q in _QUARTILES:
             yield quantile(column, q, bounds).alias(f"{name}_{said}")
+
+
+def _long(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The one row of a description with a row for each statistic, as Polars has it."""
+    found = frame.row(0, named=True)
+    rows = [s for s in _STATISTICS if any(f"{name}_{s}" in found for name in names)]
+    columns = {"statistic_" if "statistic" in names else "statistic": pl.Series(rows)}
+    used = set[str]()
+    for name in names:
+        for end in ("", "_low", "_high"):
+            cells = [f"{name}_{statistic}{end}" for statistic in rows]
+            used.update(cells)
+            if not end or any(cell in found for cell in cells):
+                column = name + end
+                while end and column in names:
+                    column += "_"
+                columns[column] = _cells([found.get(cell) for cell in cells])
+    for other in (name for name in found if name not in used):  # the share that limits drop
+        columns[other] = pl.repeat(found[other], len(rows), eager=True)
+    return pl.DataFrame(columns)
+
+
+def _cells(values: Sequence[Any]) -> pl.Series:
+    """Numbers as Float64; text where a value is no number, such as a date."""
+    if all(value is None or isinstance(value, (int, float, Decimal)) for value in values):
+        floats = [None if value is None else float(value) for value in values]
+        return pl.Series(floats, dtype=pl.Float64)
+    texts = [None if value is None else str(value) for value in values]
+    return pl.Series(texts, dtype=pl.String)

@@ -44,7 +44,7 @@ __all__ = ["DROPPED", "with_dropped", "with_share"]
 
 DROPPED: Final = "dropped"
 _SHARES: Final = (Fraction(18), Fraction(1), Fraction(1))
-"""What the query and the two counts may cost, relative to each other."""
+"""The weights of the query and of the two counts, by which they share the spend."""
 _TIMES: Final = 10
 """Rows before limits are counted under a limit of this many times the query's limit."""
 _UNLIMITED: Final = 100
@@ -52,7 +52,7 @@ _UNLIMITED: Final = 100
 
 
 def with_dropped(asked: Query) -> Queries:
-    """The query, and the two counts that the share of what was dropped follows from.
+    """The query, and the two counts that give the share of dropped rows.
 
     Raises
     ------

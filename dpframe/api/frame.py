@@ -158,6 +158,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         delta: Number | None = None,
         rho: Number | None = None,
         coverage: Number = 0.95,
+        details: bool = False,
     ) -> pl.DataFrame:
         """Limits that most individuals keep, found privately, before there is a query; it is a
         release and costs its spend.
@@ -173,12 +174,15 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             The spend.
         coverage
             The share of individuals who should lose no rows.
+        details
+            As for `PrivateQuery.suggest_limits`.
 
         Returns
         -------
         polars.DataFrame
-            One row per limit: `limit` and `by` name it, `n` is the least that so large a share
-            keeps, `covered` that share, up to noise.
+            One row per limit: `limit` as you write it, such as ``limit_rows(15)``, and its number
+            `n`. `people` is the share of individuals who lose no row, and `rows` the share of rows
+            that is kept, both up to noise.
 
         Raises
         ------
@@ -188,7 +192,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             When the spend is invalid, or in another measure than the session's.
         """
         spend = Spend(epsilon, delta, rho)
-        return suggest_for_frame(rows_of(self), flat([] if by is None else [by]), spend, coverage)
+        columns = flat([] if by is None else [by])
+        return suggest_for_frame(rows_of(self), columns, spend, coverage, details=details)
 
     # -- several frames ------------------------------------------------------------------------
 

@@ -141,10 +141,9 @@ class PrivateGroupByIndividual(PrivateGroupBy):
     def agg(self, *exprs: Any, **named: Any) -> Any:
         """A `PrivateFrame` with one row for each individual, and each value of further keys.
 
-        The expressions are aggregates of Polars, such as ``pl.len()``,
-        ``pl.col("x").clip(0, 100).sum()``, ``pl.col("at").max() - pl.col("at").min()``; arithmetic
-        and conditions on them; and ``filter`` inside. Nothing is private yet and nothing is
-        charged: aggregate the frame that comes out.
+        Write aggregates of Polars, such as ``pl.len()``, ``pl.col("x").clip(0, 100).sum()`` or
+        ``pl.col("at").max() - pl.col("at").min()``, with arithmetic, conditions and ``filter``.
+        This charges nothing and releases nothing: aggregate the returned frame with dp expressions.
 
         Raises
         ------
@@ -186,12 +185,12 @@ class PrivateGroupByIndividual(PrivateGroupBy):
 
 
 def is_discovered(grouped: PrivateGroupBy) -> bool:
-    """Whether its groups are found privately when a query runs."""
+    """Whether the query finds its groups privately when it runs."""
     return grouped._groups.discovered
 
 
 def group_names(grouped: PrivateGroupBy) -> list[str]:
-    """What the columns are called that it is grouped by."""
+    """The names of the grouping columns."""
     return list(grouped._groups.names)
 
 

@@ -35,7 +35,7 @@ def rollup(*columns: Any) -> SetsAsked:
     >>> people = dp.Session(epsilon=1).protect(rows, unit=dp.Rows())
     >>> keys = {"country": ["A", "B"], "sex": ["f", "m"]}
     >>> query = people.group_by(dp.rollup("country", "sex"), keys=keys).dp_count()
-    >>> query.collect(epsilon=1)["grouping"].to_list()  # 1: sex is left out, 3: both are left out
+    >>> query.collect(epsilon=1)["grouping"].to_list()  # 1 is without sex, 3 without both
     [0, 0, 0, 0, 1, 1, 3]
     """
     return SetsAsked("rollup", _columns(columns, "rollup"))

@@ -128,7 +128,7 @@ def refuse_join_options(nulls_equal: object, coalesce: object) -> None:
 
 
 def require_validated(validate: object, other: object, right: tuple[str, ...]) -> None:
-    """Check that a public frame has each key once, where that is asked for.
+    """Check that a public frame has each key once, if `validate` requires it.
 
     Raises
     ------

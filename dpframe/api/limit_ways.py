@@ -209,7 +209,7 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
         return ()
     by = asked.groups.names
     if keys is None:
-        why = "nobody listed the groups"
+        why = "the groups are not listed"
     elif counted is None:
         why = "only counts of individuals are, by dp.n_unique of the identifier"
     elif any(n.tree != Column(n.name) for n in asked.groups.by):

@@ -58,7 +58,7 @@ _OTHERWISE = {
         ("explain", "show_graph"),
         "use .explain_unit()\nexplain a query: query.explain(epsilon=...)",
     ),
-    "dp_protect": "use it as it is: it is protected already",
+    "dp_protect": "use this frame: it is protected already",
     **dict.fromkeys(
         ("collect_schema", "dtypes", "width", "get_column_index", "clear"),
         "use .schema and .columns, which are public",

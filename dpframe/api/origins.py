@@ -1,8 +1,8 @@
 """The origin of a frame's rows, found without reading them.
 
-A public frame must not be the protected one under another name. Files are identified by their
-paths and by the file system's own identity; frames in memory by the memory that they share;
-memory-mapped files by both. Copies are not recognised.
+A public frame must not be the protected one under another name. Files are identified by path and
+by the identity that the file system gives them, frames in memory by the memory that they share,
+and memory-mapped files by both. Copies are not recognised.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Payer:
     parameters
         What the job was given that it pays for.
     warned
-        The frames of which somebody was warned that a limit was chosen.
+        The frames for which the analyst was warned that dpframe chose a limit.
     """
 
     ledger: Ledger
@@ -298,7 +298,10 @@ class Payer:
             answers = [{} for _ in answers]
         plain = [plain_outputs(query) for query in queries.queries]
         releases = done.released(prepared.plan, answers, plain, warned)
-        return releases.after(prepared.found(done.frames[0], done.place))
+        under = None
+        if prepared.limits is not None and done.place is not None:
+            under = prepared.option(done.place).plan
+        return releases.after(prepared.found(done.frames[0], done.place), under)
 
     def _done(
         self,

@@ -160,9 +160,12 @@ class PolarsVerbs(Shortcuts):
         *,
         bounds: Mapping[str, IntoBounds] | None = None,
     ) -> PrivateQuery:
-        """Describe the columns, in one row and at one cost. For each column: the number of values
-        and nulls. For numbers and times also the mean, standard deviation and quartiles, for
-        others the number of distinct values.
+        """Describe the columns at one cost, in the form of `polars.DataFrame.describe`: a row for
+        each statistic, and a column for each column.
+
+        The rows are `count`, `null_count`, `n_unique` (text only), `mean`, `std` (numbers only),
+        `25%`, `50%` and `75%`. A statistic that a column does not have is null. `min` and `max`
+        are left out, because each is one person's value.
 
         Parameters
         ----------
@@ -171,12 +174,21 @@ class PolarsVerbs(Shortcuts):
         bounds
             The range (low, high) of each column where it is not known.
 
+        Returns
+        -------
+        PrivateQuery
+            Its `collect` gives the column `statistic` and the described columns: numbers as
+            Float64, others, such as dates, as text. With ``interval=0.95`` columns `<name>_low` and
+            `<name>_high` follow each, null for quartiles, which have no interval. `release` keeps
+            one row with columns such as `age_mean`, and prints each with its error.
+
         Raises
         ------
         UnboundedSensitivity
             When bounds or limits are missing.
         """
-        return self.agg(*description(self._relation.facts, columns, bounds))
+        exprs, long = description(self._relation.facts, columns, bounds)
+        return tidied(self.agg(*exprs), long)
 
     def pipe(
         self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs

@@ -321,15 +321,15 @@ def source_of(query: PrivateQuery) -> Source | Sources:
 def searched(
     query: PrivateQuery, limits: Limits, spend: Spend
 ) -> tuple[Query | Queries, Source | Sources, Payer | None]:
-    """The parts of a query for a session: the query, or the search for its missing limit together
-    with the query; the data; and the payer.
+    """What a session runs: the query, with the search for its limit if that is missing, then its
+    data and its payer.
     """
     found = query._searched(limits, spend)
     return query._query if found is None else found, query._source, query._payer
 
 
 def tidied(query: PrivateQuery, how: Tidied) -> PrivateQuery:
-    """The same query, whose result is handed out in another way."""
+    """The same query with other changes to its result."""
     return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, how)
 
 

@@ -16,6 +16,7 @@ from dpframe.api.answers import Answers
 from dpframe.api.estimate import Estimate
 from dpframe.api.files import destination, write, write_page
 from dpframe.core.budget import Budget
+from dpframe.core.exact import Number
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.plan.several import own_plan
 from dpframe.report import Plan
@@ -57,6 +58,8 @@ class Release:
         The outputs that are noisy counts or sums as they are; see `dpframe.combine`.
     warnings
         The sentences of all warnings of it, of the classes of `ResultWarning`.
+    limited
+        The plan under the limit that was found, where one was; else None.
     """
 
     frame: pl.DataFrame
@@ -70,6 +73,39 @@ class Release:
     released: datetime | None = field(default=None, repr=False)
     plain: frozenset[str] = field(default=frozenset(), repr=False)
     warnings: tuple[str, ...] = field(default=(), repr=False)
+    limited: Plan | None = field(default=None, repr=False)
+
+    def accuracy(
+        self,
+        column: str,
+        confidence: Number = 0.95,
+        *,
+        simultaneous: bool = False,
+        count: float | None = None,
+        guess: object = None,
+    ) -> float:
+        """A bound on the error of a column by privacy noise, as `Plan.accuracy` gives it before the
+        release. Where the query found a limit it is the error under that limit.
+
+        Parameters
+        ----------
+        column
+            The name of an output; for the table of one histogram or distribution function also
+            ``"count"``.
+        confidence, simultaneous, count, guess
+            As for `Plan.accuracy`.
+
+        Raises
+        ------
+        UnknownColumn
+            When the result has no output of that name.
+        UnsupportedOperation
+            For arithmetic of several aggregates, whose error depends on the data: ask for
+            ``interval=0.95``.
+        """
+        return self.own_plan.accuracy(
+            column, confidence, simultaneous=simultaneous, count=count, guess=guess
+        )
 
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
@@ -199,8 +235,12 @@ class Release:
 
     @property
     def own_plan(self) -> Plan:
-        """The part of the plan that is about this result."""
-        return self.plan if self.query is None else own_plan(self.plan, self.query)
+        """The part of the plan that is about this result; under the limit that was found, where one
+        was."""
+        if self.limited is not None and self.query is not None:
+            after_search = self.query - 1
+            return own_plan(self.limited, after_search) if self.limited.queries else self.limited
+        return stated_plan(self)
 
     def __repr__(self) -> str:
         shared = "" if self.query is None else f", shared by {len(self.plan.queries)} queries"
@@ -213,13 +253,19 @@ class Release:
         if self.frame.height > _MOST_AS_TEXT:
             return str(self.frame)
         shown = released_table(self.frame, self.own_plan)
-        with pl.Config(tbl_hide_column_data_types=True):
+        rows = -1 if self.frame.height == 1 else None
+        with pl.Config(tbl_hide_column_data_types=True, tbl_rows=rows):
             text = str(shown.frame())
         return f"{text}\n{shown.note}" if shown.note else text
 
     def _repr_html_(self) -> str:
         about = self.query, self.remark, self.warnings
         return release_html(self.frame, self.plan, self.own_plan, self.cost, *about)
+
+
+def stated_plan(release: Release) -> Plan:
+    """The part of a release's plan that is about its result, without the limit that was found."""
+    return release.plan if release.query is None else own_plan(release.plan, release.query)
 
 
 class Releases(Sequence[Release]):
@@ -281,15 +327,17 @@ class Releases(Sequence[Release]):
         """The results alone."""
         return [release.frame for release in self._releases]
 
-    def after(self, found: str) -> Releases:
+    def after(self, found: str, limited: Plan | None) -> Releases:
         """The same without the search for a limit, which comes before a query that lacks one; where
-        words say that none was sought, as they are.
+        words say that none was sought, as they are. `limited` is the plan under that limit.
         """
         if not found:
             return self
         made = copy(self)
         made.remark = "; ".join(filter(None, (found, self.remark)))
-        made._releases = tuple(replace(one, remark=made.remark) for one in self._releases[1:])
+        made._releases = tuple(
+            replace(one, remark=made.remark, limited=limited) for one in self._releases[1:]
+        )
         return made
 
     @overload

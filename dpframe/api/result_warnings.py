@@ -81,10 +81,10 @@ def _of_events(query: Query) -> Iterator[Doubt]:
         if people and times:
             yield Doubt(
                 "EventRows",
-                f"rows of {frame.name} are protected one by one, and {people[0]!r} beside the time "
-                f"{times[0]!r} looks as if people had several: somebody with n rows is protected n "
-                f"times less; protect people, with unit={people[0]!r}, or declare the most rows "
-                "that one has, with dp.Rows(contributions=n)",
+                f"each row of {frame.name} is protected separately, but {people[0]!r} and the time "
+                f"{times[0]!r} suggest several rows per person. A person with n rows is protected "
+                f"n times less. Protect people with unit={people[0]!r}, or declare the most rows "
+                "of a person with dp.Rows(contributions=n)",
             )
 
 
@@ -147,7 +147,7 @@ def _of_dropped(
         return
     yield Doubt(
         "DroppedRows",
-        f"{prepared.found(histogram, place)}; interval=0.95 covers this; if you know the most that "
+        f"{prepared.found(histogram, place)}; interval=0.95 covers this. If you know the most that "
         "one person has, write the limit, such as .limit_rows(n)",
     )
 
@@ -161,9 +161,9 @@ def _of_no_groups(prepared: PreparedTogether, number: int, frame: pl.DataFrame) 
         return
     half, sure = (max(law.size_at(chance) for law in laws) for chance in _CHANCES)
     message = (
-        f"no group of {groups.words()} appears: at this spend one of {half:,} individuals "
-        f"appears with an even chance, and one of {sure:,} nearly always (95%); list the "
-        "groups with keys=[...], make fewer of them, or spend more epsilon or delta"
+        f"no group of {groups.words()} appears. At this spend a group of {half:,} individuals "
+        f"appears with a chance of 50%, one of {sure:,} with 95%. List the groups with "
+        "keys=[...], make fewer of them, or spend more epsilon or delta"
     )
     yield Doubt("NoGroups", message)
 

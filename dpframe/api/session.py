@@ -333,17 +333,18 @@ class Session(StreamingSession):
         order of queries on parts (parallel composition; the argument is in
         `dpframe/ledger/parts.py`).
 
-        A part has a session of its own, `part.session`. Its `spent` is what the part was charged,
-        its `remaining` what it could still be charged if nothing else was: what remains of the
-        whole, and up to the most expensive parts' totals for free. Totals of parts are kept with
-        the budget. A frame of `Rows` with a name in `protect` is identified by that name, and its
-        parts by `by` and all earlier steps. If it is divided in the same way again, in this
-        process or another, today or next year, the same totals continue. Keys that did not exist
-        before are new parts. The same holds of an `Identifier` where a limit keeps the first
-        dates, ``limit_groups(g, by="day", order_by="day")``, and parts are charged in the order
-        of these only; earlier ones are refused then. Otherwise each call makes its own parts,
-        which begin at zero and are charged in full: for other frames, for a second frame of the
-        same name in one session, and for individuals whose groups are limited in another way.
+        A part has its own session, `part.session`. There `spent` is the amount charged to this
+        part, and `remaining` is the most that can still be charged to it. Spending up to the total
+        of the most expensive parts is free. Beyond that the whole budget pays.
+
+        The ledger keeps the totals of parts. The total of a part continues, also in another process
+        or next year, if the frame has a name in `protect`, its unit is `Rows`, and it is divided by
+        the same `by` after the same steps. Keys that did not exist
+        before are new parts. Parts by `Identifier` continue in the same way if a limit keeps the
+        first dates, ``limit_groups(g, by="day", order_by="day")``. They must then be charged in
+        the order of these dates; earlier ones are refused. All other calls make new parts with
+        totals of zero: frames without a name, a second frame of the same name in one session, and
+        individuals with other limits.
 
         Rows may be added to the frame while its parts are in use. A row must never change its
         key, because it would then be in two parts. A name must always mean one frame, in which

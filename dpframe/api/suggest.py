@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -72,6 +73,8 @@ def suggest(
     spend: Spend,
     coverage: Number,
     for_spend: Mapping[str, Number] | None,
+    *,
+    details: bool,
 ) -> pl.DataFrame:
     """See `PrivateQuery.suggest_limits`; refusals come before anything is charged."""
     share = share_of(coverage)
@@ -86,13 +89,20 @@ def suggest(
     found = [read_suggestion(release.frame, asked.groups, sought, share, laws)]
     if asked.groups is not None:
         counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
-        groups = NoisyGroups(sought.ends[GROUPS], counts, laws[GROUPS].variance())
-        found.append(compared(ways, groups, asked.groups.size))
+        ends = sought.ends[GROUPS]
+        groups = NoisyGroups(ends, counts, laws[GROUPS].variance())
+        ways_found = compared(ways, groups, asked.groups.size)
+        also = (ways_found, "limit_groups", ends, counts, laws[GROUPS])
+        found.append(ways_found if details else _with_shares(*also))
     if by_row is not None:
         counts = _histogram(release.frame, ROWS)
         best = by_row.best(sought.ends[ROWS], counts.tolist(), laws[ROWS])
-        found.append(pl.DataFrame([best], schema_overrides=COMPARED))
-    return pl.concat(found, how="diagonal")
+        frame = pl.DataFrame([best], schema_overrides=COMPARED)
+        ends = sought.ends[ROWS]
+        also = (frame, "limit_rows", ends, counts, laws[ROWS])
+        found.append(frame if details else _with_shares(*also))
+    table = pl.concat(found, how="diagonal")
+    return table if details else brief(table)
 
 
 def _laws(plan: Plan, sought: SuggestionQuery) -> dict[str, AdditiveMechanism]:
@@ -105,8 +115,85 @@ def _laws(plan: Plan, sought: SuggestionQuery) -> dict[str, AdditiveMechanism]:
     return found
 
 
+def _with_shares(
+    found: pl.DataFrame,
+    limit: str,
+    ends: Sequence[int],
+    counts: np.ndarray[Any, np.dtype[np.int64]],
+    law: AdditiveMechanism,
+) -> pl.DataFrame:
+    """Rows of compared limits with the shares of individuals and of rows that a limit keeps."""
+    shares: list[tuple[float | None, float | None]] = []
+    for row in found.select("limit", "n").rows():
+        if row[0] == limit and row[1] in ends:
+            below = np.cumsum(counts)[ends.index(row[1])] / max(1.0, float(counts.sum()))
+            people = float(np.clip(below, 0.0, 1.0))
+            shares.append((people, share_of_rows(ends, counts.tolist(), law, row[1])))
+        else:
+            shares.append((None, None))
+    schema = {"covered": pl.Float64, "covered_rows": pl.Float64}
+    return found.hstack(pl.DataFrame(shares, schema=schema, orient="row"))
+
+
+def brief(table: pl.DataFrame) -> pl.DataFrame:
+    """Limits in the form that analysts write, with what decides between them; no row is about a
+    limit that is not compared, and no column is empty.
+    """
+    rows = dict[str, dict[str, Any]]()
+    for row in table.iter_rows(named=True):
+        words = _limit_words(row)
+        if words is None:
+            continue
+        cells = {
+            "n": row["n"],
+            "people": _in_digits(row["covered"], 3),
+            "rows": _in_digits(row["covered_rows"], 3),
+            "error": _in_digits(row.get("error"), None),
+            "best": row.get("best"),
+        }
+        kept = rows.setdefault(words, dict.fromkeys(cells))
+        rows[words] = {name: cells[name] if old is None else old for name, old in kept.items()}
+    schema = {
+        "limit": pl.String,
+        "n": pl.Int64,
+        "people": pl.Float64,
+        "rows": pl.Float64,
+        "error": pl.Float64,
+        "best": pl.Boolean,
+    }
+    found = pl.DataFrame([{"limit": words, **cells} for words, cells in rows.items()], schema)
+    if found["best"].is_null().all():
+        return found.drop("error", "best")
+    return found.with_columns(pl.col("best").fill_null(False))
+
+
+def _limit_words(row: Mapping[str, Any]) -> str | None:
+    """The limit as an analyst writes it; None where it is not compared."""
+    by = row["by"] or []
+    if row["limit"] == "bounds":
+        (name,) = by
+        ends = row["bounds"]
+        return f"bounds of {name}: " + (
+            "not found" if ends is None else f"({ends[0]:,.15g}, {ends[1]:,.15g})"
+        )
+    if row.get("norm") is not None:
+        return f"limit_norm({row['norm']:g})"
+    if row["n"] is None:
+        return None
+    columns = by[0] if len(by) == 1 else by
+    beside = f", by={json.dumps(columns, ensure_ascii=False)}" if by else ""
+    return f"{row['limit']}({row['n']}{beside})"
+
+
+def _in_digits(value: float | None, decimals: int | None) -> float | None:
+    """A noisy number rounded to decimals, or to three digits."""
+    if value is None:
+        return None
+    return round(value, decimals) if decimals is not None else float(f"{value:.3g}")
+
+
 def suggest_for_frame(
-    rows: ProtectedRows, by: Sequence[Any], spend: Spend, coverage: Number
+    rows: ProtectedRows, by: Sequence[Any], spend: Spend, coverage: Number, *, details: bool
 ) -> pl.DataFrame:
     """See `PrivateFrame.suggest_limits`."""
     share = share_of(coverage)
@@ -121,7 +208,8 @@ def suggest_for_frame(
     sought = suggestion_of(rows.relation, groups, {})
     release = rows.payer.release(sought.query, rows.source, spend)
     laws = _laws(release.plan, sought)
-    return read_suggestion(release.frame, groups, sought, share, laws)
+    table = read_suggestion(release.frame, groups, sought, share, laws)
+    return table if details else brief(table)
 
 
 def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:

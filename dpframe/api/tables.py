@@ -82,11 +82,11 @@ def cdf(
 ) -> DPExpr:
     """The distribution function of a column: how many rows have a value up to each edge.
 
-    The result has a row for each edge: the edge, which is included, in a column of the column's
-    name; then `count`; and `share`, the count over the number of all rows with a value in the
-    same release. Null and NaN are no values; infinities are. Rows above the last listed edge are
-    in the total alone. With a number of bins values are clamped to the bounds, so that the last
-    row has all.
+    The result has a row for each edge, with three columns. The first has the column's name and
+    holds the edge. `count` is the number of rows up to and including the edge. `share` is the count
+    divided by the number of all rows with a value, from the same release. Null and NaN do not count
+    as values, infinities do. Rows above the last listed edge count only in the divisor of `share`.
+    With a number of bins, values are clamped to the bounds, so the last row counts all of them.
 
     dpframe chooses the best numbers to measure and computes all counts from them: with ten to a
     hundred times less noise than separate counts up to each edge.

@@ -1,7 +1,6 @@
-"""What `collect` does to a result before it hands it out: sorting, choosing rows, new columns.
-
-It is post-processing of what was released: it costs nothing and is no part of a plan. A `Release`
-keeps the groups in their order, by which it is read and combined with others.
+"""Changes that `collect` makes to a result before it returns it: sorting, choosing rows, new
+columns. They are post-processing, so they cost nothing and are not part of a plan. A `Release`
+keeps the groups in their order, because it is read and combined by that order.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
 
 COUNT = "count"
-"""What counts are called in plans where shares of them are handed out."""
+"""The name of the counts in the plan of a query that returns their shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Step:
     words
         What the analyst wrote, such as ``.sort(...)``.
     of
-        The result after it.
+        Makes the new result from the old one.
     """
 
     words: str
@@ -41,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """How a result is handed out.
+    """The changes to a result before it is returned.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ class Tidied:
     shares
         Whether counts became shares of their total, which have no intervals.
     whole
-        Whether a `Release` may hold the result without these changes.
+        Whether the query may be released without these changes.
     """
 
     steps: tuple[Step, ...] = ()
@@ -63,9 +62,9 @@ class Tidied:
         Raises
         ------
         UnknownColumn
-            When the result has no such column.
+            When the change names a column that the result does not have.
         UnsupportedOperation
-            When Polars cannot do it.
+            When Polars cannot make the change.
         """
         result = self.of(made_up_result(query))
         try:
@@ -95,12 +94,12 @@ class Tidied:
         return replace(self, steps=(*self.steps, step), whole=False)
 
     def require_no_interval(self, interval: object) -> None:
-        """Refuse ends of intervals beside shares, of which nothing is known.
+        """Refuse intervals for shares of a noisy total.
 
         Raises
         ------
         UnsupportedOperation
-            When some are asked for.
+            When an interval is requested for them.
         """
         if self.shares and interval is not None:
             raise UnsupportedOperation(
@@ -125,8 +124,8 @@ class Tidied:
             )
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The result as it is handed out. A change that fails on it is left out with a warning,
-        because the result is paid for.
+        """The changed result. A change that fails is left out with a warning, because the result
+        was already charged.
         """
         for step in self.steps:
             try:

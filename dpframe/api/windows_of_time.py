@@ -33,7 +33,7 @@ _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
         ),
         "closed": (("left",), "windows hold their beginning and not their end"),
         "label": (("left",), "windows are called by their beginning"),
-        "start_by": (("window",), "windows begin at regular boundaries, whatever data there are"),
+        "start_by": (("window",), "windows begin at regular boundaries, for any data"),
     }
 )
 MOST_WINDOWS = 100_000
@@ -211,7 +211,7 @@ def _ends(window: Window, columns: Columns) -> _Ends | None:
 def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> MissingKeys:
     """A refusal for want of keys that says why bounds give no windows, where that is why."""
     found, name = _ends(window, columns), window.name
-    lists = f"list their beginnings: keys={{{name!r}: [...]}}"
+    lists = f"list their beginnings with keys={{{name!r}: [...]}}"
     where = f"group_by_dynamic({name!r}, every={window.every!r})"
     if found is not None and found.about > MOST_WINDOWS:
         return MissingKeys(

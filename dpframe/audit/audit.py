@@ -218,7 +218,7 @@ def _worst(
     """The pair that a few runs distinguish best; if they are alike the first, which moves
     most."""
     if is_noise_alone(prepared) or any(isinstance(p, QuantilesAtOnce) for p in at_once(prepared)):
-        return pairs[0]  # how far it moves tells all, or the laws of choices do
+        return pairs[0]  # the size of the move, or the laws of choices, decide already
     most, runs = _PILOTS[runs_at_once(prepared, pairs[0]) > 1]
     runs = _OF_FEW if at_once(prepared) else runs
 
@@ -297,7 +297,7 @@ def _scorers(one: Floats, other: Floats) -> list[Scorer]:
     if known and numbers > _MOST_LEARNT:
         ways = ways[:-3]  # what is learnt of this many looks better on the same runs than it is
         return [lambda a, b: (a[:, 0], b[:, 0]), *map(_of_numbers, ways)]
-    if numbers == 1:  # which tells all
+    if numbers == 1:  # further scores would not distinguish more
         return [_of_numbers(way) for way in ways]
     return [lambda a, b: (a[:, 0], b[:, 0]), *(_of_numbers(way) for way in (*ways, together))]
 

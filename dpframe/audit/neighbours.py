@@ -90,7 +90,7 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     def tried(pair: _Pair) -> None:
         if repr(pair) not in found:
             moved = _placed(prepared, people, pair, ()).moved
-            if not moved:  # which way is better is told by the conditions that are met
+            if not moved:  # then the number of conditions that are met ranks the pairs
                 moved = conditions.met(people.frames([pair.person])) / 1000
             found[repr(pair)] = (moved, pair)
 
@@ -168,7 +168,7 @@ def _is_worst(prepared: pipeline.Prepared, moved: float) -> bool:
     """Whether none could be found that moves more."""
     used = sum(not use.sensitivity.is_zero for use in prepared.parts)
     whole, cost = 2.0 * used * _OF_REACH, prepared.plan.cost
-    if is_noise_alone(prepared):  # an amount of (epsilon, delta) is none of noise on its own
+    if is_noise_alone(prepared):  # (epsilon, delta) does not bound how far noise alone is moved
         whole += math.inf if cost.slack else float(cost.main) / (2 if isinstance(cost, GDP) else 1)
     else:
         whole += used
@@ -270,7 +270,7 @@ def _words(people: People, pair: _Pair, beside: Sequence[Person]) -> str:
         lines.append("It has in another window, in both frames:")
         lines += [f"  {line}" for line in people.words(pair.elsewhere).splitlines()]
     if not beside:
-        return "\n".join([*lines, "Nobody else is there."])
+        return "\n".join([*lines, "There are no other individuals."])
     lines.append(f"{len(beside)} others, in both frames, such as:")
     different = list({repr(p): p for p in beside}.values())
     for person in different[:_SHOWN]:

@@ -121,7 +121,7 @@ def _items(value: Any, seen: set[int]) -> Iterator[Any]:
         case Column() | Rows() | Identifier():
             yield value
             return
-        case Call():  # the names of operations and of their constants are none
+        case Call():  # names of operations and of their constants are not values
             yield value
             inner = (value.args, [constant for _, constant in value.operation.constants])
         case Named():

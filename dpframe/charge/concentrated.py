@@ -2,11 +2,11 @@
 how spends are read.
 
 All plans of such a session together are rho-zCDP, even if each is chosen after results of earlier
-ones: the sum of rho is a privacy filter (Feldman and Zrnic 2021, whose filter holds at every
-order of Renyi divergence; Whitehouse, Ramdas, Rogers and Wu 2023). Once, at the end, rho-zCDP
-implies (epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then
-cost about the root of what they cost in sums of epsilon: pure epsilon is (epsilon**2 / 2)-zCDP
-(Bun and Steinke 2016, Proposition 1.4).
+ones. The sum of rho is a privacy filter: that of Feldman and Zrnic (2021) holds at every order of
+Renyi divergence, see also Whitehouse, Ramdas, Rogers and Wu (2023). At the end rho-zCDP implies
+(epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then cost
+about the root of their sum of epsilons, because pure epsilon is (epsilon**2 / 2)-zCDP (Bun and
+Steinke 2016, Proposition 1.4).
 
 In Gaussian differential privacy squares of mu add up, and their sum is a privacy filter too (Smith
 and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The epsilon implied at the end is exact
@@ -24,7 +24,7 @@ from dpframe.accounting.zcdp import largest_rho
 from dpframe.charge.spend import slack_beside_accuracy, spend_in
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget
 from dpframe.core.exact import Number, as_given, digits_down, float_down
-from dpframe.errors import InvalidBudget
+from dpframe.errors import InvalidBudget, require
 
 _LEAST_DELTA = Fraction(1, 10**280)
 _MOST_EPSILON = Fraction(10**4)
@@ -71,7 +71,7 @@ def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
     """An (epsilon, delta) in the measure that charges are added up in."""
     if measure is GDP:
         return GDP(mu_squared_within(budget))
-    assert measure is ZCDP
+    require(measure is ZCDP, "charges are counted in GDP or zCDP")
     return ZCDP(rho_within(budget))
 
 

@@ -152,7 +152,7 @@ def _pairs_stepped(
         found = tuple(choice.law.pairs(what.exposure, largest))
         if any(pair is None for pair in found):
             return None
-        # Equal pairs are mostly one object, and to compare fractions takes longer.
+        # Equal pairs are usually one object, and comparing fractions is slow.
         known = {id(pair): pair for pair in found if pair is not None}
         for number, count in Counter(map(id, found)).items():
             pairs[known[number]] += count

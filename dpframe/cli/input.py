@@ -52,9 +52,7 @@ def require_file(path: Path) -> Path:
         When it is not.
     """
     if not path.is_file():
-        what = (
-            "this is a folder, not a file" if path.is_dir() else "there is no file with this name"
-        )
+        what = "this is a folder, not a file" if path.is_dir() else "this file does not exist"
         folder = str(path.absolute().parent)
         why = None if path.is_absolute() else f"dpframe looked in the folder {folder!r}"
         remedy = "write the path of a file that exists"

@@ -40,7 +40,7 @@ from dpframe.rows.suggest import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One release that is to be made.
+    """One release that a job makes.
 
     Parameters
     ----------
@@ -49,17 +49,17 @@ class Job:
     sources
         The data of each query.
     is_list
-        Whether it has a list of queries, with a separate file for each result.
+        Whether the job has a list of queries, with a separate file for each result.
     payer
-        Who pays for it.
+        The session's state that is charged.
     spend
-        What it may cost.
+        The most that the release may cost.
     interval
-        The intervals that are released with it, if any.
+        The intervals to release with the result, if any.
     output
-        Where the result goes, if the job says so.
+        Where to write the result, if the job names a place.
     allowed
-        The ranges of parameters that were given instead of values.
+        The ranges of parameters that have a range instead of a value.
     """
 
     queries: Queries

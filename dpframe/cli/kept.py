@@ -143,7 +143,7 @@ def _releases(parsed: Parsed) -> int:
         say(f"{budget}  {stream_words(stream)}; what was drawn is handed out by session.stream")
     if any(row["status"] in ("lost", "missing", "CHANGED") for row in rows):
         say(
-            "what is lost stays charged; put it back from a backup if there is one, or pay anew: "
+            "a lost result stays charged. Put it back from a backup if there is one, or pay again: "
             "`dpframe run JOB --run-id RUN --again`"
         )
     return 0

@@ -78,8 +78,8 @@ def _add_owners(acts: Any) -> None:
         "end a budget, or one of its streams, on record",
         _close,
         named="required",
-        more=" Afterwards nothing is charged to the budget, and none of its streams draws. This "
-        "cannot be undone. Earlier charges stay charged, and earlier results can still be read.",
+        more=" Afterwards nothing is charged to the budget, and its streams release nothing new. "
+        "This cannot be undone. Earlier charges stay, and earlier results can still be read.",
     )
     closed.add_argument(
         "--stream", metavar="STREAM", help="end only this stream; the budget stays open"
@@ -166,7 +166,7 @@ def _add_readers(acts: Any) -> None:
     checked.add_argument(
         "--day",
         metavar="DATE",
-        help="for a budget per time window: any day in the window to check (default: the window "
+        help="for a budget per time window: any day in the window to check (default is the window "
         "with the least left)",
     )
     _json(checked)
@@ -265,7 +265,7 @@ def _told(parsed: Parsed, account: Account) -> int:
         return 0
     ended = ", and is closed" if account.closed is not None else ""
     left = exact_words(account.remaining)
-    say(f"{account.name}: {report.whole(account)}, of which {left} remains{ended}")
+    say(f"{account.name}: {report.whole(account)}; {left} remains{ended}")
     return 0
 
 

@@ -25,8 +25,8 @@ def add_log(parser: Any) -> None:
         "--log",
         choices=FORMS,
         default="text",
-        help="text, or json: one object per line on standard error, for the events start, plan, "
-        "charge, release, warning, written, end and failure (default: text)",
+        help="text (the default), or json: one object per line on standard error, for the events "
+        "start, plan, charge, release, warning, written, end and failure",
     )
 
 

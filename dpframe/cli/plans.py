@@ -312,7 +312,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     say(f"approved {fingerprint}, {signed}, for budget {name!r}, by {parsed.by}")
     for parameter, values in found.ranges().items():
         say(f"  for all runs in which {parameter} is {_in_words(values)}, and nothing else differs")
-    say(f"  of {bound.words()}, of which {exact_words(left)} remains, in {store.where}")
+    say(f"  of {bound.words()}; {exact_words(left)} remains, in {store.where}")
     for line in f"  costs {plan.cost.words()} each time it runs; {_compared(known)}".split("\n"):
         say(line)
     for line in windows_words(plan):

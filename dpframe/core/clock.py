@@ -1,5 +1,4 @@
-"""The current time, from the clock of the machine, for acts that must not happen before a
-time."""
+"""The current time from the machine's clock, which decides whether a release is too early."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exact intervals of values, with interval arithmetic.
 
-An `Interval` says where the values of an expression lie that are neither null nor NaN. Ends are
-inclusive rationals; an end that is None is unbounded, and infinities are allowed there. Temporal
-types use their physical units (days, or units since the epoch).
+An `Interval` bounds the values of an expression that are neither null nor NaN. Ends are inclusive
+rationals. With None as an end, that side is unbounded and may hold infinities. Temporal types use
+their physical units (days, or units since the epoch).
 
 Intervals are for tightness and convenience: an aggregate clamps again, so a wrong interval could
 cost accuracy and never privacy. They are nevertheless exact, and laws check them against data.

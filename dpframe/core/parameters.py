@@ -42,7 +42,7 @@ _WANTED = {
     "bool": "true or false",
     "int": "an integer of 64 bits, such as 40",
     "float": "a finite number, such as 0.5",
-    "decimal": "a number with so many digits after the point at most",
+    "decimal": "a decimal number with no more digits after the point than the type has",
     "string": "text",
     "date": "a date, such as 2026-11-22",
     "datetime": "a date and time, such as 2026-11-22T06:00:00",
@@ -135,7 +135,7 @@ class ParameterType:
         return tuple(_checked(item, self) for item in value)
 
     def read(self, text: str) -> Held:
-        """The value of a text; for a list it is JSON, or values with commas between them.
+        """The value that a text stands for. A list is written as JSON, or with commas.
 
         Raises
         ------

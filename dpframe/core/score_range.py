@@ -14,9 +14,9 @@ __all__ = ["ScoreRange"]
 class ScoreRange:
     """How much one individual can change scores *relative to each other*.
 
-    A selection compares scores, so in a group only the range R of the score changes matters,
-    their maximum minus their minimum over candidates (at most twice the score's sensitivity, and
-    equal to it where all scores move in the same direction).
+    A selection compares scores, so in a group only the range R of the score changes matters: their
+    maximum minus their minimum over candidates. R is at most twice the score's sensitivity, and
+    equal to it where all scores move in the same direction.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from fractions import Fraction
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import float_up, sqrt_up
 from dpframe.core.fields import EXACT
+from dpframe.errors import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def sensitivity_with_total(
     without its total. What a row that moves adds to one entry it takes from another, and one that
     leaves all entries moves just one of them: so the total is one number more at no further cost.
     """
-    assert spread.changes, "a row that comes or goes moves an entry and the total"
+    require(spread.changes, "a row that comes or goes moves an entry and the total")
     k, _, _ = spread.tight
     ends = min(contribution.lo, Fraction(0)), max(contribution.hi, Fraction(0))
     pairs = [(w, v) for w in ends for v in ends]

@@ -95,11 +95,11 @@ class Identifier:
 
     Guarantee
     ---------
-    Neighbouring frames differ in the rows of one individual. With a window that is one person in
-    one window, in all frames of a session together: a row's window is that of its own time, by the
-    calendar of its own column. A person with rows in n windows is n individuals, so the guarantee
-    of one holds n times over for the whole person: n epsilon, mu or n**2 rho (n rho where no plan
-    reads two of these windows), and delta (1 + exp(epsilon) + ... + exp((n - 1) epsilon)).
+    Neighbouring frames differ in the rows of one individual. With a window, an individual is one
+    person in one window, in all frames of a session together. A row's window is that of its own
+    time, by the calendar of its own column. A person with rows in n windows is n individuals. For
+    the whole person the guarantee is n epsilon, n mu or n**2 rho (n rho where no plan reads two of
+    these windows), with delta (1 + exp(epsilon) + ... + exp((n - 1) epsilon)).
 
     Proof
     -----

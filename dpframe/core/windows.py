@@ -54,7 +54,7 @@ AFTER: dict[Every, int] = {every: number_of(every, dt.date.max) + 1 for every in
 
 
 def first_day(every: Every, number: int) -> dt.date | None:
-    """The day on which a window begins; None if Python has no such date."""
+    """The day on which a window begins; None if Python's dates do not reach it."""
     try:
         match every:
             case "1d":

@@ -169,15 +169,18 @@ def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:
 
 
 def _together_words(others: Sequence[str], gain: float) -> str:
-    """Why a number is drawn with others, and what that does to its error."""
-    together = f"drawn together with {', '.join(sorted({*others}))}"
+    """Why a number is drawn jointly with others, and how that changes its error."""
+    names = ", ".join(sorted({*others}))
     if gain < _AS_MUCH:
-        return f"{together}, which err less for it: {1 / gain:.3g} times more noise than by itself"
-    return f"{together}: {gain:.3g} times less noise than by itself"
+        return (
+            f"drawn together with {names}, which err less for it: {1 / gain:.3g} times more noise "
+            "than by itself"
+        )
+    return f"drawn together with {names}: {gain:.3g} times less noise than by itself"
 
 
 def _paid(gain: float) -> str:
-    """What drawing others together costs a number that is not one of them."""
+    """How much noise a number gains because others share theirs, as a sentence."""
     return (
         f"{1 / gain:.3g} times more noise than if the others, which err less for it, were not "
         "drawn together"
@@ -315,4 +318,6 @@ def digest_of_keys(groups: Groups) -> str:
 
 
 _DIGESTS: Final = deque[tuple["weakref.ref[pl.DataFrame]", str]](maxlen=8)
-"""Of the last frames of keys: a plan needs one many times, and keys may be millions."""
+"""Digests of the last frames of keys: a plan needs one many times, and there may be millions of
+keys.
+"""

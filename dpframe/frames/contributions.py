@@ -149,8 +149,8 @@ def unlimited(
 ) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount.
 
-    It says how to write the limit, and then what needs none or finds one; groups that are computed
-    need a column, which limits can name.
+    The message shows the limit to write, and then an aggregate that needs no limit. Computed groups
+    must become a column first, because limits name columns.
 
     Parameters
     ----------

@@ -22,13 +22,13 @@ def first_parts(relation: Relation, by: tuple[Named, ...]) -> int | None:
 
     Proof
     -----
-    Let a limit keep the rows of an individual's first n dates (or its first n rows by date),
-    preceded only by steps that treat a row in the same way whatever other rows there are. Let the
-    parts that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which
-    they are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, because
-    they were there before and none vanishes; k_m is kept only if it is among the first n, so m is
-    at most n. A row that does not pass a filter before the limit any more has vanished for it; so
-    what steps before it make of a row must not change.
+    Let a limit keep the rows of an individual's first n dates (or its first n rows by date), and
+    let the result of each earlier step for a row depend on this row alone. Let k_1 < k_2 < ... <
+    k_m be the parts in which plans find rows of an individual, in the order of their last charge.
+    When k_m is read, rows with the dates k_1 to k_{m-1} exist, because they existed before and no
+    row vanishes. The limit keeps k_m only if it is among the first n dates, so m is at most n. A
+    row that no longer passes a filter before the limit has vanished, so the results of the steps
+    before the limit must not change.
     """
     if len(by) != 1 or relation.facts.unit.kind != "identifier":
         return None
@@ -49,9 +49,9 @@ def first_parts(relation: Relation, by: tuple[Named, ...]) -> int | None:
 
 
 def steady_steps(relation: Relation) -> list[Step] | None:
-    """The steps before the limit that keeps an individual's first parts; they must treat a row in
-    the same way for as long as parts are charged. None where there is no such part. (Parts that
-    were made together with one for null do not last; these checks are stricter than they need.)
+    """The steps before the limit that keeps an individual's first parts. Their results for a row
+    must not change while parts are charged. None if the query reads no part that lasts: parts that
+    were made together with one for null do not last (a stricter rule than necessary).
     """
     for number, (step, before) in enumerate(relation.steps):
         if isinstance(step, Part):

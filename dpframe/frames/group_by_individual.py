@@ -33,17 +33,17 @@ _Aggregate: TypeAlias = "tuple[str, IndividualAggregate, tuple[Tree, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class _Aggregates(FramePart):
-    """The columns of some aggregates: of one row for each individual and value of `by`, or beside
-    the rows that they are of.
+    """Aggregates of each individual's rows as columns: in one row for each individual and value of
+    `by`, or repeated in each of the rows.
 
     Parameters
     ----------
     by
-        What divides an individual's rows beside whose they are.
+        Further keys that divide an individual's rows.
     aggregates
         Each aggregate, with the name of its column.
     beside
-        Whether rows stay.
+        Whether the rows stay.
     """
 
     engines = EVERYWHERE
@@ -104,7 +104,7 @@ class _Aggregates(FramePart):
     def _keys(
         self, keys: Sequence[Named], names: Sequence[str], before: FrameFacts, ns: Namespace
     ) -> list[pl.Expr]:
-        """What rows are grouped by, and beside it the value where that has another form."""
+        """The grouping expressions, each followed by its value where that has another form."""
         made = []
         for name, n in zip(names, keys, strict=True):
             value, dtype = lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype
@@ -243,10 +243,10 @@ class GroupByIndividual(_Composite):
 
     Guarantee
     ---------
-    A row of the result is computed from rows of one individual alone, whatever their order. Frames
-    that differ in one individual's rows become frames that differ in that individual's rows only:
-    in one row without further keys. An individual has at most one row for each value of the keys,
-    and no more rows or groups than before.
+    A row of the result is computed from the rows of one individual alone, and their order does not
+    matter. Frames that differ in one individual's rows become frames that differ only in that
+    individual's rows: in one row, if there are no further keys. An individual has at most one row
+    for each value of the keys, and no more rows or groups than before.
 
     Proof
     -----
@@ -324,15 +324,15 @@ class OverIndividual(_Composite):
 
     Guarantee
     ---------
-    What happens to a row depends on it and on other rows of the same individual alone, whatever
-    their order; no row is added.
+    The result of a row depends only on the rows of the same individual, and not on their order. No
+    row is added.
 
     Proof
     -----
-    Each aggregate is a column that is added first. Its value is that of the row's group by the
-    identifier, and by further keys that are computed from each row alone; a group has rows of one
+    Each aggregate is added as a column first. Its value belongs to the row's group by the
+    identifier and by further keys, which are computed from each row alone. A group has rows of one
     individual only, and the value is a function of them (see
-    `dpframe.frames.individual_aggregates`). What follows is a row-wise step on these columns. Where
+    `dpframe.frames.individual_aggregates`). The rest is a row-wise step on these columns. Where
     individuals are persons in calendar windows, the time is one of the keys, so a group is in one
     window.
 

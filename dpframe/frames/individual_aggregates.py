@@ -1,22 +1,22 @@
-"""Aggregates of the rows of one individual, as Polars has them: their sum, their mean, the latest.
+"""Polars' aggregates of the rows of one individual, such as their sum, their mean, or the latest.
 
-Each is an operation of trees, so plans write it, inference folds over it and engines are checked as
-for row-wise operations; but it is never lowered as one. `dpframe.frames.group_by_individual` takes
-the aggregates out of a tree, computes each for every individual, and leaves a column in its place.
+Each is an operation in trees, like a row-wise operation for plans, inference and the check of
+engines. It is never lowered as one: `dpframe.frames.group_by_individual` takes the aggregates out
+of a tree, computes each for every individual, and leaves a column in its place.
 
 Guarantee
 ---------
-The value is a function of the rows of one individual (and of one value of further keys). It does
-not depend on the order of these rows, on how they are stored or on anybody else's rows, bit by bit;
-and it always exists: it is a value or null, and no row can make it fail.
+The value is a function of the rows of one individual (and of one value of further keys). Each bit
+is independent of the order of these rows, of how they are stored, and of other individuals' rows.
+The result is always a value or null: no row can make it fail.
 
 Proof
 -----
-What is added up are whole numbers: counts, integers, and floats that were clamped and rounded to
-whole steps of a grid. Each is at most 2**31 in size, and an engine groups fewer than 2**32 rows, so
-no sum leaves 64 bits, and sums of whole numbers are the same in any order. A least, largest or
-middle value and a number of different values are functions of the set of values, with equal values
-in one form (0.0 for -0.0). What follows from several of these is computed by row-wise operations.
+Sums are sums of whole numbers: counts, integers, and floats that were clamped and rounded to whole
+steps of a grid. Each term is at most 2**31 in size, and an engine groups fewer than 2**32 rows, so
+no sum leaves 64 bits, and sums of whole numbers are the same in any order. A minimum, maximum,
+median or number of different values is a function of the set of values, with equal values in one
+form (0.0 for -0.0). Row-wise operations compute the results that need several of these.
 """
 
 from __future__ import annotations
@@ -246,21 +246,21 @@ class All(_Conditions):
 
 
 class _Numbers(IndividualAggregate):
-    """What follows from the sum of numbers. Floats are added up in whole steps of a grid, of which
-    the larger bound has between 2**30 and 2**31.
+    """Aggregates that need the sum of numbers. Floats are added up in whole steps of a grid; the
+    larger bound is between 2**30 and 2**31 steps.
     """
 
     __slots__ = ()
 
     def _bounds(self, known: Domain) -> tuple[Fraction, Fraction]:
-        """Between what values are clamped before they are added up.
+        """The bounds to which values are clamped before they are added up.
 
         Raises
         ------
         UnsupportedOperation
-            For what is no number.
+            For values that are not numbers.
         UnboundedSensitivity
-            When nobody says where the values lie, or whole numbers may be too large for their sum.
+            When no bounds are known, or when a sum of whole numbers may be too large.
         """
         if not is_number(known.dtype) or known.dtype.name == "Null":
             raise self._refused(known)
@@ -428,7 +428,7 @@ class Largest(_Extreme):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DistinctCount(IndividualAggregate):
-    """The number of different values, of which NaN is one, and null where `nulls` count."""
+    """The number of different values. NaN counts as one value, and null too if `nulls`."""
 
     name = "individual_n_unique"
     engines = EVERYWHERE

@@ -24,9 +24,9 @@ from dpframe.rows.suggest import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class JoinPrivate(Binary):
-    """The rows of both frames that are of the same individual, side by side; or the rows here of
-    which there is a row of the same individual there (semi), or is not (anti). Where an individual
-    is a person in a calendar window, rows of one person meet within each window.
+    """Each pair of rows of the same individual, one from each frame, as one row. A semi join keeps
+    the rows of this frame whose individual has a row in the other frame, an anti join the rest.
+    Where an individual is a person in a calendar window, rows match within each window.
 
     Guarantee
     ---------

@@ -14,7 +14,7 @@ from dpframe.core.dtypes import DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.exprs import Change
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import Owners
 from dpframe.frames.limits import RowLimit
@@ -106,7 +106,7 @@ class LimitRows(Step):
     ) -> tuple[dict[str, DType], list[str]]:
         """The columns that decide, and of these whose rows they are."""
         assert before.identifier is not None
-        assert before.time is None
+        require(before.time is None, "rows are limited over all time")
         order = {names[name]: found.dtype for name, found in before.columns.items()}
         return order, [names[name] for name in dict.fromkeys((before.identifier, *self.by))]
 

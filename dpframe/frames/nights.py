@@ -138,7 +138,7 @@ def through_nights(
     first = first_limits(relation, schedule.by) if dtype.zone in (None, "UTC") else []
     found = [Through(1, n.n, 1) for n in first if isinstance(n, RowLimit) and not n.by]
     dates = [n.n for n in first if isinstance(n, GroupLimit) and n.by == {schedule.by}]
-    if dtype.name != "Date":  # limits are by moments, of which a period has any number
+    if dtype.name != "Date":  # limits count moments, and a period has any number of these
         dates = list[int]()
     run = schedule.periods
     if schedule.every == "1d":
@@ -211,7 +211,7 @@ def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
     by = schedule.by
     who = relation.facts.identifier
     return UnboundedSensitivity(
-        f"no limit says how much one individual ({who!r}) adds in all nights of the "
+        f"no limit bounds how much one individual ({who!r}) adds in all nights of the "
         "stream together",
         where=f"stream(..., by={by!r})",
         why="a limit that chooses rows by a hash may choose others each night",

@@ -27,7 +27,7 @@ def named_by_place(relations: Sequence[Relation]) -> list[Relation]:
         if frame.by_place and frame.token not in names:
             names[frame.token] = next(name for name in _names(frame.name) if name not in taken)
             taken.add(names[frame.token])
-    made: dict[int, Relation] = {}  # what was one relation is one still
+    made: dict[int, Relation] = {}  # equal relations stay one object
     return [made.setdefault(id(relation), _renamed(relation, names)) for relation in relations]
 
 

@@ -86,7 +86,7 @@ def _compare(
     point = Interval(number, number)
     rounded = any(_in_floats(column, v.value) for v in (value, beside) if v is not None)
     if column.dtype.is_decimal or (abs(number) >= _EXACT and rounded):
-        point = point.widened(1)  # what is compared with a float is rounded to one first
+        point = point.widened(1)  # Polars rounds the value to a float before it compares
     lo, hi = point.lo, point.hi
     if column.dtype.is_integer and abs(number) < _EXACT:
         lo = Fraction(floor(number) + 1) if op == "gt" else lo
@@ -119,7 +119,7 @@ def _members(table: dict[str, Domain], name: str, values: tuple[Scalar, ...]) ->
         return table
     column = table[name]
     if column.dtype.is_decimal and any(isinstance(v, float) for v in values):
-        return {**table, name: column.with_null(False)}  # what is rounded to those floats is unsaid
+        return {**table, name: column.with_null(False)}  # several decimals round to one float
     if any(_in_floats(column, v) for v in values) and any(map(_is_large, values)):
         return {**table, name: column.with_null(False)}  # as are several whole numbers at once
     if column.dtype.is_integer:

@@ -124,13 +124,12 @@ def first_sorted(
     """The same rows as `first_ranked` keeps, by one sort of one column, where no column decides
     before the hash.
 
-    Rows are sorted by the first bits of the hash of `within`, which are the row's owner, and after
-    them the first bits of its own hash. A row is kept if the row `most` places before it has
-    another owner. That is right if an owner means the same values of `within` throughout, and if
-    the last row kept and the first dropped differ in these bits: their order is that of the whole
-    hashes then. Owners that fail either test are looked up afterwards, and their rows are ranked
-    by whole hashes and values. So sharing bits with another row only affects how rows are ranked,
-    and never which ones are kept.
+    The sort key begins with the first bits of the hash of `within`, which stand for the row's
+    owner, and ends with the first bits of the row's own hash. A row is kept if the row `most`
+    places before it has another owner. This is right if all rows of an owner have the same values
+    of `within`, and if the last row kept and the first dropped differ in these bits. Owners that
+    fail either test are looked up afterwards, and their rows are ranked by whole hashes and values.
+    So rows that share bits are only ranked in another way, and the same rows are kept.
     """
     key, owner, first, torn = (unused(order, name) for name in ("hash", "owner", "first", "torn"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
@@ -195,8 +194,8 @@ def least_of_runs(
     hashed: NDArray[np.uint64], start: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The rows with the least hashes in their run, and the rows that must be ranked by whole
-    hashes and values: those of a run where the last row to keep and the first to drop are equal
-    in the first bits.
+    hashes and values. These are all rows of a run in which the last row to keep and the first to
+    drop have the same first bits.
 
     One sort of numbers decides, in which the place of a run comes before the first bits of a hash.
     The numbers of a run follow each other in order, too, and the last that is kept is known by its

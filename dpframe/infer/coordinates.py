@@ -190,7 +190,7 @@ def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> 
     """What may be drawn, as this many vectors: the number of rows first, where sums are centred
     on it, and sums as they are.
     """
-    # in one order whatever that of the outputs is, as fingerprints are
+    # in an order that does not depend on that of the outputs, as fingerprints do not either
     tables = sorted(tables, key=Table.words)
     changes = tables[0].statistic.spread(scope).changes
     grouped = has_several(vectors)

@@ -280,14 +280,14 @@ class Requirement:
     def require_standing(
         self, approvals: Sequence[Approval], fingerprint: str, ledgers: Collection[str]
     ) -> None:
-        """Refuse to continue after a charge if none of its approvals counts any more.
+        """Refuse to continue after a charge if all its approvals have lapsed.
 
         Raises
         ------
         PlanMismatch
-            With why the newest one does not.
+            With the reason why the newest approval has lapsed.
         """
-        why = "nobody approved it"
+        why = "it has no approval"
         for approval in self.same(approvals, fingerprint):
             lapsed = self.why_lapsed(approval, ledgers)
             if lapsed is None:

@@ -60,9 +60,9 @@ def is_due(chain: Summed) -> bool:
 
 
 def _named(chain: Summed, since: int | None) -> list[Record]:
-    """The records that a checkpoint names: for results, only those that are under way or were
-    begun before the ledger was given its key. If `since` is None it names all of them, as earlier
-    versions did.
+    """The records that a checkpoint names. Records of results are named only if the result is under
+    way or was begun before the ledger got its key. With `since=None` all are named, as in earlier
+    versions.
     """
 
     def is_named(record: Record) -> bool:

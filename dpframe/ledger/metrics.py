@@ -156,21 +156,21 @@ def _none(account: Account, now: datetime) -> Iterator[Sample]:
 
 
 FAMILIES: Sequence[Family] = (
-    Family("dpframe_budget", "What may be spent in all or in each window, by amount.", _budget),
-    Family("dpframe_spent", "What was spent, in the fullest window, rounded up.", _spent),
-    Family("dpframe_remaining", "What may still be spent, rounded down.", _remaining),
+    Family("dpframe_budget", "The budget in all or for each window, by amount.", _budget),
+    Family("dpframe_spent", "The amount spent, in the fullest window, rounded up.", _spent),
+    Family("dpframe_remaining", "The amount that may still be spent, rounded down.", _remaining),
     Family(
         "dpframe_window_spent",
-        "What was spent in the current window, rounded up; of budgets for each window.",
+        "The amount spent in the current window, rounded up, for budgets per window.",
         _window_spent,
     ),
     Family(
         "dpframe_window_remaining",
-        "What may still be spent in the current window, rounded down.",
+        "The amount that may still be spent in the current window, rounded down.",
         _window_remaining,
     ),
     Family("dpframe_budget_closed", "Whether the budget was ended: 1 or 0.", _closed),
-    Family("dpframe_charges", "Charges by how they ended; charged: they have not.", _charges),
+    Family("dpframe_charges", "Charges by how they ended; 'charged' if they have not.", _charges),
     Family(
         "dpframe_last_release_timestamp_seconds",
         "When the newest charge was made that was released.",

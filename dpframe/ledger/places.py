@@ -100,7 +100,7 @@ def two_of_one(identity: str, first: str, second: str) -> LedgerError:
     """The refusal of a copy."""
     return LedgerError(
         f"{first!r} and {second!r} are copies of one ledger ({identity[:16]})",
-        why="what is charged to one is not charged to the other",
+        why="a charge to one is not charged to the other",
         remedy=(
             "keep the copy that has every release, and move the other one away with its head file",
             "to continue at another place, use `dpframe ledger move`",

@@ -258,7 +258,7 @@ def stream_words(stream: OpenedStream) -> str:
     if stream.closed is not None:
         doubted = f"; closed on {stream.closed.time[:10]} {_signed_by(stream.closed)}"
     elif stream.doubted is not None:
-        doubted = "; it draws nothing new, for the ledger was accepted without its head file: "
+        doubted = "; it releases nothing new since the ledger was accepted without its head file: "
         doubted += "`dpframe ledger redraw`"
     return (
         f"stream {stream.name!r}: {stream.drawn} of {stream.periods} periods drawn, paid for by "
@@ -345,7 +345,7 @@ def verify(store: Store, name: str | None) -> Iterator[str]:
     """
     head = store.verify()
     budgets = len(chosen(store.read(), name))
-    keyed = "keyed" if store.is_keyed else "not keyed: whoever can write to it can rewrite it"
+    keyed = "keyed" if store.is_keyed else "not keyed: a user who can write to it can rewrite it"
     yield f"verified: {head.seq} records of {budgets} budget{'s' if budgets != 1 else ''}, {keyed}"
     yield f"head: {head.seq} {head.hash}"
 

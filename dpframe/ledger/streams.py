@@ -1,15 +1,16 @@
 """Streams of a ledger: which were opened, and which of their rows were drawn.
 
-Records say so. ``stream`` comes directly before the charge that pays for all periods, and holds
-the identity of the stream. ``drawn`` records which rows of noise were drawn next, with the digest
-of their content, which is kept next to the ledger. Rows are recorded in order and each once, so
-no row is drawn twice as long as what was recorded is believed: a content that is lost stays lost.
-``ended`` says that an owner closed the stream, which draws nothing more. ``typed`` has the types
-of the columns that an earlier version's stream reads, once it is opened again. What was drawn
-after a copy of the ledger was made, the copy does not know. So once a ledger is accepted without
-its head file (``adopted``), none of its streams draws anything until ``redrawn``, directly before
-a charge of its whole cost. Then all rows may be drawn once more, which is no more than a second
-stream.
+There are five kinds of records. ``stream`` stands directly before the charge that pays for all
+periods, and holds the identity of the stream. ``drawn`` names the next rows of noise and the digest
+of their content, which is stored next to the ledger. ``ended``: an owner closed the stream, which
+draws nothing more. ``typed`` holds the types of the columns that an earlier version's stream reads,
+and is written when this is opened again.
+
+Each row is recorded once and in order, so no row is drawn twice, and a content that is lost stays
+lost. A copy of the ledger does not know what was drawn after it was made. So once a ledger is
+accepted without its head file (``adopted``), its streams draw nothing until ``redrawn``, which
+stands directly before a charge of the whole cost. Then all rows may be drawn once more, which costs
+no more than a second stream.
 
 Nothing here follows from private data: names, digests of plans, and of what was released.
 """

@@ -1,12 +1,12 @@
 """Transactions at one place; each sees a chain that is verified.
 
 The first use in a process verifies every record since the last checkpoint, in steps between which
-others may write. Later decisions use this verified copy and new records, each of which must
-continue it. So an edit of a record while a process runs gives no one more budget; verifying
-everything again only serves to notice it. That happens when the store says that something else
-than appending has happened, when the chain has doubled, and, from the last checkpoint on, every
-ten minutes where the store cannot be sure. A charge therefore takes the same time however long
-the chain is.
+other processes may write. Later decisions use this verified copy, and new records must continue it.
+So an edit of a record while a process runs gives no one more budget. To notice such an edit, the
+process verifies everything again when the store reports a change other than an append, and when the
+chain has doubled. Where the store cannot be sure it also verifies the records since the last
+checkpoint every ten minutes. The time of a charge therefore does not depend on the length of the
+chain.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A budget may be for each window: each day, week, month, quarter or year of the data's own time.
 Then neighbouring frames differ in rows of one window only, and a plan that reads no row of that
-window does not distinguish them. So for each window only the plans that may read its rows count,
-and the budget bounds the largest of these sums: parallel composition as in
-`dpframe.ledger.parts`, with windows as parts and one that neighbours differ in. Rows without a
-time are a window of their own.
+window does not distinguish them. So each window pays only for the plans that may read its rows, and
+the budget bounds the largest of these sums. This is parallel composition as in
+`dpframe.ledger.parts`: windows are the parts, and neighbours differ in one. Rows without a time are
+a separate window.
 """
 
 from __future__ import annotations

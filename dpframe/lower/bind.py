@@ -20,6 +20,7 @@ import polars as pl
 from dpframe.core.domain import Columns, Domain, columns
 from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.errors import require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import unused
 from dpframe.rows.fold import domain, lower
@@ -171,7 +172,7 @@ def _exprs(value: object) -> tuple[Tree, ...]:
             return (value,)
         case tuple():
             return tuple(tree for item in value for tree in _exprs(item))
-    assert value is None
+    require(value is None, "an expression is found in each part of a query")
     return ()
 
 

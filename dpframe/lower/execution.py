@@ -136,7 +136,7 @@ class Execution:
             empty: Any = {t: engine.empty(self.data[t], found) for t, found in self.schemas.items()}
             asked = relation, groups, tables, empty, engine.ns
             lowered = lower_query(*asked, like=self.data, by_batches=engine.gives_batches)
-            if any(query.by_batches for query in lowered):  # or as a whole, beside other queries
+            if any(query.by_batches for query in lowered):  # other queries may need the whole
                 lowered += lower_query(*asked, like=self.data)
             for query, result in zip(lowered, _results_of(engine, lowered, True), strict=True):
                 count_cells(query, result, groups)
@@ -238,7 +238,7 @@ class Execution:
         return withhold_failure(work)
 
     def _read(self, wanted: Sequence[TablesWanted]) -> Mapping[int, Any]:
-        """The data, without unneeded columns, for an engine that needs it."""
+        """The data, without unneeded columns if the engine reads all that it is given."""
         if not self.engine.reads_all_columns:
             return self.data
         empty = {t: pl.LazyFrame(schema=schema) for t, schema in self.schemas.items()}

@@ -34,7 +34,7 @@ def packable(types: Sequence[DType]) -> bool:
 
 
 def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
-    """Whether rows come from one frame in memory, so that columns of theirs may be held there."""
+    """Whether rows come from one frame in memory, so that their columns may be held there."""
     plan = _told(source, relation)
     return plan is not None and plan.startswith("DF [")
 

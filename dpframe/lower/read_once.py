@@ -1,12 +1,12 @@
-"""Frames that may have other rows when they are read again: read once for a query.
+"""Frames whose rows may differ between two reads: a query reads them once.
 
-A limit divides rows into those that are surely kept and those that have to be ranked, and puts both
-together again. Where each part read a source of its own, and that had other rows the second time,
-an individual could have the most that it may have in either part, and so twice as much. That the
-engine computes common parts once is only a matter of speed, and not guaranteed. Some rows may
-differ between reads: those from a function of Python, and those changed by such a function, by
-chance, or by an arbitrary order. They are stored before a query that would read them more than
-once: in a temporary file without a name, or in memory if files are not allowed.
+A limit separates the rows that are surely kept from those that have to be ranked, and combines both
+afterwards. If each part read the source separately, and the source gave other rows the second time,
+an individual could have its full limit in both parts, twice as much as allowed. Engines often
+compute common parts once, but they do not guarantee it. Rows may differ between reads if a Python
+function makes or changes them, or if they depend on chance or on an arbitrary order.
+A query that would read such rows more than once stores them first: in a temporary file without a
+name, or in memory if files are not allowed.
 
 Files and tables of other engines are taken to stay as they are while a query runs.
 """

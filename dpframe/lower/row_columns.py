@@ -59,8 +59,8 @@ def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
 
 
 def _counted_by(statistics: Sequence[Statistic], squared: Mapping[int, int]) -> dict[int, int]:
-    """Counts of values that another statistic's column gives as well, and of whose values squares
-    are made before others: a row's addition to all three is one point then.
+    """Counts that can be read from the column of another statistic of the same values. Sums with a
+    sum of squares come first, so that a row adds one point to count, sum and sum of squares.
     """
     sums = [(i, s) for i, s in enumerate(statistics) if isinstance(s, GridSum)]
     sums.sort(key=lambda pair: pair[0] not in squared.values())

@@ -17,6 +17,7 @@ from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree
 from dpframe.core.windows import Windows
+from dpframe.errors import require
 from dpframe.frames.binary import Binary
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
@@ -168,7 +169,7 @@ def _lower(
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
     if relation.facts.norm is not None:
         pairs = True
-        assert all(adds_up(table) for table in tables), "other tables are refused"
+        require(all(map(adds_up, tables)), "weights count in tables that add up")
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
         of_units = isinstance(table.statistic, UnitStatistic)
@@ -293,8 +294,8 @@ def _of_totals(
     totals = pairs.agg(cells.totals.per_unit(ns.col(_TOTAL), ns).alias(_TOTAL))
     cell = cells.place(cells.totals.total(ns.col(_TOTAL), ns), ns)
     placed = totals.with_columns(cell.alias(_CELL))
-    # those in none are dropped by whoever counts cells: an engine would write a filter here out in
-    # terms of rows, with each column that it uses in place of its name, thousands of times
+    # individuals without a cell are dropped later, when cells are counted: an engine would expand a
+    # filter here, and repeat the expression of each column that it uses thousands of times
     return by_columns([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
 
 
@@ -312,7 +313,7 @@ def _of_pairs(
 ) -> dict[str, pl.Expr]:
     """The columns that identify individuals, and those that decide which rows of pairs in memory
     are kept."""
-    assert later or few is None, "rows are limited where they are in memory"
+    require(later or few is None, "rows are limited where they are in memory")
     whose = whose_rows(relation, ns, later)
     return whose if few is None else whose | few.columns()
 

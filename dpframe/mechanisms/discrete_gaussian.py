@@ -345,8 +345,8 @@ _MOST_ONES: Final = 256
 
 
 def unit_moves(sensitivity: ExactSensitivity) -> int:
-    """The number of entries that move by 1 each, if none moves farther and there are not very
-    many: each is then known better than their vector. 0 otherwise.
+    """The number of entries that move by 1 each, if no entry moves farther and there are at most
+    `_MOST_ONES`: the bound by entries is then tighter than the one by their vector. Otherwise 0.
     """
     ones = min(sensitivity.l0, math.floor(sensitivity.l2_squared))
     return ones if sensitivity.linf <= 1 and ones <= _MOST_ONES else 0

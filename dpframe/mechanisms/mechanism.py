@@ -1,6 +1,6 @@
-"""What every mechanism knows of itself: its cost in each measure, what it counts as, its error.
+"""The interface of every mechanism: its cost in each measure, its type for accounting, its error.
 
-All other code asks the mechanism for these; nothing else distinguishes mechanisms.
+All other code distinguishes mechanisms by these methods only.
 """
 
 from __future__ import annotations

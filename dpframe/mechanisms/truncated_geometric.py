@@ -144,8 +144,9 @@ class TruncatedGeometric(KeyMechanism):
         return bisect_left(table, math.ceil(exact(chance) * ONE))  # chances grow with the size
 
     def log_noise(self, candidates: int) -> float:
-        """Of the size from which a group is as likely to appear as not: where the sum of
-        delta * e**(k * epsilon) over k below it reaches a half. A float, which only compares ways.
+        """The logarithm of the size at which a group appears with a probability of one half. At
+        this size the sum of delta * e**(k * epsilon) over all smaller k reaches a half. A float,
+        because it only serves to compare mechanisms.
         """
         epsilon, delta = float(self.row_epsilon), float(self.row_delta)
         if epsilon > _LARGEST_SUMMED or not delta:

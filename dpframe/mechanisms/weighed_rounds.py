@@ -42,9 +42,9 @@ class WeighedRounds(KeyMechanism):
 
     Theorem: let v_i be the variance of each round, v that of `noise`, where 1 / v is the sum of
     all 1 / v_i, and s the sum of their slacks. All rounds together are s-approximately (norm**2 /
-    (2 v))-zCDP. They are (epsilon, delta + s)-differentially private for every (epsilon, delta)
-    that `delta_bound` proves, through zCDP or by smoothing, for one vector with noise of variance
-    v whose number of entries is multiplied by the number of rounds.
+    (2 v))-zCDP. Consider one vector with noise of variance v and as many entries as all rounds have
+    together. If `delta_bound` proves (epsilon, delta) for it, through zCDP or by smoothing, then
+    the rounds are (epsilon, delta + s)-differentially private.
 
     Proof: the groups that a round leaves out follow from the releases of earlier rounds, so they
     are public when the round begins. Rows are left out by their own keys, so neighbouring frames
@@ -53,19 +53,20 @@ class WeighedRounds(KeyMechanism):
     mechanisms that earlier results choose and that have fixed bounds. In zCDP these add up,
     slacks too (Bun and Steinke 2016, Lemma 8.2).
 
-    For (epsilon, delta): a round is no more than one that reveals which of the two frames it is
-    with probability s_i, by an independent coin, and always the noisy sums A of groups in which
-    the individual is not alone. Without the individual what is released follows from A. With it
-    groups in which it is alone appear with a probability q of s_i at most, independently of A:
-    let them do so in q / s_i of the cases in which the frame is revealed. All coins can be tossed
-    before the first round; one reveals the frame with a probability of s at most. If none does,
-    what is left are sums with noise. Up to exp(K) per entry noise of variance v_i is
-    post-processing of continuous noise of variance v_i - a**2, with one a for all (by smoothing,
-    `dpframe.accounting.gaussian_delta`), and v_i - a**2 >= (v - a**2) v_i / v, as v_i >= v.
-    Continuous Gaussian noise in rounds that earlier results choose is dominated by one whose
-    squared mu is the sum of norm**2 / (v_i - a**2) (Dong, Roth and Su 2022, Theorem 3.2 and
-    Corollary 3.3), and that is norm**2 / (v - a**2) at most. So the rounds are (epsilon, (1 - s)
-    delta + s)-private in both directions.
+    For (epsilon, delta): compare a round with one that reveals more. It always reveals the noisy
+    sums A of groups in which the individual is not alone, and with probability s_i, by an
+    independent coin, which of the two frames it reads. The round is post-processing of this one.
+    Without the individual the release follows from A. With it, groups in which it is alone appear
+    with a probability q <= s_i, independently of A: let them appear in q / s_i of the cases in
+    which the frame is revealed. All coins can be tossed before the first round, and with a
+    probability of at most s one of them reveals the frame. Otherwise only sums with noise remain.
+    Up to exp(K) per entry, noise of variance v_i is post-processing of continuous noise of variance
+    v_i - a**2, with one a for all (by smoothing, `dpframe.accounting.gaussian_delta`), and
+    v_i - a**2 >= (v - a**2) v_i / v, as v_i >= v. Earlier results choose the later rounds, and
+    continuous Gaussian noise in such rounds is dominated by a single one whose squared mu is the
+    sum of norm**2 / (v_i - a**2) (Dong, Roth and Su 2022, Theorem 3.2 and Corollary 3.3). This is
+    at most norm**2 / (v - a**2). So the rounds are (epsilon, (1 - s) delta + s)-private in both
+    directions.
 
     Parameters
     ----------

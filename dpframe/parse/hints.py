@@ -95,11 +95,11 @@ _REMEDIES = {
     "pl.len": "use dp.count() as an aggregate, in .agg() or .select()",
     "over": 'compute it in with_columns or filter of a frame with unit="user_id": '
     'pl.col("x").max().over("user_id")\n'
-    "aggregate each group: .group_by(...).agg(...), and join the released result afterwards",
+    "aggregate each group with .group_by(...).agg(...), and join the released result afterwards",
     "rolling": "bin the time and group by it: .group_by(pl.col(...).dt.truncate(every))",
     "filter": "filter the frame: .filter(...) before the aggregate",
-    "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls by themselves",
-    "drop_nans": "use .fill_nan(None); dp aggregates skip nulls by themselves",
+    "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls anyway",
+    "drop_nans": "use .fill_nan(None); dp aggregates skip nulls anyway",
     "explode": "explode the frame: .explode(columns, max_length=...)",
     "sample": "sample before the frame is protected",
     "head, tail or slice": "take them from the released result, which is public; rows of each "

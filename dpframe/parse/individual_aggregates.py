@@ -74,18 +74,19 @@ def read_group(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType])
     Raises
     ------
     UnsupportedOperation, UnknownColumn, UnboundedSensitivity
-        For what has no value for each individual, or one that is not the same in any order of rows.
+        For an expression without a value for each individual, or whose value depends on the order
+        of rows.
     """
     return _GroupReader(facts, schema).tree(node)
 
 
 def read_row(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> Tree:
-    """The tree of an expression of rows, in which aggregates may stand with ``.over(identifier)``.
+    """The tree of a row-wise expression, which may contain aggregates with ``.over(identifier)``.
 
     Raises
     ------
     UnsupportedOperation, UnknownColumn, UnboundedSensitivity
-        As `read_group`, and for whatever else mixes rows.
+        As `read_group`, and for all other expressions that mix rows.
     """
     return _RowReader(facts, schema).tree(node)
 
@@ -232,7 +233,7 @@ def _aggregate(
             f"{name} of a constant, which is one value and not one for each row",
             remedy="use pl.len() for the number of rows",
         )
-    how.domain([domain(tree, facts.columns)])  # refuses what has no such aggregate
+    how.domain([domain(tree, facts.columns)])  # refuses types without this aggregate
     return how, (tree,)
 
 
@@ -244,8 +245,8 @@ def _read(
     schema: Mapping[str, pl.DataType],
     facts: FrameFacts,
 ) -> tuple[IndividualAggregate, Tree | None] | None:
-    """The aggregate, and its values with null in rows that a filter leaves out, or None of rows;
-    None alone where there is no such aggregate.
+    """The aggregate and the tree of its values, which are null in rows that a filter leaves out.
+    The tree is None for an aggregate of whole rows; the result is None for unknown aggregates.
     """
     match key:
         case "Sum" | "Mean" | "Min" | "Max":
@@ -291,7 +292,7 @@ def _read(
 
 
 def _distinct(kept: Kept, facts: FrameFacts) -> Tree:
-    """Values of which null is one more value, unless a filter makes nulls of what it leaves out."""
+    """The values to count. Null counts as a value, so it must not come from a filter."""
     found = domain(kept.values, facts.columns)
     if kept.conditions and found.nullable and not kept.drops_nulls:
         raise UnsupportedOperation(

@@ -98,7 +98,8 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
         own = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
         name = spec.prefix + own + spec.suffix
         bound = {p: rolled(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()}
-        outputs.append(Output(name, bound, spec.post, _fill(spec.words, said), post_tree))
+        about = _fill(spec.words, said), post_tree, spec.interval_optional
+        outputs.append(Output(name, bound, spec.post, *about))
     return outputs
 
 

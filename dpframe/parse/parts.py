@@ -214,8 +214,8 @@ def _by(groups: Groups) -> str:
 
 def _inexact(groups: Groups) -> UnsupportedOperation:
     return UnsupportedOperation(
-        "some keys are more precise in the frame than Python can hold, so parts could not be told "
-        "apart",
+        "some keys are more precise in the frame than Python can hold, so parts could not be "
+        "distinguished",
         where=f"partition(frame, {_by(groups)}, keys=...)",
         remedy=("partition by pl.col('t').dt.truncate('1us')", "partition by text"),
     )

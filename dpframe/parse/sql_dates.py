@@ -142,7 +142,7 @@ def _in_one_zone(trees: Sequence[Tree], types: Sequence[DType | None]) -> Sequen
     zones = (
         t.zone
         for tree, t in zip(trees, types, strict=True)
-        if t is not None and not isinstance(tree, Literal)  # whose zone nobody chose to look at
+        if t is not None and not isinstance(tree, Literal)  # a constant takes any zone
     )
     zone = next((zone for zone in zones if zone is not None), None)
     bare = [t is not None and t.name in ("Date", "Datetime") and t.zone is None for t in types]

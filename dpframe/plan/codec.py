@@ -66,8 +66,7 @@ UNWRITTEN: dict[type, frozenset[str]] = {
     LimitChoice: frozenset(("noise",)),
     PlanBlock: frozenset(("columns",)),
 }
-"""Fields that are not written where they are None: documents from before these fields stay
-valid."""
+"""Fields that are written only if they have a value, so that documents without them stay valid."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 

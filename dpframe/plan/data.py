@@ -32,6 +32,10 @@ from dpframe.plan.pieces import (
 )
 from dpframe.rows.suggest import did_you_mean
 
+_COUNTS = "count"
+_TABLES = ".dp_histogram(", ".dp_cdf("
+"""What makes a table that has a column of that name."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanData:
@@ -99,23 +103,24 @@ class PlanData:
     ) -> float:
         """A bound on the error of an output column that holds with the given confidence.
 
-        For counts, sums and selections the bound is that of the noise. For quantiles it is in
-        ranks: by how many a choice may be worse than the best among the same rows, or, where ranks
-        are read off counts, how far they may be from the quantile's. The accuracy of a mean, a
-        variance or a standard deviation also depends on the data. It is the exact quantile of the
-        error over the worst data with this many values, or over those like a guess, and at most
-        one percent above it. It is of results that are not null.
+        For counts, sums and selections it bounds the noise. For quantiles it is a number of ranks:
+        how much worse a choice may be than the best choice among the same rows. Where ranks are
+        read from counts, it is the distance from the quantile in ranks. For a mean, a variance or a
+        standard deviation the error also depends on the data. The bound is the quantile of the
+        error over the worst data with `count` values, or over data like `guess`, and at most one
+        percent above it. It applies to results that are not null.
 
-        It holds about as often as asked for of a count, a sum, a mean or a variance, of the
-        grouping set or edge that has the largest error, and of the worst data of a single choice.
-        It is conservative in some cases: for other sets and edges if the accuracy is one number,
-        for better data of a choice, for several winners or quantiles (a union bound), and for
-        noise of few whole steps.
+        The confidence is close to the requested one for counts, sums, means and variances, for the
+        grouping set or edge with the largest error, and for the worst data of a single choice. The
+        bound is conservative for other sets and edges if the accuracy is one number, for better
+        data of a choice, for several winners or quantiles (a union bound), and for noise of few
+        whole steps.
 
         Parameters
         ----------
         column
-            The output's name.
+            The output's name; for the table of one histogram or distribution function also
+            ``"count"``.
         confidence
             Between 0 and 1. An output of several selections gives each an equal share of what may
             go wrong (union bound).
@@ -152,7 +157,8 @@ class PlanData:
 
     def _require_known_limit(self, output: PlanOutput) -> None:
         """Refuse the error of an output whose noise depends on a limit that is not found yet."""
-        if self.found is None or output in [self.outputs[n] for n in self.queries[0].outputs]:
+        search = self.queries[0].outputs if self.queries else ()
+        if self.found is None or output in [self.outputs[n] for n in search]:
             return
         raise UnsupportedOperation(
             f"the error of {output.name!r} depends on the limit that the query finds when it runs",
@@ -185,6 +191,10 @@ class PlanData:
                     f"queries {' and '.join(map(str, having))} have an output {column!r}",
                     remedy=f"say which one: plan.accuracy({column!r}, query={having[0]})",
                 )
+        if column == _COUNTS and column not in outputs and len(outputs) == 1:
+            (only,) = outputs.values()  # a table has its counts in a column of this name
+            if any(method in only.words for method in _TABLES):
+                return only
         if column not in outputs:
             raise UnknownColumn(
                 f"the plan has no output {column!r}", remedy=did_you_mean(column, outputs)

@@ -1,14 +1,14 @@
-"""Plans as versions before this one wrote them: what their documents lack follows from the rest.
+"""Plan documents of earlier versions: the fields that they lack follow from the rest.
 
 Documents of the first edition lack
 
-- the budget that a plan is to be charged to, which is only None;
-- for a private choice, the range of an individual's score changes in one group at most: as much
-  as the rows of one group do, or no less than that where the sums do not show it;
-- of a mean or a variance, the middle of the bounds: the point that values are centred at, which is
-  the middle as a float, and no more than that is made of it.
+- the budget to charge, which becomes None;
+- for a private choice, the range of an individual's score changes in one group. It becomes what
+  the rows of one group can change, or more where the sums do not show that;
+- for a mean or a variance, the middle of the bounds, at which values are centred. It becomes the
+  middle as a float.
 
-A plan that is completed has the fingerprint of what it is with these.
+The fingerprint of a completed plan includes these fields.
 """
 
 from __future__ import annotations

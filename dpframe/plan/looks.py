@@ -167,8 +167,8 @@ _CODES: Final = re.compile(
 
 
 def looks_like_a_person(text: str) -> str | None:
-    """What a value looks like that tells of one person: ``"a name"``, ``"an address"``, or ``"a
-    personal code"`` such as an e-mail address or a telephone number; None of other values.
+    """The kind of a value that identifies a person: ``"a name"``, ``"an address"``, or ``"a
+    personal code"`` such as an e-mail address or a telephone number. None for other values.
     """
     text = text.strip()
     if _CODES.fullmatch(text):

@@ -115,7 +115,7 @@ def after_search(plan: P) -> P:
     """For a plan in which a limit is found: the plan of everything but the search, with the cost
     of all."""
     _, *blocks = blocks_of(replace(plan, found=None))
-    if len(blocks) == 1:
+    if len(plan.queries) == 2:  # the search and one query, which is a plan without queries
         return blocks[0]
     first = plan.blocks[0].outputs
     queries = [
@@ -162,7 +162,7 @@ def names_apart(names: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
     if len({name for own in made for name in own}) == sum(map(len, made)):
         return made
-    # somebody named an output like that; what ends in different numbers differs
+    # an output already has such a name; names that end in different numbers differ
     return [[_of_query(name, number) for name in own] for number, own in enumerate(names, start=1)]
 
 

@@ -1,10 +1,10 @@
 """The types of the columns that a query reads, which decide what its expressions mean.
 
-``pl.col("t").dt.date()`` of one moment is another day where the column is in another time zone, and
-``pl.col("w").cast(pl.Int64)`` of one duration another number where it counts in other units. So
-the identity of a division, stream or kept result of a named frame includes these types as well as
-the expressions: time zones and units, widths of integers and floats, precision and scale of
-decimals, categories in their order, types of elements and fields.
+The day that ``pl.col("t").dt.date()`` gives for a moment depends on the column's time zone, and the
+number that ``pl.col("w").cast(pl.Int64)`` gives for a duration on its unit. So these types are part
+of the identity of a division, stream or stored result of a named frame, as its expressions are.
+They include time zones and units, widths of integers and floats, precision and scale of decimals,
+categories in their order, and the types of elements and fields.
 """
 
 from __future__ import annotations

@@ -154,5 +154,5 @@ def telling_gains(
 def _told(asked: Output, among: Collection[Together], gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
     kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
-    paying = gain < PAYS and RelatedAggregate not in kinds  # which are told of all of it
+    paying = gain < PAYS and RelatedAggregate not in kinds  # these have a sentence already
     return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)

@@ -1,24 +1,25 @@
-"""The last look at a plan before it is charged: what will run is what the plan says.
+"""The last check of a plan before it is charged: the query that runs is the one in the plan.
 
-The planner searches and may err. This module searches nothing. It computes again, from the query
-that will run, each fact on which privacy rests, and compares it with the plan that is charged and
-that reviewers approve. A mistake of the planner is then a refusal, not a leak.
+The planner searches and may make mistakes. This module searches nothing. It computes each fact on
+which privacy rests again, from the query that will run, and compares it with the plan that is
+charged and that reviewers approve. A mistake of the planner then refuses the query and leaks
+nothing.
 
 Guarantee
 ---------
-A release that passes adds noise by the mechanisms of its plan, to the exact tables of its plan,
-of rows that its plan limits, with a sensitivity that is at least that of these tables; and the cost
-of its plan covers these mechanisms.
+A release that passes has the noise of the mechanisms in its plan. The noise is added to the tables
+of its plan, computed from rows under the limits of its plan. The sensitivity is at least that of
+these tables, and the cost of the plan covers these mechanisms.
 
 Proof
 -----
-*Rows.* Facts of a frame follow from its steps, one after another, from what was protected; they
-are computed again, so limits that are counted on stand among the steps that run. *Tables.* What an
-output is made of, clamps and grids included, is written down again and equals the plan's.
-*Sensitivity.* It is computed again from these tables and facts. Of numbers that are drawn as one
-vector the widths are at least what one row can add, by interval arithmetic over the whole numbers
-that combine the tables. *Noise.* The mechanism that draws is the one of the plan; whether it costs
-what is stated, and whether these costs add up to what is charged, `contradiction` computes.
+*Rows.* The facts of a frame are computed again, step by step from the protected frame, so each
+limit that they rest on is among the steps that run. *Tables.* The definition of each output, with
+its clamps and grids, is written again and equals the plan's. *Sensitivity.* It is computed again
+from these tables and facts. For numbers that are drawn as one vector, interval arithmetic over the
+integers that combine the tables shows that the widths are at least what one row can add. *Noise.*
+The mechanism that draws is the one in the plan. `contradiction` checks that it costs what the plan
+states, and that these costs add up to the charge.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def _follows(relation: Relation) -> bool:
 def _of_draw(
     use: PlannedMeasurement, release: NoisyAggregate, draw: Draw, part: Prepared
 ) -> Iterator[str]:
-    """Of one noisy vector and the release of the plan that follows from it."""
+    """The differences between one noisy vector and its release in the plan."""
     scope, vector = part.query.scope, draw.measurement
     if draw.law != release.law:
         yield "mechanism"
@@ -185,7 +186,7 @@ def _of_draw(
 
 
 def _counts_all(statistic: Statistic) -> bool:
-    """Whether each row, or each individual in a group, adds one, whatever its values are."""
+    """Whether each row, or each individual in a group, adds one, for any values."""
     is_whole = isinstance(statistic, UnitCount) and statistic.tree is None
     return isinstance(statistic, RowCount) or is_whole
 

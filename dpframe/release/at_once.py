@@ -1,13 +1,12 @@
-"""Quantiles that are chosen at once: where rows are among the places of their points.
+"""Quantiles that are chosen jointly: how rows with equal values are put in order.
 
-Each row of a point takes one of 2**32 places of it at random, in two steps of 16 coins. They are
-drawn where they matter only: rows of points whose ranks are within reach of some quantile take
-places, and all others where a tuple out of reach is proposed. Rows keep the places that they took.
+Each row takes one of 2**32 places within its value at random, in two steps of 16 coins. Places are
+drawn only where they matter: in values with ranks near some quantile, and in other values once a
+candidate tuple contains them. Rows keep the places that they took.
 
-This many places are not for privacy, which needs none, but so that there is a place of about each
-rank. Otherwise tuples that are near enough might all be missing, and drawing would take too long
-where thousands of millions of rows tie. How long it takes depends on the rows, as it does where
-an engine counts them.
+Privacy does not need this many places. They ensure a place for about each rank. With fewer places
+all good tuples could be missing, and the draw would take too long where billions of rows have the
+same value. The time depends on the rows, as it does where an engine counts them.
 """
 
 from __future__ import annotations

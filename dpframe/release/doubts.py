@@ -100,14 +100,14 @@ def _of_no_rows(query: Query, noisy: Mapping[MeasurementKey, Noisy], laws: Laws)
                 yield Doubt(
                     "NoRows",
                     f"{output.name!r} {verb}{_where(small)}, where its noisy count is within the "
-                    "95% bound of its noise: perhaps no row has a value there; look at casts, date "
+                    "95% bound of its noise: perhaps no row has a value there. Check casts, date "
                     "formats, filters and keys, which may fit no row, or spend more",
                 )
         if output.only is not None and (size := _all_small(output.only, noisy, laws)):
             yield Doubt(
                 "NoRows",
                 f"all {size} numbers of {output.name!r} are within the 95% bound of their noise: "
-                "perhaps no row is in any of these groups; look at casts, date formats, filters "
+                "perhaps no row is in any of these groups. Check casts, date formats, filters "
                 "and keys, which may fit no row, or spend more",
             )
 

@@ -1,4 +1,4 @@
-"""What becomes of results that are kept, as those see it who run queries."""
+"""How results are stored, as the code that runs queries sees it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Written: TypeAlias = "Callable[[int, Sequence[pl.DataFrame], Doubts, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Results that are to be kept.
+    """Results to be stored.
 
     Parameters
     ----------
     beginning
-        What is recorded together with the charge.
+        The record that is written together with the charge.
     write
-        Keeps the results of a charge, by its number, with doubts about them and the limit that
-        was found; returns the digest of the content, None if it could not be kept.
+        Stores the results of a charge, by its number, with doubts about them and the limit that
+        the query found. Returns the digest of the content; None if it could not be stored.
     """
 
     beginning: Beginning

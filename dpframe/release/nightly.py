@@ -60,8 +60,8 @@ class Drawn:
     rows
         For each period, for each vector the noisy integers, group after group.
     seal
-        Sealed with the ledger's key, for the stream that they were drawn for; None where an
-        earlier version drew them.
+        A seal with the ledger's key for the stream of these rows. None where an earlier version
+        drew them.
     """
 
     first: int

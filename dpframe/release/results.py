@@ -176,7 +176,8 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
             lacking = [
                 output
                 for output in query.outputs
-                if interval_of(output, query, noisy, draws, asked, missing) is None
+                if not output.interval_optional
+                and interval_of(output, query, noisy, draws, asked, missing) is None
             ]
     except FAILURES as error:
         raise UnsupportedOperation(

@@ -12,7 +12,7 @@ __all__ = ["amounts", "told_apart"]
 
 
 def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
-    """What a cost was and is, a line for each amount that changed."""
+    """The old and the new cost, a line for each amount that changed."""
     if before.measure != after.measure:
         yield f"cost of {whose} {before.words()} -> {after.words()}"
         return
@@ -26,7 +26,7 @@ def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
 
 
 def told_apart(one: Fraction | float, other: Fraction | float, digits: int = 6) -> str:
-    """Two amounts with as many digits as tell them apart."""
+    """Two amounts with as many digits as are needed to see the difference."""
     while one != other and shown(one, digits) == shown(other, digits) and digits < 40:
         digits += 4
     return f"{shown(one, digits)} -> {shown(other, digits)}"

@@ -1,5 +1,5 @@
-"""Plans as chapters: one for a plan of one query; of several queries one for each frame with its
-groups, and what is said of all of them.
+"""Plans as chapters: one for a plan of one query. A plan of several queries has one for each frame
+with its groups, and one for all queries.
 """
 
 from __future__ import annotations
@@ -32,27 +32,25 @@ from dpframe.report.too_wide import Typical
 from dpframe.report.windows import windows_words
 
 _USELESS: Final = 20_000
-"""An error that is more than a tenth of so many rows is doubted where nobody says how many there
-are.
-"""
+"""A plan without a guess of its size has a risk if an error is above a tenth of this many rows."""
 
 __all__ = ["Chapter", "chapters", "listed", "notes_in", "queries_of_block", "risks_in"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chapter:
-    """What is said of one thing.
+    """A part of the details of a plan.
 
     Parameters
     ----------
     title
-        Empty where a plan has no other chapter.
+        The heading; empty where a plan has no other chapter.
     plan
-        What it is about.
+        The plan, or the block of a plan, that the chapter describes.
     sections
-        What there is to say.
+        The contents.
     draws
-        The draws that its own add up with.
+        All draws whose costs are added to those in the chapter.
     """
 
     title: str
@@ -88,18 +86,18 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
 
 
 def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
-    """What to decide on, with the queries where it is not all of them."""
+    """What the reviewer must decide, with the queries concerned if these are not all."""
     found = list(_told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)]))
     yield from found
     yield from yearly_risk(plan)
     yield from dict.fromkeys(differencing(plan))
-    if not any("noise" in risk for risk in found):  # which says why there is so much
+    if not any("noise" in risk for risk in found):  # such a risk explains the large error
         yield from _of_noise(plan, size)
 
 
 def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:
     """Outputs that only very many rows make useful."""
-    if size is not None:  # which says more
+    if size is not None:  # with a guess, the first page judges the error
         return
     blocks = list(blocks_of(plan))
     for block in blocks[1:] if plan.found is not None else blocks:
@@ -112,7 +110,7 @@ def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:
 
 
 def notes_in(plan: PlanData) -> Iterator[str]:
-    """What to know, with the queries where it is not all of them."""
+    """What the reviewer should know, with the queries concerned if these are not all."""
     return _told(plan, [notes_of(block) for block in blocks_of(plan)])
 
 
@@ -142,7 +140,7 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
             f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
             "noise fits the limit that is found; the charge is what the query costs under the most "
             "expensive limit, so the guarantee holds whichever is found",
-            f"intervals also hold what the limit drops, if nobody has more than {REACH[0]} n "
+            f"intervals also cover what the limit drops, if no person has more than {REACH[0]} n "
             f"{'groups' if found.by else 'rows'}, or {REACH[1]:,} where that is more",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
             f"shown below under the largest, {found.words(last.n)}",
@@ -168,9 +166,9 @@ def percent(share: Fraction) -> str:
 
 
 _SEARCHED = ("the search for the limit", "the query", "what limits drop")
-"""What blocks are called of which the first finds a limit for the others."""
+"""The names of blocks where the first one finds a limit for the others."""
 _RELATED = ", group_by(grouping_sets("
-"""How groups begin that queries with groups of their own have in common."""
+"""The beginning of groups that serve several queries with different groups."""
 
 
 def _asked(plan: PlanData) -> Iterator[Item]:

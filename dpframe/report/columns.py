@@ -42,7 +42,7 @@ def domain_words(domain: Domain) -> str:
 
 
 def limits_words(domain: Domain, *, declared: bool = False) -> str:
-    """What is known beside the type; in full, as fingerprints need it, where it is `declared`."""
+    """The known facts except the type. A `declared` column lists them in full for fingerprints."""
     parts = []
     interval, dtype = domain.interval, domain.dtype
     if interval != EVERYTHING and dtype.is_ordered and not dtype.is_boolean:
@@ -59,7 +59,7 @@ def limits_words(domain: Domain, *, declared: bool = False) -> str:
 
 
 def _others(listed: Sequence[Scalar], *, in_full: bool) -> str:
-    """How many categories are not shown; in full, which ones, as far as fingerprints need it."""
+    """How many categories are not shown; with `in_full` also a digest of all, for fingerprints."""
     if len(listed) <= _FEW:
         return ""
     more = f" and {len(listed) - _FEW} more"

@@ -26,12 +26,12 @@ _BEHIND = "in what its words leave out"
 def differences(before: PlanData, after: PlanData) -> Iterator[str]:
     """One line for each change from one plan to the other."""
     found = list(_differences(before, after))
-    if not found:  # else it follows from what was told
+    if not found:  # otherwise it follows from a change that is listed
         forced = (forced_words(plan) if plan.forced else None for plan in (before, after))
         found = list(_changed("forced", *forced))
     yield from found
     if not found and fingerprint(before) != fingerprint(after):
-        yield "the plans differ in what is not told here, such as the reason of a mechanism"
+        yield "the plans differ in unlisted details, such as the reason of a mechanism"
 
 
 def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
     if before.cost == after.cost:
-        yield from _changed("spend that is asked for", *(_spend(p) for p in (before, after)))
+        yield from _changed("requested spend", *(_spend(p) for p in (before, after)))
     yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
     yield from _items("note:", _untold(before, after), _untold(after, before))
@@ -72,15 +72,15 @@ def _spend(plan: PlanData) -> str:
 
 
 def _stated(plan: PlanData) -> tuple[str, ...]:
-    """What risks follow from, beside the query itself."""
+    """The facts, other than the query itself, from which risks follow."""
     typical = (f"{one.column} of {one.frame} is typically {one.value}" for one in plan.typical)
     named = (f"{one.column} of {one.frame} is named as identifiers are" for one in plan.identifying)
     return (*typical, *named)
 
 
 def _types(before: PlanData, after: PlanData) -> Iterator[str]:
-    """Other types of columns that both read; what documents of earlier versions do not say is the
-    same.
+    """Changed types of columns that both plans read. Types that documents of earlier versions lack
+    count as unchanged.
     """
     one = {(column.frame, column.name): column.type for column in before.columns or ()}
     for column in after.columns or ():
@@ -92,9 +92,9 @@ def _types(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
-    """What differs of a frame, its groups, and what is released of it."""
+    """The changes of a frame, its groups, and its releases."""
     yield from _changed("frame", before.source, after.source)
-    if before.unit.kind == after.unit.kind:  # else it was said first, and of all
+    if before.unit.kind == after.unit.kind:  # otherwise the guarantee, listed first, shows it
         yield from _changed("protects", before.unit.words(), after.unit.words())
     yield from _items("also protects", before.others, after.others)
     yield from _items("declared by the data owner:", before.declared, after.declared)
@@ -160,7 +160,7 @@ def _block_words(plan: PlanData) -> str:
 
 
 def _untold(plan: PlanData, other: PlanData) -> list[str]:
-    """The notes that do not follow from a step that is told to have changed."""
+    """The notes that do not follow from a step that is listed as changed."""
     told = _step_words(plan) - _step_words(other)
     return [note for note in notes_in(plan) if not any(words in note for words in told)]
 
@@ -204,7 +204,7 @@ def _steps(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[st
 
 
 def _learned(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
-    """What is known after steps that are the same; where others changed that follows from them."""
+    """Changed facts after equal steps. If other steps changed, these facts follow from them."""
     for one, other in zip(before, after, strict=True):
         if one.learned != other.learned:
             known = "; ".join(item for item in other.learned if item not in one.learned)
@@ -311,8 +311,8 @@ def _outputs(before: PlanData, after: PlanData) -> Iterator[tuple[str, str]]:
 
 
 def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Iterator[str]:
-    """Costs by what is drawn jointly; sensitivities and mechanisms by release. Of outputs that
-    were told of, what follows from that is left out.
+    """Changed costs by jointly drawn vector, and changed sensitivities and mechanisms by release.
+    Changes that follow from an output that is listed already are left out.
     """
     yield from _costs(before, after)
     parts, others = _numbered(before), _numbered(after)
@@ -341,8 +341,8 @@ def _numbered(plan: PlanData) -> dict[tuple[str, str, int], NoisyAggregate]:
 
 
 def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
-    """By output, or by outputs that are drawn jointly, whose cost counts once; where others are
-    drawn jointly than before, for each what its draws cost.
+    """Changed costs by output. Outputs that are drawn jointly have one cost; if they were not drawn
+    jointly before, each is listed with the cost of its draws.
     """
     one, other = _drawn_together(before), _drawn_together(after)
     kept = {name for names in other for name in names}
@@ -356,7 +356,7 @@ def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 def _but_delta(lines: Iterator[str]) -> Iterator[str]:
-    """Without the delta of the whole plan, which is told first, of the guarantee."""
+    """Without the delta of the whole plan, which is listed first, with the guarantee."""
     return (line for line in lines if not line.startswith("delta of "))
 
 

@@ -1,4 +1,4 @@
-"""How wrong each output may be, in its own units, and how many rows make that a good result."""
+"""The 95% error of each output, in its own units, and how many rows make it a good result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframe.report.too_wide import Typical
 __all__ = ["Error", "errors_of", "rounded"]
 
 _SUPPOSED: Final = 1000
-"""So many rows are supposed where an error depends on how many there are and nobody said it."""
+"""The number of rows to assume where an error depends on it and the reviewer gives no guess."""
 _LEVEL: Final = Fraction(95, 100)
 _GOOD, _ROUGH = 0.1, 0.3
 """An error of a tenth of the result is good, one of up to three tenths rough."""
@@ -39,10 +39,10 @@ class Error:
     words
         Such as ``"± 12"`` or ``"± 0.7 at 1,000 rows"``.
     verdict
-        ``"good"``, ``"rough"`` or ``"useless"`` where a size is known; else from how many rows on
-        the error is at most a tenth of the result; empty where that cannot be told.
+        ``"good"``, ``"rough"`` or ``"useless"`` where a size is known. Otherwise the number of rows
+        from which the error is at most a tenth of the result; empty where that is unknown.
     enough
-        This number of rows; None where it cannot be told.
+        This number of rows; None where it is unknown.
     """
 
     words: str
@@ -56,14 +56,14 @@ def errors_of(
     size: int | None = None,
     typical: Typical = (),
 ) -> list[Error]:
-    """Of each output of one query of a plan."""
+    """The errors of the outputs of one query of a plan."""
     times, ends = _by_limit(plan)
     return [_error(block, output, size, typical, times, ends) for output in block.outputs]
 
 
 def _by_limit(plan: PlanData) -> tuple[Fraction | float, str]:
-    """Where a limit is found, how many times smaller errors are under the smallest, and the words
-    for it.
+    """The least error under any limit that the query may find, relative to that under the largest,
+    and the words for it; 1 without such limits.
     """
     found = plan.found
     if found is None:
@@ -135,7 +135,7 @@ def _amount(error: float, used: Sequence[NoisyAggregate]) -> str:
 
 
 def _of_arithmetic(used: Sequence[NoisyAggregate]) -> Error:
-    """Of what is computed from several numbers: the errors of these."""
+    """The error of an output that is computed from several numbers: the errors of these."""
     parts = list[str]()
     for release in used:
         with suppress(DPFrameError):

@@ -225,7 +225,7 @@ def _spends(plan: PlanData) -> Iterator[str]:
 
 
 def _left_words(budget: Budget) -> str:
-    """An amount in four digits, rounded down: so much can be spent."""
+    """An amount in four digits, rounded down because it is what may still be spent."""
     slack = f" and delta {_rounded_down(budget.slack)}" if budget.slack else ""
     return f"{budget.currency} {_rounded_down(budget.main)}{slack}"
 
@@ -281,8 +281,8 @@ def _per(plan: PlanData) -> str:
         laws = [r.law for r in plan.releases if isinstance(r.law, KeyMechanism)]
         half = f"{laws[0].size_at(Fraction(1, 2)):,}" if laws else "few"
         return (
-            f"per {groups}, for groups that are found: one of {half} people appears half of the "
-            "time; with 95% errors"
+            f"per {groups}, for groups found in the data: one of {half} people appears with a "
+            "chance of 50%; with 95% errors"
         )
     best = "the best of " if plan.best_group else "per "
     return f"{best}{groups}, {plan.groups or 0:,} keys: {_short(plan.keys, 110)}; with 95% errors"

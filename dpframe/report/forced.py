@@ -1,4 +1,4 @@
-"""What it costs that something was asked for, in words."""
+"""The price of a requested mechanism or split, in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAME: Final = 0.005
 
 
 def forced_words(plan: PlanData) -> str:
-    """The request in a plan, and how many times errors are the least ones."""
+    """The request, and by which factor it increases errors."""
     names = sorted({plan.outputs[error.output].name for error in plan.forced if error.named})
     asked = [f"mechanism= of {', '.join(names)}"] if names else []
     asked += ['split="equal"'] if plan.split == "equal" else []
@@ -23,4 +23,4 @@ def forced_words(plan: PlanData) -> str:
         return f"{said}: errors are {least}"
     shown = [f"{name} {times:.3g}" for name, times in known[:_SHOWN]]
     more = f", and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"{said}: errors are so many times {least}: {', '.join(shown)}{more}"
+    return f"{said}: errors relative to {least} are {', '.join(shown)}{more}"

@@ -1,4 +1,4 @@
-"""What noise and delta mean for groups of a size that somebody guessed."""
+"""What noise and delta mean for groups of a size that the reviewer guesses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def size_of(size: object) -> int:
 
 
 def warnings_at(plan: PlanData, size: int) -> Iterator[str]:
-    """What to decide on if each group, or the whole without groups, has this many individuals."""
+    """The risks if each group, or all rows without groups, has this many individuals."""
     individuals = size * (plan.groups or 1)
     if plan.cost.slack > Fraction(1, individuals):
         yield (
@@ -51,8 +51,8 @@ def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
     if isinstance(law, KeyMechanism):
         if release.accuracy() > size:
             yield (
-                f"{what}: a group of {shown(size)} individuals may well be missing: only one of "
-                f"{shown(release.accuracy())} appears with 95%"
+                f"{what}: a group of {shown(size)} individuals may well be missing, because a "
+                f"group needs {shown(release.accuracy())} to appear in 95% of cases"
             )
         return
     if isinstance(law, ReportMechanism):

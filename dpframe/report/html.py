@@ -47,7 +47,8 @@ def html(
     plan, entries, chapters
         The plan, its first page, and its details.
     fingerprint
-        That of the plan, with which a page of its own ends; without it HTML is part of a page.
+        The plan's fingerprint, for a separate page that ends with it. Empty for HTML that becomes
+        part of another page.
     is_open
         Whether the details are open.
     """

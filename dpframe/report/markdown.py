@@ -59,7 +59,7 @@ def _section(section: Section, heading: str) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Text that Markdown shows unchanged, on one line."""
     text = visible(text)
     for character in "\\`*_{}[]<>#|~&$":
         text = text.replace(character, "\\" + character)

@@ -10,7 +10,7 @@ from dpframe.report.stylesheet import PAGE_STYLE, STYLE
 
 
 def escaped(text: str) -> str:
-    """Text as it is, on one line, whatever characters it has."""
+    """Text that HTML shows unchanged, on one line, for any characters."""
     return html.escape(visible(text))
 
 
@@ -20,12 +20,12 @@ def code(text: str) -> str:
 
 
 def named(text: str) -> str:
-    """A name that somebody chose."""
+    """A name that the analyst or the data owner chose."""
     return f"<strong><bdi>{escaped(text)}</bdi></strong>"
 
 
 def line(text: str) -> str:
-    """A line with names or constants in it, which runs from left to right whatever they are."""
+    """A line with names or constants, which runs from left to right for any alphabet."""
     return f'<bdi dir="ltr">{escaped(text)}</bdi>'
 
 
@@ -91,11 +91,11 @@ def table(
     Parameters
     ----------
     heads, numbers
-        What is in the columns, and which of them are of numbers.
+        The headings of the columns, and the positions of columns with numbers.
     over
-        Heads of several columns: {the first: (text, how many)}.
+        Headings above several columns: the first column, the text, and the number of columns.
     cards
-        Whether rows are shown one below the other on narrow screens, each cell with its name.
+        Whether narrow screens show rows one below the other, each cell with its heading.
     """
     names, right = list(heads), set(numbers)
     top = f"<tr>{''.join(_head(name, i in right) for i, name in enumerate(names))}</tr>"
@@ -123,8 +123,8 @@ def _spanning(over: Mapping[int, tuple[str, int]], columns: int) -> str:
 
 
 def row(cells: Iterable[str], numbers: Iterable[int] = (), heads: Sequence[str] = ()) -> str:
-    """A row of finished cells, some of which are numbers; where rows may be cards, with the names
-    of their columns.
+    """A row of finished cells; `numbers` are the positions of numbers, and `heads` the headings of
+    cells for tables with cards.
     """
     right = set(numbers)
     inside = ""
@@ -136,7 +136,7 @@ def row(cells: Iterable[str], numbers: Iterable[int] = (), heads: Sequence[str] 
 
 
 def bar(shares: Iterable[tuple[str, float]], words: str, *, small: bool = False) -> str:
-    """Shares of a whole, each ``"used"`` or ``"excess"``; a small bar stands beside text."""
+    """Shares of a whole, each ``"used"`` or ``"excess"``; a small bar stands in a line of text."""
     inside = "".join(
         f'<span class="dpf-{kind}" style="width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>'
         for kind, share in shares
@@ -147,24 +147,24 @@ def bar(shares: Iterable[tuple[str, float]], words: str, *, small: bool = False)
 
 
 def fragment(*pieces: str) -> str:
-    """The pieces with their style, in ASCII: it is read the same in whatever encoding."""
+    """The pieces with their style, in ASCII, which is the same in all encodings."""
     inside = "\n".join(piece for piece in pieces if piece)
     made = f'<div class="dpframe" dir="ltr" lang="en">\n<style>{STYLE}</style>\n{inside}\n</div>'
     return made.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def page(name: str, links: Iterable[tuple[str, str]], pieces: Iterable[str]) -> str:
-    """A page of its own, in ASCII: nothing runs in it and nothing is loaded.
+    """A separate page in ASCII, without scripts, which loads nothing.
 
     Parameters
     ----------
     name
-        Of the page, its title and first heading.
+        The title and first heading of the page.
     links
-        Anchors and what they are called. The last link opens everything: the page is a target, and
-        its style shows what is closed.
+        Anchors with their words. The last link opens all details: it leads to the page itself, and
+        the style of a page that is a target shows what is closed.
     pieces
-        What is on it.
+        The contents.
     """
     inside = "\n".join(piece for piece in pieces if piece)
     shown = line(name)

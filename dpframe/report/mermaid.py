@@ -91,9 +91,9 @@ def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
         if release.joint is None:
             yield amounts(release.cost)
         elif first:
-            yield f"{amounts(release.cost)} for all that is drawn together"
+            yield f"{amounts(release.cost)} for the whole vector"
         else:
-            yield "drawn together, paid for already"
+            yield "part of the same vector, already paid"
 
 
 def _label(*lines: str) -> str:
@@ -102,10 +102,10 @@ def _label(*lines: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that Mermaid shows as it is: all but plain characters by their numbers.
+    """Text that Mermaid shows unchanged: all special characters are written by their numbers.
 
-    A space without width parts the signs in which Mermaid sees formulas, and those that it writes
-    numbers of characters with inside.
+    A zero-width space separates signs that Mermaid would read as a formula or as the number of a
+    character.
     """
     shown = _MARKS.sub("\\1\u200b", shortened(visible(text), _LONGEST))
     return "".join(c if c in _PLAIN else f"#{ord(c)};" for c in shown)

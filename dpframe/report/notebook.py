@@ -75,7 +75,7 @@ def groups_html(relation: Relation, groups: Groups) -> str:
 
 
 def query_html(query: Query, bound: bool) -> str:
-    """A query: what it asks of which rows. It has not run."""
+    """A query that has not run: its outputs, groups and rows."""
     relation, groups = query.relation, query.groups
     outputs = [row((named(output.name), code(output.words))) for output in query.outputs]
     pieces = [

@@ -11,9 +11,9 @@ from dpframe.core.exact import show
 __all__ = ["bounds_separated", "separated", "shown"]
 
 _LONG = re.compile(r"(?<![\w.,'\"])(\d{5,})(?!\w)")
-"""Five digits or more before the point: years, and whatever belongs to a name, are left alone."""
+"""Five digits or more before the point, but not in names. Years have four."""
 _POWER = re.compile(r"(?<![\w.,'\"])(\d(?:\.\d+)?e(?:[5-9]|1[0-4]))(?!\w)")
-"""What is written with a power of ten, and reads better without."""
+"""Numbers with a power of ten that read better without it."""
 _ENDS = re.compile(
     r"\b(?:in|to) \[-?\d[^\[\]'\"]*, -?\d[^\[\]'\"]*\]|(?<=, )less -?\d[\d.e]*(?=[;)]|$)"
 )

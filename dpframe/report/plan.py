@@ -21,107 +21,106 @@ from dpframe.report.render import Format, render
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan(PlanData):
-    """What a query will do, what it costs, and why that is safe. No data was read to make it.
+    """What a query will release, what it costs, and why that is safe. Planning reads no data.
 
     Parameters
     ----------
     source
         The name of the protected frame.
     unit
-        Who is protected.
+        The protected unit: rows, persons, or persons in a calendar window.
     steps
         The frame operations, in order.
     grouping
         The group-by and where its keys come from, or None.
     groups, keys
-        How many keys there are, and the first ones; None without a group-by, and where the groups
-        that appear are chosen privately.
+        The number of keys, and the first ones. None without a group-by, and where the query chooses
+        its groups privately.
     keys_digest
-        Of all keys, whatever the form they were given in.
+        A digest of all keys, which is the same for all forms of the keys.
     grouped_by
         The grouping expressions in full.
     best_group
-        Whether the best of the groups is chosen, and nothing released of the others.
+        Whether the query releases only the best of the groups.
     releases
         One entry for each noisy vector or private selection.
     outputs
-        What the result holds, and how it comes from the releases.
+        The columns of the result, and how they are computed from the releases.
     others
-        Whom the other frames protect that this one is joined with.
+        The other protected frames that this one is joined with, and whom they protect.
     declared
-        What the data owner declared of the columns that the query uses.
+        What the data owner declared about the columns that the query uses.
     cost
         What the plan charges: in the measure of `requested`, or as rho in a session that adds up
         rho.
     composition
-        How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
-        of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
-        these amounts implies it.
+        How `cost` follows from the releases. With ``"sum"`` it is the sum of their costs. With
+        ``"numerical"`` their costs are amounts of rho, and the composed privacy loss distributions
+        satisfy `cost`. With ``"zcdp"`` the sum of rho implies it.
     split
         How the cost is divided among the releases: ``"least error"`` for the least sum of the
         outputs' squared relative errors, ``"equal"`` or ``"weights"`` by outputs.
     requested
-        The request; the cost is never more.
+        The requested spend; the cost is never more.
     remaining
         The session's budget before the plan, or None for a query without a session.
     remarks
-        What was found worth saying when the plan was made: `notes`, and what of it is a risk.
+        Sentences about the query from the time of planning: `notes`, and some of `risks`.
     share
-        Of a plan on one of several disjoint parts: what the session of the whole frame would be
-        charged when the plan was made. `cost` and `remaining` are the part's.
+        For a plan on one of several disjoint parts: what the plan charges to the session of the
+        whole frame, as of planning. `cost` and `remaining` are those of the part.
     budget
-        The budget that the plan is to be charged to, as it was when the plan was made; None for a
-        query without a session.
+        The budget that pays, as of planning. None for a query without a session.
     blocks
-        Of a plan of several queries: each frame with its groups, which has the fields of a plan
-        that speak of these. Queries of the same rows and groups have one. Empty for one query.
+        For a plan of several queries: one entry for each frame with its groups, with a plan's
+        fields for these. Queries of the same rows and groups share one. Empty for one query.
     queries
-        Of a plan of several queries: what each answers, in their order. Outputs whose name several
-        queries have are called after their query, such as ``"n of query 2"``.
+        For a plan of several queries: the outputs of each. Outputs with the same name in several
+        queries are named after their query, such as ``"n of query 2"``.
     forced
-        What it costs that `mechanism=` or ``split="equal"`` was asked for, by output: how many
-        times its error is that of the plan with the least error at the same spend, and whether a
-        mechanism was asked for in it. Empty where nothing is requested, or nothing can be told.
+        The price of a requested `mechanism=` or ``split="equal"``, by output: its error relative to
+        that of the plan with the least error at the same spend, and whether the output requested a
+        mechanism. Empty without such a request, or where the price is unknown.
     parameters
-        What the job was given, by name, type and value, each as text; expressions show them as
+        The parameters of the job by name, type and value, each as text. Expressions show them as
         ``:name``.
     windows
-        Where an individual is a person in a calendar window: the windows whose rows the plan reads,
-        and no others. A session whose budget is for each window charges it to these.
+        Where an individual is a person in a calendar window: exactly the windows whose rows the
+        plan reads. They pay in a session with a budget per window.
     found
-        Where a limit is found when the query runs: which ones may be found, and what the query is
-        under each. The first of `queries` finds it, the second is the query; `composition` is that
-        of the second, and costs of both add up.
+        Where the query finds its limit when it runs: the possible limits, and the query under each.
+        The first of `queries` finds the limit, the second is the query. `composition` is that of
+        the second, and the costs of both add up.
     typical
-        What the data owner says values of columns are like; risks are told by it, and nothing else.
+        Typical values of columns that the data owner stated. Only risks depend on them.
     identifying
-        Columns that are named as identifiers are, of frames whose rows are protected.
+        Columns with names like those of identifiers, in frames whose rows are protected.
     columns
-        The columns of protected frames that the query reads, with their types: these decide what
-        its expressions mean. None in plans of several queries, whose `blocks` have them, and where
-        an earlier version wrote the plan.
+        The columns of protected frames that the query reads, with their types, which decide what
+        its expressions mean. None in plans of several queries, whose `blocks` have them, and in
+        plans of earlier versions.
     """
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """What a reviewer must decide on; empty of a plan with nothing unusual. They follow from
-        the rest of the plan.
+        """What a reviewer must decide; empty for a plan with nothing unusual. Risks follow from the
+        rest of the plan.
         """
         return tuple(risks_in(self))
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """What only the reviewer can answer: at most five questions, the most doubtful first."""
+        """At most five questions that only the reviewer can answer, the most doubtful first."""
         return questions_in(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reviewer should know about how the result is computed, and what is usual."""
+        """What a reviewer should know about how the result is computed, and is not a risk."""
         return tuple(notes_in(self))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Risks, and notes after them."""
+        """All risks, then all notes."""
         return (*self.risks, *self.notes)
 
     def explain(
@@ -135,36 +134,34 @@ class Plan(PlanData):
     ) -> str:
         """The plan for a reviewer: a first page to decide by, and the details behind it.
 
-        The first page says how many risks and questions there are, whom the plan protects, what it
-        spends, the 95% error of each output, what is read and dropped, and what only the reviewer
-        can answer. Where an error depends on how many rows there are it is that of 1,000, or of
-        `size`.
+        The first page lists the risks, whom the plan protects, what it spends, the 95% error of
+        each output, what is read and dropped, and the questions that only the reviewer can answer.
+        An error that depends on the number of rows is shown for `size` rows, or for 1,000.
 
         Parameters
         ----------
         format
-            ``"text"`` or ``"markdown"``; ``"html"``, a page with its own style and no scripts, on
-            which details can be opened; ``"mermaid"``, a flowchart.
+            ``"text"``, ``"markdown"``, ``"html"`` (a page without scripts, with details to open) or
+            ``"mermaid"`` (a flowchart).
         details
-            Whether all steps, the noise of each draw with its sensitivity, and notes follow; on a
-            page of HTML whether they are open.
+            Whether to append all steps, the noise of each draw with its sensitivity, and notes. On
+            a page of HTML: whether these details are open.
         size
-            A public guess of how many individuals each group has; how many there are, where nothing
-            is grouped. The plan then also warns of noise above a tenth of what this many can
-            change, and of a delta above one over their number. Guess before you look at the data.
+            A public guess of the number of individuals in each group, or in all without groups. The
+            plan then also warns of noise above a tenth of what this many individuals can change,
+            and of a delta above one over their number. Guess before you look at the data.
         typical
-            Public guesses of what values of columns are like, such as ``{"pay": 3000}``, for risks
-            of bounds that are too wide; in addition to those that ``protect`` was given.
+            Public guesses of typical values of columns, such as ``{"pay": 3000}``, in addition to
+            those given to ``protect``. The plan warns of bounds that are far wider.
         since
-            A plan that was approved before: the first page says what changed.
+            A plan that was approved before; the first page then lists the changes.
 
         Raises
         ------
         UnsupportedOperation
             For another format.
         InvalidBounds
-            For a guess of individuals that is not a positive integer, or of values that is no
-            number, or 0.
+            When `size` is not a positive integer, or a typical value is 0 or not a number.
         """
         return render(
             self,
@@ -191,18 +188,19 @@ class Plan(PlanData):
         count: float | None = None,
         confidence: Number = 0.95,
     ) -> Any:
-        """The error that each output will have, as an Altair chart. No data is read: values are
-        what the caller guesses from public knowledge.
+        """The 95% error of each output as an Altair chart. No data is read: the values are public
+        guesses.
 
         Parameters
         ----------
         guess
-            A guess of outputs, such as ``{"n": 1000}``; the error bar lies around it, or around 0.
+            Public guesses of outputs, such as ``{"n": 1000}``. An error bar is drawn around the
+            guess, or around 0.
         count
             A public guess of the number of values in a group, on which errors of means and
-            variances depend; if left out, the guess of a count among the outputs.
+            variances depend. By default the guess of a count among the outputs.
         confidence
-            Between 0 and 1.
+            The probability that the error stays within its bar, between 0 and 1.
 
         Raises
         ------
@@ -215,9 +213,9 @@ class Plan(PlanData):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything in the plan that matters to privacy, or that a reviewer reads of
-        it, types of columns included; not of `remaining`, `share` and `budget`, which another run
-        of the plan finds changed.
+        """A digest of everything in the plan that matters to privacy or that a reviewer reads,
+        including the types of columns. It does not cover `remaining`, `share` and `budget`, which
+        change from run to run.
         """
         return document.fingerprint(self)
 
@@ -236,7 +234,7 @@ class Plan(PlanData):
 
     @classmethod
     def from_json(cls, text: str | bytes | os.PathLike[str]) -> Plan:
-        """The plan that a document holds; it explains itself and counts its cost as before.
+        """The plan in a document that `to_json` wrote.
 
         Parameters
         ----------
@@ -246,10 +244,10 @@ class Plan(PlanData):
         Raises
         ------
         UnsupportedOperation
-            When it is not the document of a plan, or one of another version.
+            When it is not the document of a plan, or belongs to a newer version.
         PlanMismatch
-            When it was edited since it was written, or what follows from the rest does not: a cost
-            below that of the mechanisms, say, which are counted again.
+            When the document was edited, or contradicts itself, such as by a cost below that of its
+            mechanisms.
         """
         try:
             return cls._read(text)
@@ -268,9 +266,9 @@ class Plan(PlanData):
         return plan
 
     def diff(self, other: Plan) -> str:
-        """What is different in another plan, in words, a line each; empty where nothing is.
+        """The changes from this plan to another one, a line each; empty without changes.
 
-        What remains of budgets is not compared.
+        Remaining budgets are not compared.
 
         Examples
         --------

@@ -76,14 +76,14 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
         if unit.contributions == 1:
             yield (
                 80,
-                f"Does each person have exactly one row in {plan.source}? Somebody with several is "
-                f"protected less.{read}",
+                f"Does each person have exactly one row in {plan.source}? A person with several "
+                f"rows is protected less.{read}",
             )
         else:
             yield (
                 80,
-                f"Can nobody have more than {unit.contributions} rows in {plan.source}? Further "
-                f"rows are not protected.{read}",
+                f"Does each person have at most {unit.contributions} rows in {plan.source}? "
+                f"Further rows are not protected.{read}",
             )
         return
     others = [one.column for one in plan.identifying if one.column != unit.column]
@@ -109,7 +109,7 @@ def _of_limits(plan: PlanData, block: PlanData) -> Iterator[tuple[int, str]]:
 
 
 def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
-    """Frames that are said to be public, and private frames that are joined."""
+    """Frames that the query treats as public, and private frames that are joined."""
     for step in plan.steps:
         kind = step.definition.get("step") if isinstance(step.definition, dict) else None
         if found := _PUBLIC.search(step.words):
@@ -142,8 +142,8 @@ def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
         sensitive = _SENSITIVE & {w for word in words for w in name_words(word)}
         yield (
             min(95, max(said.values()) + 5 * (len(words) - 1) + (10 if sensitive else 0)),
-            f"Are there many people with {' and '.join(words[:4])}{more}, and nobody who could be "
-            "recognised?",
+            f"Are there many people with {' and '.join(words[:4])}{more}, so that none of them "
+            "could be recognised?",
         )
 
 

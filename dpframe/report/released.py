@@ -22,6 +22,8 @@ _OF_PLAN = "± is the 95% error by privacy noise; it does not cover sampling err
 _AS_ASKED = "± is half of the interval that interval= asked for"
 _TWO_DIGITS = 3.55
 """Errors that begin with less have two digits, others one, as the Particle Data Group rounds."""
+_WIDE = 8
+"""Polars prints no more columns than this."""
 _EVEN = 0.1
 """Ends of an interval as far from the number as each other, up to this share, are one error."""
 
@@ -59,8 +61,9 @@ class ReleasedTable:
 def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
     """The rows of a released frame as text.
 
-    A number has its error behind it where that is known: from the interval that was asked for, if
-    its ends lie evenly around the number, or from the plan. Uneven ends keep columns of their own.
+    A number is followed by its error where that is known: from the requested interval, if it is
+    symmetric around the number, or from the plan. Ends of other intervals keep their own columns.
+    One row of many columns becomes a row for each column.
 
     Parameters
     ----------
@@ -98,14 +101,19 @@ def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
     texts = {
         c: columns[c] if c in columns else list(map(_plain, frame[c].to_list())) for c in shown
     }
-    return ReleasedTable(texts, frozenset(numbers), "; ".join(sorted(notes)))
+    note = "; ".join(sorted(notes))
+    if frame.height == 1 and len(shown) > _WIDE:
+        values = [text for (text,) in texts.values()]
+        upright: dict[str, Cells] = {"output": [*texts], "value": values}
+        return ReleasedTable(upright, frozenset({"value"}), note)
+    return ReleasedTable(texts, frozenset(numbers), note)
 
 
 def ends_of(
     frame: pl.DataFrame, output: str, column: str, plan: PlanData
 ) -> tuple[pl.Series, pl.Series]:
-    """The ends of the intervals of a column, as Float64: those that were asked for, else those that
-    the plan knows of one noisy number with 95% confidence; null where neither is known.
+    """The ends of the intervals of a column, as Float64: the requested ones, otherwise the 95%
+    intervals that the plan gives for one noisy number. Null where neither is known.
     """
     names = f"{column}_low", f"{column}_high"
     if names[0] in frame.columns and frame.schema[names[0]].is_numeric():

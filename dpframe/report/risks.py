@@ -42,15 +42,15 @@ _FEW: Final = 6
 
 
 def risks_of(plan: PlanData, typical: Typical = (), size: int | None = None) -> tuple[str, ...]:
-    """What a reviewer must decide on, of a plan of one query; `typical` is what else was stated,
-    and `size` a guess of the individuals in each group.
+    """What a reviewer must decide about a plan of one query. `typical` are further typical values,
+    and `size` is a guess of the individuals in each group.
     """
     sized = () if size is None else warnings_at(plan, size)
     return tuple(dict.fromkeys((*_risks(plan, typical, size), *sized)))
 
 
 def notes_of(plan: PlanData) -> tuple[str, ...]:
-    """What a reviewer should know, and is as it mostly is."""
+    """What a reviewer should know, but which is usual in plans."""
     return tuple(reword(sentence) for sentence in plan.remarks if not is_risk(sentence))
 
 
@@ -65,8 +65,8 @@ def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:
     yield from too_wide(plan, typical, size)
     yield from _of_thresholds(plan)
     yield from structural_risks(plan)
-    kept = (s for s in plan.remarks if is_risk(s) and not s.endswith((NOBODY, FAILS)))
-    yield from kept
+    remarks = (s for s in plan.remarks if is_risk(s) and not s.endswith((NOBODY, FAILS)))
+    yield from map(reword, remarks)
 
 
 def _of_unit(plan: PlanData) -> Iterator[str]:
@@ -78,9 +78,9 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
     if names:
         look = "looks like a person" if len(names) == 1 else "look like people"
         yield (
-            f"one row is protected, and {' and '.join(map(repr, names))} {look}: somebody with n "
-            f"rows is protected n times less; protect by that column (unit={names[0]!r}), or state "
-            "the most rows of one person: dp.Rows(contributions=n)"
+            f"one row is protected, and {' and '.join(map(repr, names))} {look}: a person with n "
+            f"rows is protected n times less. Protect by that column (unit={names[0]!r}), or state "
+            "the most rows of one person with dp.Rows(contributions=n)"
         )
 
 
@@ -111,16 +111,16 @@ def _of_cost(plan: PlanData) -> Iterator[str]:
 
 
 def _sure(spent: Budget) -> str:
-    """What epsilon means to somebody who held presence and absence for equally likely."""
+    """What epsilon means for an attacker who considers presence and absence equally likely."""
     if spent.currency != "epsilon":
         return ""
     sure = 1 / (1 + math.exp(-float(spent.main)))
-    return f": somebody who guesses whether it is there may then be {sure:.2%} sure"
+    return f": an attacker who guesses whether it is there may then be {sure:.2%} sure"
 
 
 def _of_limits(plan: PlanData) -> Iterator[str]:
     """How many rows of one individual may count."""
-    if plan.found is not None:  # shown under the largest that may be found
+    if plan.found is not None:  # the query will find a limit; the plan shows the largest
         return
     found: dict[int, dict[str, float]] = {}
     for release in plan.releases:
@@ -132,13 +132,13 @@ def _of_limits(plan: PlanData) -> Iterator[str]:
         words = ", ".join(map(repr, names))
         yield (
             f"one individual may have {shown(rows)} rows in {words}, and the noise hides as many: "
-            f"with one row each it would be {shown(rows)} times less; lower limits drop few rows "
+            f"with one row each it would be {shown(rows)} times less. Lower limits drop few rows "
             "where most people have few (frame.suggest_limits)"
         )
 
 
 def _of_weights(plan: PlanData) -> Iterator[str]:
-    """Individuals are weighed, so that numbers are too small."""
+    """Weights of individuals, which make numbers too small."""
     norms = (s.definition for s in plan.steps if isinstance(s.definition, dict))
     numbers = any(not isinstance(release.law, KeyMechanism) for release in plan.releases)
     if (
@@ -147,29 +147,29 @@ def _of_weights(plan: PlanData) -> Iterator[str]:
         and any(step.get("step") == "LimitNorm" and step.get("n") in _ONE for step in norms)
     ):
         yield (
-            "individuals are weighed, by limit_norm(1): one in t groups counts 1 / sqrt(t) in "
-            "each, so numbers are too small where people are in several groups, by more than the "
-            "stated errors; without limit_norm people count whole, under a limit that is found"
+            "limit_norm(1) weights individuals: a person in t groups counts 1 / sqrt(t) in each. "
+            "So numbers are too small where people are in several groups, by more than the stated "
+            "errors. Without limit_norm people count fully, under a limit that the query finds"
         )
 
 
 def _of_sets(plan: PlanData) -> Iterator[str]:
-    """Rows that are in no grouping set because one of their values is no key."""
+    """Rows that are in no grouping set because one of their values is not a key."""
     if plan.grouping is not None and plan.grouping.startswith(_SETS):
         yield (
             "a row counts in a grouping set only if its values are keys in all columns of the "
-            "group-by, also in those that the set leaves out: totals miss the other rows; list "
+            "group-by, also in those that the set leaves out. Totals miss the other rows: list "
             "null as a key, or use a query for each set"
         )
 
 
 def _of_thresholds(plan: PlanData) -> Iterator[str]:
-    """Unlisted groups and that few people are in."""
+    """Unlisted groups with few people."""
     for release in plan.releases:
         if isinstance(release.law, KeyMechanism):
             half = release.law.size_at(Fraction(1, 2))
             if half < _FEW:
                 yield (
                     f"groups of {half} {'people' if half != 1 else 'person'} appear half of the "
-                    "time: their keys show what so few people have; list the keys, or spend less"
+                    "time, and their keys show what these people have: list the keys, or spend less"
                 )

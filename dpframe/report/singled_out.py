@@ -1,4 +1,4 @@
-"""Selections of single people, told by the definitions that plans hold."""
+"""Selections of single people, recognised by the definitions in plans."""
 
 from __future__ import annotations
 
@@ -175,8 +175,8 @@ def _parts_of(condition: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def _computed(atom: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
-    """Conditions on what is computed from the identifier, such as ``patient % 1000 == 7``; between
-    columns as they are, and on nulls, they pick nobody.
+    """Conditions on values computed from the identifier, such as ``patient % 1000 == 7``.
+    Comparisons of plain columns and tests for null select no single person.
     """
     operands, op = _listed(atom.get("args")), atom.get("op")
     if op in _OF_NULLS or all(_column(operand) is not None for operand in operands):

@@ -88,16 +88,16 @@ class Draws:
     Parameters
     ----------
     cost
-        Of all of them; None where nothing is drawn.
+        The cost of all these draws; None without draws.
     part
-        How much of the plan's cost they are.
+        Its share of the plan's cost.
     """
 
     cost: Budget | None
     part: Fraction = Fraction(1)
 
     def share(self, cost: Budget) -> Fraction:
-        """How much of the plan's cost one of them is."""
+        """The share of the plan's cost that one of them has."""
         if self.cost is None or self.cost.is_zero:
             return Fraction(0)
         if cost.measure != self.cost.measure:
@@ -275,7 +275,7 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
 
 
 def _root_cells(plan: PlanData, release: NoisyAggregate) -> int | None:
-    """Of a release by the square root factorisation how many numbers each group has; else None."""
+    """The numbers in each group of a release by the square root factorisation; None for others."""
     place = next(i for i, other in enumerate(plan.releases) if other is release)
     of_it = [output.error for output in plan.outputs if place in output.releases]
     return next((error.cells for error in of_it if isinstance(error, RootError)), None)
@@ -333,9 +333,7 @@ def _rows_words(rows: int, groups: int, per_group: int, grouped: bool) -> str:
 
 
 def _apart(release: NoisyAggregate) -> str:
-    """How far one individual moves scores relative to each other, which is what a choice protects
-    by.
-    """
+    """How much one individual changes the difference of two scores, which the noise must hide."""
     found = release.scores
     assert found is not None
     law = release.law
@@ -346,7 +344,7 @@ def _apart(release: NoisyAggregate) -> str:
     rows = "" if many == 1 else f"all {many} together "
     once = max(release.repeats, 1 if chosen is None else chosen.at_once)
     groups = ", over all groups" if release.entries > once else ""
-    return f"and {rows}two scores apart by at most {shown(reach)}{groups}"
+    return f"and {rows}the difference of two scores by at most {shown(reach)}{groups}"
 
 
 def _rounded(release: NoisyAggregate) -> str:
@@ -447,12 +445,13 @@ def charged_to(plan: PlanData) -> str:
 
 
 def _shared(share: Share) -> str:
-    """What a cost of one part is to the whole."""
+    """What the session of the whole frame pays for one part."""
     n, g = share.parts, share.touched
     dearest = "the most expensive part" if g == 1 else f"the {g} most expensive parts"
     return (
-        f"one of {n} disjoint parts, of which one individual is in {g} at most: the session pays "
-        f"for {dearest}, which is now {amounts(share.charged)} more, and never more than this cost"
+        f"one of {n} disjoint parts, and one individual is in at most {g} of them: the session "
+        f"pays for {dearest}, which is now {amounts(share.charged)} more, and never more than "
+        "this cost"
     )
 
 

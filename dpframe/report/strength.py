@@ -25,8 +25,7 @@ _NEITHER: Final = "the guarantee changes"
 def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
     """Whether it gets weaker or stronger: by whom it protects first, and then by how much.
 
-    Protecting less of a person is weaker whatever it costs; protecting more at a larger cost is
-    neither.
+    Protecting less of a person is weaker at any cost. Protecting more at a larger cost is neither.
     """
     whom = _more(before.unit, after.unit)
     much = _less(before.cost, after.cost)
@@ -72,8 +71,8 @@ def _reach(unit: Unit) -> tuple[int, int]:
 
 
 def _more(before: Unit, after: Unit) -> int | None:
-    """1 where more of a person is protected, -1 where less, 0 where as much; None where that
-    cannot be told: other people, or another notion of neighbours.
+    """1 if more of a person is protected, -1 if less, 0 if the same. None if they cannot be
+    compared: other people, or another notion of neighbours.
     """
     one, other = _reach(before), _reach(after)
     if one == other and before != after:

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _MANY: Final = 3
-"""So many equalities with constants pick few people."""
+"""This many equalities with constants select few people."""
 _DIGITS: Final = 3
 """Numbers with more significant digits are not round."""
 _STARVED: Final = Fraction(1, 100)
@@ -206,8 +206,8 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
     if looks_like_an_event(column):
         has = f"; the frame also has {_listed(others)}" if others else ""
         yield (
-            f"{column!r} is protected, which looks like one event and not like a person: somebody "
-            f"with n of them is protected n times less{has}; protect by the column of the person"
+            f"{column!r} is protected, which looks like one event and not like a person: a person "
+            f"with n of them is protected n times less{has}. Protect by the column of the person"
         )
     elif others and not looks_identifying(column):
         yield (
@@ -353,7 +353,7 @@ def _of_exact(plan: PlanData) -> Iterator[str]:
     if names:
         yield (
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} released exactly, without "
-            "noise: under change-one the number of rows is public, so whether somebody is in the "
+            "noise: under change-one the number of rows is public, so whether a person is in the "
             "data is not protected"
         )
 

@@ -1,8 +1,8 @@
-"""How HTML of dpframe looks.
+"""The style of dpframe's HTML.
 
-Colours come from the page: text has its colour, lines and fills are of middle tones that can be
-told from white and from black. So it is readable in light and dark, in notebooks with themes of
-their own, and where a page strips styles all text is still there.
+Text has the colour of the surrounding page. Lines and fills have middle tones, which contrast with
+white and with black. So the HTML is readable in light, dark and other themes of notebooks, and all
+text remains where a page strips styles.
 """
 
 PAGE_STYLE = """
@@ -17,7 +17,7 @@ body.dpf-page{margin:0;background:#ffffff;color:#1f2328}
 .dpf-page details::details-content{content-visibility:visible;height:auto;block-size:auto}
 .dpf-page .dpf-part,.dpf-page .dpf-warn{break-inside:avoid}}
 """
-"""What pages of their own have besides: the colours that a fragment takes from its page."""
+"""The additional style of separate pages: the colours that a fragment gets from its page."""
 
 # The class is written twice to weigh more than the rules that notebooks have for tables.
 STYLE = """

@@ -26,7 +26,7 @@ _TIMES: Final = 100
 """Bounds that reach this many times what is typical, or what other outputs suppose, are too
 wide."""
 _HUGE: Final = Fraction(10) ** 7
-"""Bounds that reach so far are doubted where nobody says what is typical."""
+"""Bounds that reach this far are a risk if no typical value is stated."""
 _KNOWN: Final = "what is known of it"
 _TIMED: Final = frozenset(("Date", "Datetime", "Duration", "Time"))
 
@@ -80,9 +80,9 @@ class _Bounds:
 
 
 def too_wide(plan: PlanData, typical: Typical = (), size: int | None = None) -> Iterator[str]:
-    """What to decide on of bounds, given what was stated of columns, or else what other outputs
-    of the plan suppose of them; with a guess of the individuals in each group also of means that
-    may err by more than is typical.
+    """The risks of bounds that are far wider than stated typical values, or than the bounds of
+    other outputs. With a guess of the individuals in each group also means with an error above the
+    typical value.
     """
     stated = {one.column: one for one in (*plan.typical, *typical)}
     found = [bounds for output in plan.outputs for bounds in _bounds(plan, output)]
@@ -115,7 +115,7 @@ def _against(bounds: _Bounds, typical: Fraction) -> Iterator[str]:
 def _means(
     plan: PlanData, found: Sequence[_Bounds], stated: Mapping[str, PlanTypical], size: int
 ) -> Iterator[str]:
-    """Means of this many values that err by more than a value is."""
+    """Means of this many values with an error above the typical value."""
     for output in plan.outputs:
         columns = {bounds.column for bounds in found if bounds.output == output.name}
         rule = getattr(output.error, "inner", output.error)
@@ -142,9 +142,9 @@ def _guessed(bounds: _Bounds, found: Sequence[_Bounds]) -> Iterator[str]:
         )
     elif bounds.reach >= _HUGE:
         yield (
-            f"{bounds.output}: the bounds of {bounds.column!r} reach {shown(bounds.reach)}, and "
-            f"nothing says that values do; noise grows with bounds{_noise(bounds)}; state what is "
-            f"typical: protect(..., typical={{{bounds.column!r}: value}})"
+            f"{bounds.output}: the bounds of {bounds.column!r} reach {shown(bounds.reach)}. "
+            f"Do values? Noise grows with bounds{_noise(bounds)}. State a typical value with "
+            f"protect(..., typical={{{bounds.column!r}: value}})"
         )
 
 
@@ -154,7 +154,7 @@ def _noise(bounds: _Bounds) -> str:
 
 
 def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
-    """Of each column that an output clamps, counts in cells or chooses from."""
+    """The bounds of each column that an output clamps, counts in cells or chooses from."""
     noise = _noise_of([plan.releases[number] for number in output.releases])
     for part in objects_in(output.definition):
         value = part.get("value")

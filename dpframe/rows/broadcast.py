@@ -21,10 +21,10 @@ def unsigned_zero(ns: Namespace, number: pl.Expr, dtype: DType) -> pl.Expr:
 
 
 def unordered(ns: Namespace, expression: pl.Expr) -> pl.Expr:
-    """The same values, which no engine takes for sorted.
+    """The same values, which no engine considers sorted.
 
-    Polars keeps the flag of a sorted column through some operations that do not keep the order.
-    Later groups, comparisons or counts are wrong, in a way that depends on other rows. A field of
+    Polars leaves the flag of a sorted column set after some operations that change the order. Later
+    groups, comparisons or counts are then wrong, and the mistake depends on other rows. A field of
     a struct cannot have that flag, and taking it copies nothing.
     """
     result: pl.Expr = ns.struct(expression.alias("value")).struct.field("value")

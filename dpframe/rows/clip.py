@@ -221,7 +221,7 @@ def _reversed(lo: Any, hi: Any) -> bool:
     try:
         return bool(lo > hi)
     except TypeError:
-        if isinstance(lo, date) and isinstance(hi, date):  # a date beside a datetime
+        if isinstance(lo, date) and isinstance(hi, date):  # one date and one datetime
             return _as_day(lo) > _as_day(hi)
         return False
 

@@ -78,7 +78,7 @@ class Extreme(PlainOperation):
         if not dtype.is_float:
             return as_type(self.apply(ns, operands), dtype)
         numbers = [ns.when(e.is_not_nan()).then(e) for e in operands]
-        # What is left without numbers is NaN where there was one, and null otherwise.
+        # A row without numbers is NaN if it has a NaN, and null otherwise.
         missing = ns.coalesce(*operands)
         return as_type(ns.coalesce(self.apply(ns, numbers), missing), dtype)
 

@@ -81,11 +81,11 @@ def divided(
 
 
 def _as_rows(divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
-    """The divisor as rows, for versions of Polars that need it.
+    """The divisor as a full column, because some versions of Polars fail on a single value.
 
-    These make rows of one value when they check for nulls (seen for all types in 1.32 to 1.36,
-    not in 2.0), so a zero made of any column is rows. Each column that the operands come from
-    adds one, so nothing rests on which of them the optimiser leaves in its place.
+    A check for nulls gives a full column even for one value (for all types in 1.32 to 1.36, not in
+    2.0), so zeros made from each column of the operands are added. The result does not depend on
+    which of these columns the optimiser keeps.
     """
     names = dict.fromkeys([*dividend.meta.root_names(), *divisor.meta.root_names()])
     for name in names:

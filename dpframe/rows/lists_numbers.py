@@ -79,7 +79,7 @@ class ListSum(ListOperation):
         return Domain(
             FLOAT64,
             nullable=args[0].nullable,
-            nan=True,  # also of finite numbers, some of which add up to either infinity
+            nan=True,  # finite numbers too can add up to both infinities
             interval=Interval(
                 ZERO.lo if known.lo == 0 else rounded.lo, ZERO.hi if known.hi == 0 else rounded.hi
             ),

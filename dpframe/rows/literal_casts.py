@@ -96,7 +96,7 @@ def cast_literal(literal: Literal, dtype: DType) -> Literal | None:
     both become the same tree.
     """
     value = literal.value
-    if literal.parameter is not None:  # what it is in another type, plans say as it was asked
+    if literal.parameter is not None:  # plans keep the cast of a parameter as it was written
         return literal if literal.dtype == dtype else None
     if value is None or literal.dtype == dtype:
         return Literal(value, dtype)

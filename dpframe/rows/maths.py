@@ -48,7 +48,9 @@ class Abs(Method, PlainOperation):
     reads = ("Abs",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "Magnitude of a number; the smallest Int64 has none in Int64 and stays as it is."
+    summary = (
+        "Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."
+    )
     examples = ('pl.col("i32").abs()', 'pl.col("i64").abs()', 'pl.col("f64").abs()')
 
     def domain(self, args: Sequence[Domain]) -> Domain:

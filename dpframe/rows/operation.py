@@ -27,10 +27,10 @@ T = TypeVar("T")
 class RowOperation(Operation):
     """One operation whose result in a row depends on that row alone.
 
-    A subclass states four things side by side: the domain of its result, how it is lowered, how a
-    plan words it, and examples. The examples are not only documentation. Laws run each of them on
-    random frames and check that the result is row-wise, never raises, has the inferred type, lies
-    in the inferred interval, and is null or NaN only where inference allows it.
+    A subclass states four things: the domain of its result, how it is lowered, its words in a plan,
+    and examples. Laws run each example on random frames. They check that the result is row-wise,
+    never raises, has the inferred type, lies in the inferred interval, and is null or NaN only
+    where inference allows it.
 
     Guarantee
     ---------

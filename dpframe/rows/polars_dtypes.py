@@ -30,7 +30,7 @@ _SIMPLE: dict[str, Any] = {
         "Null",
         "Binary",
     )
-} | {"Categorical": pl.Categorical()}  # a schema takes no type of which parameters are missing
+} | {"Categorical": pl.Categorical()}  # a schema needs the type with its parameters
 
 
 def from_polars(dtype: Any) -> DType:

@@ -137,7 +137,7 @@ def _powers(base: Interval, power: Fraction | None) -> Interval:
     if power == 0:
         return interval(1, 1)
     even = power.denominator == 1 and power % 2 == 0
-    if base.lo == 0:  # a zero to a negative power is infinity, whatever its sign
+    if base.lo == 0:  # 0.0 and -0.0 to a negative power are infinity
         positive = True
     if not positive and not even and (power < 0 or power.denominator != 1):
         return Interval() if power.denominator == 1 else Interval(Fraction(0), None)

@@ -150,7 +150,7 @@ def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
     if unit != "ns":
         value: pl.Expr = parse_as(text, form, "Datetime", unit)
         return kept_inside(ns, value, dtype, calendar(dtype))
-    # Nanoseconds wrap without a sign, so a coarser reading says which ones did.
+    # Nanoseconds overflow silently, so parsing to microseconds shows which ones did.
     coarse = replace(dtype, unit="us")
     limits = INT64_LIMITS[0] // 1000 + 1, INT64_LIMITS[1] // 1000 - 1
     seen = kept_inside(ns, parse_as(text, form, "Datetime", "us"), coarse, limits)

@@ -68,8 +68,8 @@ class MakeDatetime(ParametricOperation):
     reads = ("TemporalExpr.DatetimeFunction",)
     engines = EVERYWHERE
     summary = (
-        "A date and time from integers (also pl.date and pl.time); null where no such date is "
-        "in the years 1 to 9999, or there is no such time."
+        "A date and time from integers (also pl.date and pl.time); null where the date does not "
+        "exist in the years 1 to 9999, or the time does not exist."
     )
     examples = (
         'pl.datetime(pl.col("i64"), pl.col("u8"), 31)',

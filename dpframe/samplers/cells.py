@@ -172,8 +172,8 @@ class Cells:
         return self.draw_wide(n, source)[0]
 
     def draw_wide(self, n: int, source: BitSource) -> tuple[NDArray[np.int64], dict[int, int]]:
-        """`n` independent draws modulo 2**64, and the exact draws of 2**62 or more in size, by
-        their place: for results that are not a function of the draws modulo 2**64.
+        """`n` independent draws modulo 2**64, and by place the exact value of each draw of 2**62 or
+        more in size. Most callers only need the value modulo 2**64.
         """
         out = np.empty(n, np.int64)
         wide: dict[int, int] = {}

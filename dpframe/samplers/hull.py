@@ -8,22 +8,22 @@ convex hull of the arch and its mirror image. That is the set of all (a, x, y) w
     (1 - y) (1 - a) >= max(0, 2 |x| - 1 - a)**2  and  (1 + y) (1 + a) >= max(0, 2 |x| - 1 + a)**2:
 
 a mixture of (1 + a) / 2 of the hull A of the arch, {2 x**2 - 1 <= y <= 1}, and (1 - a) / 2 of the
-mirrored -A. Of all ways to write (x, y) as p u - q v, with u and v in A and p = (1 + a) / 2, q = (1
-- a) / 2, the greatest y has p 1 - q (2 v_x**2 - 1) with the least |v_x| there is, max(0, |x| - p) /
-q; that is the first inequality, and the mirror image of it the second.
+mirrored -A. Write (x, y) as p u - q v with u and v in A, p = (1 + a) / 2 and q = (1 - a) / 2. The
+largest possible y is p - q (2 v_x**2 - 1) with the least possible |v_x|, max(0, |x| - p) / q. This
+gives the first inequality, and its mirror image the second.
 
 With widths w_j and a fineness m, hull(R) is the set of all whole z in box(R) (`box`) in which
 each arch (c, s, q) has (z_c / w_c, z_s / w_s, z_q / w_q) in the hull times R / m. N(z) is the
-least integer R >= 0 whose hull holds z. The law is P(z) ~ exp(-epsilon N(z) / m). It is drawn as
-the box law is, radius and vector, over again until the vector lies in the hull: then z comes from
-every R >= N(z) with exp(-epsilon R / m), which adds up to what is proportional to exp(-epsilon
-N(z) / m).
+least integer R >= 0 whose hull holds z. The law is P(z) ~ exp(-epsilon N(z) / m). It is drawn by
+rejection: a radius and a vector from the box law, until the vector lies in the hull. Then z comes
+from every R >= N(z) with weight exp(-epsilon R / m). The sum of these is proportional to
+exp(-epsilon N(z) / m).
 
-Floats decide whether a vector is in it only where their error cannot matter; otherwise integers
-decide.
+Floats decide whether a vector is in the hull only where their error cannot matter; otherwise
+integers decide.
 
-Two things vary in time: those of boxes, and how often they are drawn again, two in nine times for
-each arch, for any vectors that noise is added to.
+The running time varies as that of boxes does, and with the number of rejections: two in nine for
+each arch, independent of the vectors that noise is added to.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def discrete_hull(
         for lane, (radius, numbers) in far.items():
             keep[lane] = is_within(radius, numbers, widths, fineness, arches)
             drawn[lane] = [wrap(number) for number in numbers]
-        kept = drawn[keep][:left]  # what is left over is dropped unseen
+        kept = drawn[keep][:left]  # further draws are dropped unseen
         out[filled : filled + len(kept)] = kept
         filled += len(kept)
     return out

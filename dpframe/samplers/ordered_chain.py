@@ -243,9 +243,9 @@ class Chain:
         return np.asarray(terms, np.float64)
 
     def _carried(self, number: int) -> Floats:
-        """Forward messages of the chain: for each run the next quantile may be in, the total
-        weight of all placements of the quantiles before it, falling with the error in the size of
-        the part between.
+        """Forward messages of the chain. For each run that the next quantile may be in: the total
+        weight of all placements of the earlier quantiles, which falls with the error in the size
+        of the part between.
         """
         among = slice(self._first[number - 1], self._end[number - 1])
         ranks, masses = self.runs.ranks[among], self._last[number][among]

@@ -18,19 +18,17 @@ from dpframe.workloads.period_tree import PeriodTree, best_tree
 from dpframe.workloads.rebuild import Estimate
 from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes
 from dpframe.workloads.running import MOST_PERIODS, Moved, RunningSums, SquareRoot, squared
-from dpframe.workloads.sensitivity import sensitivity_of
 from dpframe.workloads.shares import Degree
 from dpframe.workloads.strategy import (
     Norm,
     Strategy,
     best_tables,
     best_tables_with_total,
-    residuals,
     tables,
     tables_with_total,
     trees,
 )
-from dpframe.workloads.variances import range_norms, variances_of
+from dpframe.workloads.variances import variances_of
 from dpframe.workloads.whole import WholeTables, rounding_variance
 from dpframe.workloads.workload import Wanted, Workload
 
@@ -62,10 +60,7 @@ __all__ = [
     "best_tables_with_total",
     "best_tree",
     "nearest_nonnegative",
-    "range_norms",
-    "residuals",
     "rounding_variance",
-    "sensitivity_of",
     "squared",
     "tables",
     "tables_with_total",

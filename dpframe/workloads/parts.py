@@ -41,11 +41,6 @@ class Part:
         """How many numbers there are."""
         return math.prod(self.shape)
 
-    @property
-    def largest(self) -> int:
-        """No number is larger than this many times the sum of the table's absolute entries."""
-        return math.prod(factor.linf for factor in self.factors)
-
     def energy(self, levels: Levels) -> int:
         """What the squared norm of a table in a subspace is multiplied by."""
         return math.prod(f.energy(level) for f, level in zip(self.factors, levels, strict=True))

@@ -39,8 +39,7 @@ class Estimate:
 
     Notes
     -----
-    Of contrasts without noise it is the table itself, exactly, as long as sums times the factors of
-    contrasts stay below 2**53; of tables without noise up to roundings of floats.
+    Without noise it is the table itself, up to roundings of floats.
     """
 
     def __init__(
@@ -53,12 +52,7 @@ class Estimate:
             values.reshape(*part.shape, *beside).astype(np.float64)
             for part, values in zip(strategy.parts, measured, strict=True)
         ]
-        is_tables = not any(f.is_contrast for part in strategy.parts for f in part.factors)
-        self.told: Mapping[Levels, Floats] = (
-            _of_tables(strategy, held)
-            if is_tables
-            else {part.levels: values for part, values in zip(strategy.parts, held, strict=True)}
-        )
+        self.told: Mapping[Levels, Floats] = _of_tables(strategy, held)
 
     def cells(self, kept: Sequence[bool]) -> Floats:
         """The estimated table, summed up over the axes that are not kept; their length is 1.

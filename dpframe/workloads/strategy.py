@@ -1,17 +1,12 @@
-"""What to measure of a table, at which shares of a spend, so that all that is wanted has the
-least error.
+"""Which sums of a table to measure, and at which shares of the spend, so that the requested numbers
+have the least error.
 
-*Residuals* (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): each subspace that
-is needed has its contrasts, with Gaussian noise of its own variance s. A row costs p / (2 s) of
-rho, p the squared norm that it adds, and the error is the sum of s v, v what the workload needs.
-By Cauchy and Schwarz the best shares of rho are in proportion to sqrt(p v), and no Gaussian noise
-on any other vectors of a table of nominal columns has less error.
-
-*Tables*: sums over the nodes of a level of each axis; a row is in one of them, so that L1 = L2 =
-1. They overlap, and how a spend is best divided among them is found by `shares`. If finer tables
-   are wanted with coarse ones their errors are as small as those of residuals, since contrasts
-   with some noise are tables with other noise. Under pure DP they are smaller, because the L1 of
-   contrasts is up to twice as large. Their integers also stay as small as the counts.
+Each measurement sums over the nodes of one level of each axis. A row is in one of these sums, so
+L1 = L2 = 1. Measurements overlap, and `shares` finds the best division of the spend. If a query
+requests tables of several levels, their errors under rho are the least possible for Gaussian noise
+(Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024). The reason is that the estimates
+of how children differ from their siblings have independent noise. Under epsilon the errors are
+smaller than by measuring these differences, whose L1 is up to twice as large.
 """
 
 from __future__ import annotations
@@ -26,7 +21,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import dyadic_down, sqrt_down
+from dpframe.core.exact import dyadic_down
 from dpframe.workloads.factors import Factor
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.shares import Degree, divide
@@ -37,7 +32,6 @@ __all__ = [
     "Strategy",
     "best_tables",
     "best_tables_with_total",
-    "residuals",
     "tables",
     "tables_with_total",
     "trees",
@@ -61,7 +55,7 @@ class Strategy:
     workload
         What is wanted.
     parts
-        What is measured: contrasts of all subspaces, or sums of nodes.
+        What is measured: sums of nodes.
     shares
         What each gets of a spend; they add up to nearly 1.
     norms
@@ -165,42 +159,9 @@ def _energies(subspaces: Sequence[Levels], parts: Sequence[Part]) -> NDArray[np.
     return np.array([[part.energy(levels) for part in parts] for levels in subspaces], dtype=float)
 
 
-def _norm_of_a_row(degree: Degree) -> Norm:
-    """The norm of one row that adds 1."""
-
-    def l1(part: Part) -> Fraction:
-        return Fraction(math.prod(factor.l1 for factor in part.factors) ** 2)
-
-    def l2(part: Part) -> Fraction:
-        return Fraction(math.prod(factor.l2_squared for factor in part.factors))
-
-    return l2 if degree == 1 else l1
-
-
-def residuals(workload: Workload, norm: Norm | None = None) -> Strategy:
-    """The contrasts of every subspace that is needed, for noise whose cost is a rho.
-
-    The root of p v is taken of exact fractions, with p the squared norm that one individual adds to
-    a part and v what a unit of variance of its noise adds to the error.
-    """
-    parts = tuple(
-        Part(
-            tuple(
-                Factor(axis, level, is_contrast=level > 0)
-                for axis, level in zip(workload.axes, levels, strict=True)
-            )
-        )
-        for levels in workload.subspaces
-    )
-    norms = tuple(map(norm or _norm_of_a_row(1), parts))
-    impacts = [
-        p * workload.needs[part.levels] / part.energy(part.levels)
-        for p, part in zip(norms, parts, strict=True)
-    ]
-    roots = [sqrt_down(impact, bits=2 * _BITS) for impact in impacts]
-    total = sum(roots, Fraction(0))
-    shares = tuple(dyadic_down(root / total, _BITS) for root in roots)
-    return Strategy(workload, parts, shares, norms, 1)
+def _norm_of_a_row(part: Part) -> Fraction:
+    """The norm of one row that adds 1: it is in one node of each level."""
+    return Fraction(1)
 
 
 def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Strategy:
@@ -218,7 +179,7 @@ def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Stra
     """
     subspaces = workload.subspaces
     parts = _sums(workload)
-    norms = list(map(norm or _norm_of_a_row(degree), parts))
+    norms = list(map(norm or _norm_of_a_row, parts))
     energies = _energies(subspaces, parts) / np.array([float(n) for n in norms])
     needs = np.array([float(workload.needs[levels]) for levels in subspaces])
     found = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -14,7 +13,7 @@ from dpframe.workloads.axes import Axis
 from dpframe.workloads.needs import Kind
 from dpframe.workloads.parts import Levels
 
-__all__ = ["cell_norms", "prefix_norms", "range_norms", "variances_of"]
+__all__ = ["cell_norms", "prefix_norms", "variances_of"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -52,44 +51,6 @@ def prefix_norms(axis: Axis) -> list[Floats]:
         norm[-1] = 0.0  # all cells together are the whole
     pull[-1] = 1.0
     return [axis.leaves * pull**2, *reversed(norms)]
-
-
-def range_norms(axis: Axis, start: int, stop: int) -> list[float]:
-    """For each level, the squared norm of the sum of the cells from `start` to `stop` - 1."""
-    low, high, norms = 0.0, float(stop >= axis.size), list[float]()
-    for level in range(axis.height, 0, -1):
-        width, parent = axis.width(level), axis.width(level - 1)
-        (low, lower), (high, upper) = (
-            _within(axis, level, end, pull) for end, pull in ((start, low), (stop, high))
-        )
-        if start // parent == stop // parent:
-            few = max(len(lower), len(upper))
-            lower += [0.0] * (few - len(lower))
-            upper += [0.0] * (few - len(upper))
-            norms.append(width * _spread([u - v for u, v in zip(upper, lower, strict=True)]))
-        else:
-            norms.append(width * (_spread(lower) + _spread(upper)))
-    return [axis.leaves * (high - low) ** 2, *reversed(norms)]
-
-
-def _within(axis: Axis, level: int, end: int, pull: float) -> tuple[float, list[float]]:
-    """What the sum of the first `end` cells takes of the node that it ends in, and of each of its
-    children.
-    """
-    width, parent = axis.width(level), axis.width(level - 1)
-    if end >= axis.size:
-        return 1.0, []  # all cells together differ from no mean
-    node = end // parent
-    few = min(axis.branching, axis.nodes(level) - node * axis.branching)
-    before = (end % parent) // width
-    taken = [1.0] * before + [pull] * (before < few) + [0.0] * (few - before - 1)
-    return sum(taken) / few, taken
-
-
-def _spread(values: Sequence[float]) -> float:
-    if not values:
-        return 0.0
-    return math.fsum(v * v for v in values) - math.fsum(values) ** 2 / len(values)
 
 
 def variances_of(

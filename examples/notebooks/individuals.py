@@ -107,8 +107,7 @@ chart
 # %%
 by_shop = customers.group_by("shop", keys=[f"shop {n}" for n in range(40)])
 spent = by_shop.agg(dp.sum("spent", (0, 50), per="unit"))
-suggested = spent.suggest_limits(epsilon=1, coverage=0.9)
-suggested.select("limit", "by", "n", "covered", "bounds", "noise", "error", "best")
+spent.suggest_limits(epsilon=1, coverage=0.9)
 
 # %% [markdown]
 # ## 5. Shops that nobody listed

@@ -205,7 +205,7 @@ def test_the_plan_says_who_how_and_what_share() -> None:
     for words in (
         "a limit that is found first",
         "and from noise together",
-        "intervals also hold what the limit drops, if nobody has more than 5 n rows, or 2,000",
+        "intervals also cover what the limit drops, if no person has more than 5 n rows, or 2,000",
         " 5% of the spend",
         "95% error of `len`: 3 under 1, 6 under 2",
         "shown below under the largest, limit_rows(100000)",

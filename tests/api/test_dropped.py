@@ -124,15 +124,15 @@ def test_plans_say_what_the_share_tells() -> None:
         people().limit_rows(2).agg(dp.sum("x", (0, 4)), dp.sum("x", (0, 4), per="unit").alias("t"))
     )
     alone, told = (asked.plan(epsilon=1, report_dropped=also) for also in (False, True))
-    assert any("does not say how many rows" in line for line in alone.warnings)
+    assert any("does not show how many rows" in line for line in alone.warnings)
     of_limit = [line for line in told.warnings if "limit_rows(2)" in line]
     assert of_limit
-    assert all("dropped tells the noisy share" in line for line in of_limit)
+    assert all("the column dropped is the noisy share" in line for line in of_limit)
     of_values = [line for line in told.warnings if "clamped to bounds" in line]
     (of_rows,) = [line for line in of_values if "individual's total" not in line]
-    assert "dropped tells the noisy share" in of_rows
+    assert "the column dropped is the noisy share" in of_rows
     (of_totals,) = [line for line in of_values if "individual's total" in line]
-    assert "does not say how many values" in of_totals
+    assert "does not show how many values" in of_totals
 
 
 def test_what_is_refused() -> None:

@@ -304,5 +304,5 @@ def test_several_queries_of_one_frame_find_the_same_groups() -> None:
 
 def test_limits_of_weighed_queries_can_be_suggested() -> None:
     query = weighed(table()).group_by("g").agg(PEOPLE)
-    found = query.suggest_limits(epsilon=100)
+    found = query.suggest_limits(epsilon=100, details=True)
     assert "limit_groups" in found["limit"].to_list()

@@ -149,8 +149,8 @@ def test_the_plan_of_a_part_says_so() -> None:
         "  budget\n"
         "    cost: epsilon 0.7 (pure DP)\n"
         "    charged to a part\n"
-        "      one of 3 disjoint parts, of which one individual is in 1 at most: the session pays "
-        "for the most expensive part, which is now epsilon 0.2 more, and never more than this "
+        "      one of 3 disjoint parts, and one individual is in at most 1 of them: the session "
+        "pays for the most expensive part, which is now epsilon 0.2 more, and never more than this "
         "cost\n"
         "    part: epsilon 1 before; epsilon 0.3 after"
     )

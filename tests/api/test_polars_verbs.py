@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -162,22 +163,58 @@ def test_counts_of_values() -> None:
     assert exactly(people.group_by("g", keys=["a"]).len()).rows() == [("a", 2)]
 
 
-def test_a_description_is_one_plan() -> None:
+def test_a_description_is_that_of_polars_without_the_ends_and_one_plan() -> None:
     values = [float(i % 101) if i % 10 else None for i in range(4040)]
+    days = [date(2024, 1, 1) + timedelta(i % 101) for i in range(4040)]
     frame = pl.DataFrame(
-        {"x": values, "b": [i % 4 == 0 for i in range(4040)], "s": ["a", "b"] * 2020}
+        {"x": values, "b": [i % 4 == 0 for i in range(4040)], "s": ["a", "b"] * 2020, "day": days}
     )
-    query = protected(frame).describe(bounds={"x": (0, 100)})
-    found = exactly(query).row(0, named=True)
-    assert found["x_count"] == frame["x"].count()
-    assert found["x_null_count"] == frame["x"].null_count()
-    assert found["x_mean"] == pytest.approx(frame["x"].mean())
-    assert found["x_std"] == pytest.approx(frame["x"].std())
-    for name, q in (("25%", 0.25), ("50%", 0.5), ("75%", 0.75)):
-        assert found[f"x_{name}"] == pytest.approx(frame["x"].quantile(q), abs=1.01)
-    assert found["b_mean"] == pytest.approx(0.25)
-    assert found["s_n_unique"] == 2
+    bounds: Any = {"x": (0, 100), "day": (date(2024, 1, 1), date(2024, 4, 30))}
+    query = protected(frame).describe(bounds=bounds)
+    found = exactly(query)
+    assert found["statistic"].to_list() == [
+        *("count", "null_count", "n_unique", "mean", "std", "25%", "50%", "75%")
+    ]
+    assert found.filter(statistic="n_unique").drop("statistic").row(0) == (None, None, 2, None)
+    polars = frame.describe().filter(~pl.col("statistic").is_in(["min", "max"]))
+    found = found.filter(pl.col("statistic") != "n_unique")
+    assert found.columns == polars.columns
+    assert found["statistic"].equals(polars["statistic"])
+    for ours, theirs in zip(found["x"], polars["x"], strict=True):
+        assert ours == pytest.approx(theirs, abs=1.01)
+    assert found["b"][:3].equals(polars["b"][:3])
+    assert found["b"][3] == pytest.approx(frame["b"].cast(pl.Int64).std(), abs=1e-3)
+    assert found["s"].to_list() == [4040, 0, None, None, None, None, None]
+    assert found["day"].dtype == polars["day"].dtype == pl.String
+    assert found["day"][0] == polars["day"][0] == "4040"
+    assert found["day"][2] == polars["day"][2][:10]
     assert query.plan(epsilon=1).cost == dp.PureDP(1)
+
+
+def test_a_description_has_the_intervals_that_there_are() -> None:
+    values = [float(i % 101) for i in range(4040)]
+    frame = pl.DataFrame({"x": values, "x_low": [True] * 4040})
+    query = protected(frame).describe(bounds={"x": (0, 100)})
+    found = query.collect(epsilon=10, interval=0.95)
+    assert found.columns == [
+        *("statistic", "x", "x_low_", "x_high", "x_low", "x_low_low", "x_low_high")
+    ]
+    ends = found.filter(pl.col("x_low_").is_not_null() & pl.col("x_high").is_not_null())
+    assert ends["statistic"].to_list() == ["count", "null_count", "mean", "std"]
+    assert ends.select((pl.col("x_low_") <= pl.col("x")).all()).item()
+    with pytest.raises(dp.UnsupportedOperation, match="no interval"):
+        protected(frame).agg(dp.quantile("x", 0.5, (0, 100))).collect(epsilon=1, interval=0.95)
+
+
+def test_what_follows_a_description_works_on_its_long_form() -> None:
+    frame = pl.DataFrame({"x": [20.0, 30.0] * 50, "b": [True] * 100})
+    query = protected(frame).describe(bounds={"x": (0, 100)})
+    mean = exactly(query.filter(pl.col("statistic") == "mean").select("x"))
+    assert mean.item() == pytest.approx(25)
+    wide = query.release(epsilon=1)
+    assert wide.frame.columns[:3] == ["x_count", "x_null_count", "x_mean"]
+    printed = repr(wide)
+    assert re.search(r"x_count +┆ +\d+ ± \d", printed)
 
 
 def test_a_description_says_which_bounds_are_missing() -> None:
@@ -197,7 +234,8 @@ def test_a_description_says_which_bounds_are_missing() -> None:
 def test_a_description_leaves_the_identifier_out() -> None:
     frame = pl.DataFrame({"p": [1, 1, 2], "b": [True, False, None]})
     found = exactly(protected(frame, dp.Identifier("p")).limit_rows(2).describe())
-    assert found.columns == ["b_count", "b_null_count", "b_mean", "b_std"]
+    assert found.columns == ["statistic", "b"]
+    assert found["statistic"].to_list() == ["count", "null_count", "mean", "std"]
 
 
 def test_pipe_is_a_call() -> None:

@@ -33,7 +33,7 @@ def visits(**budget: Any) -> dp.PrivateFrame:
 
 def test_most_individuals_keep_them() -> None:
     groups = visits().limit_groups(1, by="city").limit_rows(1).group_by("city", keys=["a", "b"])
-    found = groups.dp_count().suggest_limits(epsilon=10)
+    found = groups.dp_count().suggest_limits(epsilon=10, details=True)
     covering = found.filter(pl.col("covered").is_not_null())
     assert covering.select("limit", "by", "n").rows() == [
         ("limit_rows", [], 3),
@@ -54,12 +54,12 @@ def test_most_individuals_keep_them() -> None:
 )
 def test_of_listed_groups_limits_keep_nearly_all(keys: list[str | None], n: list[int]) -> None:
     groups = visits().limit_groups(1, by="city").limit_rows(1).group_by("city", keys=keys)
-    found = groups.dp_count().suggest_limits(epsilon=60, coverage=0.995)
+    found = groups.dp_count().suggest_limits(epsilon=60, coverage=0.995, details=True)
     assert found.filter(pl.col("covered").is_not_null())["n"].to_list() == n
 
 
 def test_without_groups_rows_in_all_are_limited() -> None:
-    found = visits().limit_rows(1).dp_count().suggest_limits(epsilon=10)
+    found = visits().limit_rows(1).dp_count().suggest_limits(epsilon=10, details=True)
     assert found.columns[:6] == ["limit", "by", "n", "covered", "covered_rows", "bounds"]
     most, best = found.to_dicts()
     assert (most["limit"], most["by"], most["n"], most["bounds"]) == ("limit_rows", [], 3, None)
@@ -73,31 +73,67 @@ def test_without_groups_rows_in_all_are_limited() -> None:
 
 def test_of_rows_the_limit_that_loses_least_has_the_noise_of_its_plan() -> None:
     query = visits().group_by("city", keys=["a", "b"]).agg(dp.sum("x", (0, 2)))
-    found = query.suggest_limits(epsilon=20, for_spend={"epsilon": "0.5"})
+    found = query.suggest_limits(epsilon=20, for_spend={"epsilon": "0.5"}, details=True)
     (best,) = found.filter(pl.col("best")).to_dicts()
     limited = visits().limit_rows(best["n"]).group_by("city", keys=["a", "b"])
     noise = limited.agg(dp.sum("x", (0, 2))).plan(epsilon="0.5").accuracy("x") / 2
     assert best["noise"] == pytest.approx(noise, rel=0.02)
 
 
+def test_the_table_is_narrow_and_has_what_decides() -> None:
+    grouped = visits().group_by("city", keys=["a", "b"])
+    query = grouped.agg(dp.sum("x", (0, 2)), dp.n_unique("who").alias("people"))
+    table = query.suggest_limits(epsilon=20, for_spend={"epsilon": 1})
+    assert table.columns == ["limit", "n", "people", "rows", "error", "best"]
+    assert table["limit"].is_unique().all()
+    assert table["best"].sum() >= 1
+    assert all("(" in limit for limit in table["limit"])
+    assert 'limit_groups(1, by="city")' in table["limit"].to_list()
+    assert any(limit.startswith("bounds of x: (") for limit in table["limit"])
+    assert not any(table[name].is_null().all() for name in table.columns)
+    with pl.Config(tbl_width_chars=80):
+        lines = str(table).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == table.height + 7
+    sums = grouped.agg(dp.sum("x", (0, 2))).suggest_limits(epsilon=20, for_spend={"epsilon": 1})
+    (best,) = sums.filter("best").to_dicts()
+    assert best["limit"] == f"limit_rows({best['n']})"
+    assert 0.9 < best["people"] <= 1
+    assert 0.7 < best["rows"] <= 1
+    assert best["error"] > 0
+
+
+def test_of_a_frame_it_has_no_columns_that_are_empty() -> None:
+    table = visits().suggest_limits(epsilon=20)
+    assert table.columns == ["limit", "n", "people", "rows"]
+    assert table["limit"].to_list() == ["limit_rows(3)"]
+    two = visits().suggest_limits("city", epsilon=20)
+    assert two["limit"].to_list() == [
+        *("limit_rows(3)", 'limit_groups(1, by="city")', 'limit_rows(3, by="city")')
+    ]
+    frame = visits()
+    for limit in two["limit"]:
+        eval(f"frame.{limit}", {"frame": frame})
+
+
 def test_other_steps_stay() -> None:
     few = visits().filter(pl.col("who") >= 1000).limit_rows(1)
-    assert few.dp_count().suggest_limits(epsilon=10)["n"][0] == 40
+    assert few.dp_count().suggest_limits(epsilon=10, details=True)["n"][0] == 40
 
 
 def test_it_is_a_release_like_others() -> None:
     frame = visits(epsilon=1)
     query = frame.limit_rows(1).dp_count()
-    query.suggest_limits(epsilon="0.4")
+    query.suggest_limits(epsilon="0.4", details=True)
     assert frame.session is not None
     assert frame.session.remaining == dp.PureDP("0.6")
     with pytest.raises(dp.BudgetExceeded):
-        query.suggest_limits(epsilon="0.7")
+        query.suggest_limits(epsilon="0.7", details=True)
     with pytest.raises(dp.InvalidBounds, match="coverage"):
-        query.suggest_limits(epsilon="0.1", coverage=1)
+        query.suggest_limits(epsilon="0.1", coverage=1, details=True)
     people = dp.Session(epsilon=1).protect(ROWS, dp.Rows())
     with pytest.raises(dp.UnsupportedOperation, match="individuals"):
-        people.dp_count().suggest_limits(epsilon=1)
+        people.dp_count().suggest_limits(epsilon=1, details=True)
     assert frame.session.remaining == dp.PureDP("0.6")
 
 
@@ -132,7 +168,7 @@ def test_bounds_of_what_is_clamped_are_found() -> None:
         dp.var("k", (-9, 9)).alias("same"),
         dp.count().alias("n"),
     )
-    found = query.suggest_limits(epsilon=20).filter(pl.col("limit") == "bounds")
+    found = query.suggest_limits(epsilon=20, details=True).filter(pl.col("limit") == "bounds")
     assert found.select("by", "bounds").rows() == [
         (["x"], [32.0, 256.0]),  # totals of three rows in one city
         (["k"], [-64.0, -2.0]),
@@ -141,7 +177,7 @@ def test_bounds_of_what_is_clamped_are_found() -> None:
 
 def test_bounds_lost_in_noise_are_null() -> None:
     few = dp.Session(epsilon=1).protect(ROWS.head(3), "who").limit_rows(1)
-    found = [few.dp_sum("x", (0, 9)).suggest_limits(epsilon="0.01") for _ in range(4)]
+    found = [few.dp_sum("x", (0, 9)).suggest_limits(epsilon="0.01", details=True) for _ in range(4)]
     bounds = [one.filter(pl.col("limit") == "bounds")["bounds"].to_list() for one in found]
     assert [None] in bounds or [[0.0, 2.0]] in bounds  # now and then noise looks like values
 

@@ -66,7 +66,7 @@ def limited(frame: dp.PrivateFrame, way: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("spend", [{"epsilon": "0.3"}, {"epsilon": "0.2", "delta": "1e-7"}])
 def test_what_is_stated_is_what_happens(spend: dict[str, Any]) -> None:
     frame = frame_of(table())
-    found = ways(counted(frame).suggest_limits(epsilon=10**4, for_spend=spend))
+    found = ways(counted(frame).suggest_limits(epsilon=10**4, for_spend=spend, details=True))
     assert set(found) == {"limit_groups", "limit_norm"}
     whole = counted(frame).collect(epsilon=10**5)["n"].sum()
     for way in found.values():
@@ -87,7 +87,7 @@ def test_what_is_stated_is_what_happens(spend: dict[str, Any]) -> None:
 def test_no_other_limit_of_a_kind_errs_less() -> None:
     data = table()
     frame, spend = frame_of(data), {"epsilon": "0.3"}
-    found = ways(counted(frame).suggest_limits(epsilon=10**5, for_spend=spend))
+    found = ways(counted(frame).suggest_limits(epsilon=10**5, for_spend=spend, details=True))
     in_groups = data.filter(pl.col("g") < 99).group_by("who").len()["len"].to_list()
     errors = {}
     for n in range(1, GROUPS_LISTED + 1):
@@ -129,7 +129,7 @@ def test_norms_win_under_gaussian_noise_and_lose_in_pure_dp() -> None:
         "gauss": {"epsilon": "0.1", "delta": "1e-7"},
         "pure": {"epsilon": 1},
     }.items():
-        found = query.suggest_limits(epsilon=100, for_spend=spend)
+        found = query.suggest_limits(epsilon=100, for_spend=spend, details=True)
         assert found["best"].drop_nulls().sum() == 1
         best[name] = found.filter(pl.col("best"))["limit"].item()
     assert best == {"gauss": "limit_norm", "pure": "limit_groups"}
@@ -186,14 +186,16 @@ def test_a_spend_is_said_by_names_and_checked_before_anything_is_charged() -> No
             query.suggest_limits(epsilon="0.5", for_spend=wrong)
     assert frame.session is not None
     assert frame.session.remaining == dp.PureDP(1)
-    same = ways(query.suggest_limits(epsilon="0.5"))
+    same = ways(query.suggest_limits(epsilon="0.5", details=True))
     assert frame.session.remaining == dp.PureDP("0.5")
-    later = ways(query.suggest_limits(epsilon="0.5", for_spend={"epsilon": 50}))  # not paid yet
+    later = ways(
+        query.suggest_limits(epsilon="0.5", for_spend={"epsilon": 50}, details=True)
+    )  # not paid yet
     assert later["limit_groups"]["noise"] < same["limit_groups"]["noise"]
 
 
 def notes(query: Any) -> list[str]:
-    found = query.suggest_limits(epsilon=100, delta="1e-6")
+    found = query.suggest_limits(epsilon=100, delta="1e-6", details=True)
     assert found["bias"].is_null().all() or "limit_rows" in found["limit"].to_list()
     return found["note"].drop_nulls().to_list()
 
@@ -203,7 +205,7 @@ def test_what_is_not_compared_says_why() -> None:
     (rows,) = notes(frame.limit_rows(3).group_by("g", keys=[1, 2]).agg(dp.count()))
     assert rows.startswith("not compared: only counts of individuals")
     (found,) = notes(frame.group_by("g").agg(PEOPLE))
-    assert found == "not compared: nobody listed the groups"
+    assert found == "not compared: the groups are not listed"
     (made,) = notes(frame.group_by(h=pl.col("g") % 2, keys={"h": [0, 1]}).agg(PEOPLE))
     assert "with_columns" in made
     both = frame.limit_groups(1, by="g").limit_rows(2, by="g").group_by("g", keys=[1, 2])
@@ -217,4 +219,4 @@ def test_what_is_not_compared_says_why() -> None:
 def test_a_query_that_cannot_be_suggested_for_is_refused_as_before() -> None:
     rows = dp.Session(epsilon=1).protect(table(), dp.Rows())
     with pytest.raises(DPFrameError, match="individuals"):
-        rows.group_by("g", keys=[1]).agg(dp.count()).suggest_limits(epsilon=1)
+        rows.group_by("g", keys=[1]).agg(dp.count()).suggest_limits(epsilon=1, details=True)

@@ -117,19 +117,19 @@ def test_nothing_runs_of_a_query_that_lacks_limits() -> None:
 
 def test_limits_are_suggested_for_a_query_that_lacks_them() -> None:
     people = session().protect(trips(), unit="user")
-    found = people.dp_count().suggest_limits(epsilon=100, coverage=0.99)
+    found = people.dp_count().suggest_limits(epsilon=100, coverage=0.99, details=True)
     assert found.select("limit", "n").rows() == [("limit_rows", 4), ("limit_rows", found["n"][1])]
     grouped = people.group_by("city", keys=["A", "B"]).dp_count()
-    found = grouped.suggest_limits(epsilon=100, coverage=0.99)
+    found = grouped.suggest_limits(epsilon=100, coverage=0.99, details=True)
     assert found["n"].to_list()[:3] == [4, 2, 2]
 
 
 def test_limits_are_suggested_for_a_frame() -> None:
     people = session().protect(trips(), unit="user")
-    rows = people.limit_rows(1).suggest_limits(epsilon=100, coverage=0.99)
+    rows = people.limit_rows(1).suggest_limits(epsilon=100, coverage=0.99, details=True)
     assert rows.select("limit", "by", "n").rows() == [("limit_rows", [], 4)]
     week = people.suggest_limits(
-        pl.col("pickup").dt.truncate("1w").alias("week"), epsilon=100, coverage=0.99
+        pl.col("pickup").dt.truncate("1w").alias("week"), epsilon=100, coverage=0.99, details=True
     )
     assert week.select("limit", "by", "n").rows() == [
         ("limit_rows", [], 4),
@@ -140,13 +140,13 @@ def test_limits_are_suggested_for_a_frame() -> None:
 
 def test_suggestions_are_charged() -> None:
     owner = session()
-    owner.protect(trips(), unit="user").suggest_limits("city", epsilon=2)
+    owner.protect(trips(), unit="user").suggest_limits("city", epsilon=2, details=True)
     assert owner.spent.epsilon == 2
 
 
 def test_a_frame_of_a_pure_session_needs_no_keys_for_suggestions() -> None:
     people = dp.Session(epsilon=200).protect(trips(), unit="user")
-    found = people.suggest_limits("city", epsilon=200, coverage=0.99)
+    found = people.suggest_limits("city", epsilon=200, coverage=0.99, details=True)
     assert found["n"].to_list() == [4, 2, 2]
 
 

@@ -43,7 +43,7 @@ def test_the_budget_that_was_seen_is_the_one_that_is_spent(run: Run, job: Path) 
     done = run("approve", "plan.json", "--create", *BY)
     assert done.code == 0
     where = Path("budget.db").resolve()
-    assert f"  of epsilon 1 in pure DP, of which epsilon 1 remains, in {where}\n" in done.out
+    assert f"  of epsilon 1 in pure DP; epsilon 1 remains, in {where}\n" in done.out
     assert run("run", job).code == 0
     assert run("ledger", "grant", "--ledger", "budget.db", *MORE, "--epsilon", "999999").code == 0
     done = run("run", job)

@@ -127,7 +127,7 @@ def test_a_grant_raises_the_budget_on_record(run: Run, place: Place) -> None:
         "--reason",
         "second wave",
     )
-    assert (code, out) == (0, "default: epsilon 1.5, of which epsilon 1.2 remains\n")
+    assert (code, out) == (0, "default: epsilon 1.5; epsilon 1.2 remains\n")
     assert session.budget == dp.PureDP("1.5")
     assert session.remaining == dp.PureDP("1.2")
     assert "granted   epsilon 0.5 by Ann: second wave" in run("show", place)[1]

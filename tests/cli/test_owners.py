@@ -28,7 +28,7 @@ def test_create_fixes_amount_and_unit(run: Run) -> None:
     where = str(Path("budget.db").resolve())
     assert done.code == 0
     assert done.err == f"new budget 'census' of epsilon 1 in the new ledger {where!r}\n"
-    assert done.out == "census: epsilon 1, of which epsilon 1 remains\n"
+    assert done.out == "census: epsilon 1; epsilon 1 remains\n"
     query(name="census", must_exist=True).collect(epsilon="0.25")
     with pytest.raises(dp.LedgerError, match="was opened with epsilon 1"):
         dp.Session(epsilon=1000, ledger="budget.db", name="census")
@@ -101,7 +101,7 @@ def test_close_ends_a_budget_on_record(run: Run) -> None:
     words = ("--by", "Ann", "--reason", "study over")
     done = run("ledger", "close", *LEDGER, "--name", "default", *words)
     assert done.code == 0
-    assert done.out == "default: epsilon 1, of which epsilon 0 remains, and is closed\n"
+    assert done.out == "default: epsilon 1; epsilon 0 remains, and is closed\n"
     for other in (asked, query()):
         with pytest.raises(dp.BudgetExceeded, match=r"was closed on .* by Ann: study over"):
             other.collect(epsilon="0.25")

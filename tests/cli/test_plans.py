@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_is_5(run: Run, folder: Path, command: str) -> 
     before = ["--data"] if command == "demo" else []
     done = run(command, *before, "missing.json", *rest)
     assert (done.code, done.out) == (5, "")
-    assert "there is no file with this name" in done.err
+    assert "this file does not exist" in done.err
     assert "this is a folder, not a file" in run(command, *before, ".", *rest).err
 
 
@@ -120,7 +120,7 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
     options = ("--by", "Ann", "--ledger", "budget.db")
     first = run("approve", "a.json", "--create", *options).out
     assert f"approved {plan.fingerprint}, unsigned, for budget 'default', by Ann\n" in first
-    assert "of epsilon 1 in pure DP, of which epsilon 1 remains, in " in first
+    assert "of epsilon 1 in pure DP; epsilon 1 remains, in " in first
     second = run("approve", "b.json", "--create", *options).out
     assert f"compared with {plan.fingerprint[:16]}, approved before:" in second
     assert "    epsilon of the plan 0.25 -> 0.5" in second

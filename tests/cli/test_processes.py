@@ -84,7 +84,7 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folde
     assert "one row is protected, and 'person'" in signed.out
     assert signed.out.endswith(
         f"approved {plan.fingerprint}, signed, for budget 'default', by Ann\n"
-        "  of epsilon 1 in pure DP, of which epsilon 1 remains, "
+        "  of epsilon 1 in pure DP; epsilon 1 remains, "
         f"in {(folder / 'budget.db').resolve()}\n"
         "  costs epsilon 0.25 each time it runs; the first plan that is approved for it\n"
     )

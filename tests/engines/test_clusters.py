@@ -188,6 +188,7 @@ def test_plans_on_a_server_of_spark_connect(server: str) -> None:
     assert_all_equal(ended(started(server, *SOME)), SOME)
 
 
+@pytest.mark.xdist_group("connect")  # they take one port
 @pytest.mark.parametrize("master", IN_ONE_PROCESS)
 def test_plans_on_what_pyspark_starts(master: str) -> None:
     if shutil.which("java") is None:

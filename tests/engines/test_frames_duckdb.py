@@ -299,7 +299,7 @@ def test_limits_are_suggested_and_bounds_are_not() -> None:
     visits = pl.DataFrame({"who": [i // 3 for i in range(300)], "x": [1.5] * 300})
     assert visits.height  # DuckDB finds the frame by its name
     frame = dp.Session(epsilon=100).protect(duckdb.sql("SELECT * FROM visits"), "who")
-    found = frame.limit_rows(9).dp_sum("x", (0, 9)).suggest_limits(epsilon=50)
+    found = frame.limit_rows(9).dp_sum("x", (0, 9)).suggest_limits(epsilon=50, details=True)
     rows = found.filter(pl.col("covered").is_not_null()).select("limit", "n").rows()
     assert rows == [("limit_rows", 3)]
 
@@ -312,6 +312,8 @@ def test_ways_to_limit_are_compared_as_on_polars() -> None:
     for given in (visits, relation(visits)):
         groups = protected(given, "who").group_by("g", keys=[0, 1, 3, None])
         asked = groups.agg(dp.n_unique("who").alias("n"))
-        found.append(asked.suggest_limits(epsilon=10**4, for_spend={"epsilon": "0.1"}))
+        found.append(
+            asked.suggest_limits(epsilon=10**4, for_spend={"epsilon": "0.1"}, details=True)
+        )
     assert found[0].equals(found[1])
     assert found[0]["bias"].drop_nulls().len() == 2

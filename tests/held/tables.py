@@ -365,14 +365,14 @@ KINDS: dict[str, Kind] = {
     "count, sum and mean by a cube": Kind(sets("cube"), 60),
     "count, sum and mean by a roll-up": Kind(sets("roll-up"), 60),
     "related tables": Kind(related, 60),
-    "histogram beside a count": Kind(histogram, 60),
+    "histogram with a count": Kind(histogram, 60),
     "ranges of a histogram": Kind(ranges(_bins, (0, 10), (8, 40), (0, 60)), 60),
-    "ranges of a histogram beside a count": Kind(ranges(_beside, (0, 10), (8, 40)), 60),
+    "ranges of a histogram with a count": Kind(ranges(_beside, (0, 10), (8, 40)), 60),
     "distribution function": Kind(distribution, 60),
     "distribution function, all edges": Kind(
         all_edges, 3000, worst={NEAR: _WORST_EDGE, ALL: _ALL_EDGES}
     ),
     "ranges of a distribution function": Kind(ranges(_cdf, (None, 9), (9, 40), (7, 8)), 60),
-    "distribution function beside a count": Kind(distribution_and_count, 60),
+    "distribution function with a count": Kind(distribution_and_count, 60),
     "distribution functions by a cube, with ranges": Kind(by_sets, 60),
 }

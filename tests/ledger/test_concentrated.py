@@ -66,7 +66,7 @@ def test_a_grant_raises_epsilon_and_delta_and_the_rho_that_they_imply(
     assert grant(path, "--epsilon", "0.5") == 0
     more = rho_within(dp.ApproxDP("1.5", "1e-8"))
     assert capsys.readouterr().out == (
-        f"default: epsilon 1.5 and delta 1e-8: rho {exact_amount(more)}, of which rho "
+        f"default: epsilon 1.5 and delta 1e-8: rho {exact_amount(more)}; rho "
         f"{exact_amount(more - Fraction(5, 1000))} remains\n"
     )
     assert grant(path, "--delta", "1e-8") == 0

@@ -148,6 +148,6 @@ def test_what_is_drawn_together_says_its_cost_once() -> None:
     found = nodes(asked.explain(epsilon="0.5", format="mermaid"))
     said = [found[f"release{number}"].split("\n")[-1] for number in (1, 2)]
     assert said == [
-        "epsilon 0.5 for all that is drawn together",
-        "drawn together, paid for already",
+        "epsilon 0.5 for the whole vector",
+        "part of the same vector, already paid",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -61,6 +62,59 @@ def test_a_release_prints_errors_that_are_asked_for_or_planned() -> None:
     assert len(re.findall(r"\d ± \d", repr(with_interval))) == 4
     assert "m_low" not in repr(with_interval)
     assert "m_low" in with_interval.frame.columns
+
+
+PERSONS = pl.DataFrame({"who": [i % 900 for i in range(1800)], "x": [20.0, 70.0] * 900})
+
+
+def test_a_release_under_a_limit_that_was_found_prints_the_error_under_it() -> None:
+    persons = dp.Session(epsilon=1000).protect(PERSONS, unit="who")
+    query = persons.agg(dp.count().alias("n"), dp.sum("x", (0, 99)))
+    release = query.release(epsilon=4)
+    found = release.plan.found
+    assert found is not None
+    (n,) = (c.n for c in found.choices if f"chose {found.words(c.n)}," in release.remark)
+    limited = persons.limit_rows(n).agg(dp.count().alias("n"), dp.sum("x", (0, 99)))
+    plan = limited.plan(epsilon=Fraction(95, 100) * 4)
+    for name in ("n", "x"):
+        assert release.accuracy(name) == plan.accuracy(name)
+        assert release.accuracy(name, 0.5) == plan.accuracy(name, 0.5)
+    assert len(re.findall(r"\d ± \d", repr(release))) == 2
+    assert len(re.findall(r"\d (±|&#177;) \d", release.to_html())) == 2
+    with pytest.raises(dp.UnsupportedOperation, match="depends on the limit"):
+        release.plan.accuracy("n", query=2)
+
+
+def test_several_queries_may_find_one_limit_for_one_frame() -> None:
+    session = dp.Session(epsilon=1000)
+    persons = session.protect(PERSONS, unit="who")
+    asked = [persons.dp_count(), persons.dp_sum("x", (0, 99)), persons.dp_histogram("x", [0, 50])]
+    releases = session.release(asked, epsilon=4)
+    count, total, histogram = releases
+    assert abs(count.frame.item() - 1800) < 100
+    assert abs(total.frame.item() - 81_000) < 9_000
+    assert histogram.accuracy("count") == histogram.accuracy("x")
+    assert [len(re.findall(r"\d ± \d", repr(release))) for release in releases] == [1, 1, 1]
+    assert dp.Plan.from_json(releases.plan.to_json()).fingerprint == releases.plan.fingerprint
+
+
+def test_counts_of_a_table_go_by_the_name_of_their_column() -> None:
+    query = people().dp_histogram("x", [0, 50, 100])
+    plan = query.plan(accuracy={"count": 9})
+    assert plan.accuracy("count") == plan.accuracy("x") <= 9
+    assert plan.cost == query.plan(accuracy={"x": 9}).cost
+    with pytest.raises(dp.UnknownColumn):
+        people().dp_sum("x", (0, 9)).plan(epsilon=1).accuracy("count")
+
+
+def test_one_row_of_many_columns_is_printed_with_a_row_for_each() -> None:
+    query = people().agg(*(dp.count().alias(f"n{i}") for i in range(9)))
+    release = query.release(epsilon=1)
+    printed = repr(release)
+    for name, value in release.frame.row(0, named=True).items():
+        assert re.search(rf"│ {name} +┆ +{value:,} ± \d", printed)
+    short = people().agg(*(dp.count().alias(f"n{i}") for i in range(8)))
+    assert len(re.findall(r"n\d", repr(short.release(epsilon=1)).split("\n")[3])) == 8
 
 
 def test_a_page_holds_all_that_it_needs(tmp_path: Path) -> None:

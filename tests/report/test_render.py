@@ -95,7 +95,7 @@ def test_what_rows_are_rounded_to_is_said_where_they_are() -> None:
 def test_what_a_choice_protects_by_can_be_checked_with_its_scale() -> None:
     two = dp.argmax("region", candidates=["a", "b"], k=2, mechanism="permute_and_flip")
     made = plan(two.alias("best"), spend="0.5")
-    assert "two scores apart by at most 1" in line(made, "95%")
+    assert "the difference of two scores by at most 1" in line(made, "95%")
     assert "2 rounds that share the cost equally" in line(made, "1. permute-and-flip")
     assert "scale 4;" in line(made, "95%")  # 1 / (0.5 / 2)
     made = plan(dp.argmax("region", candidates=["a", "b"], k=2).alias("best"), spend="0.5")
@@ -104,7 +104,7 @@ def test_what_a_choice_protects_by_can_be_checked_with_its_scale() -> None:
     )
     assert "scale 2;" in line(made, "95%")  # 1 / 0.5
     changed = plan(dp.median("age", (0, 9)), unit=dp.Rows("change-one"), spend="0.5")
-    assert "two scores apart by at most 2" in line(changed, "95%")
+    assert "the difference of two scores by at most 2" in line(changed, "95%")
     assert "scale 4;" in line(changed, "95%")
 
 

@@ -375,7 +375,7 @@ def test_rows_that_no_grouping_set_has_are_a_risk(sets: Any) -> None:
     people = dp.Session(epsilon=10**6).protect(frame, unit=dp.Rows())
     keys = {"a": ["x"], "b": ["u"]}
     query = people.group_by(sets("a", "b"), keys=keys).agg(dp.count())
-    assert "totals miss the other rows" in only(query.plan(epsilon=1))
+    assert "Totals miss the other rows" in only(query.plan(epsilon=1))
     assert not people.group_by("a", "b", keys=keys).agg(dp.count()).plan(epsilon=1).risks
     total = query.collect(epsilon=10**5).filter(pl.col("grouping") == 3)["len"].to_list()
     assert total == [1]

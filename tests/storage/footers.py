@@ -23,7 +23,7 @@ COLUMNS, SORTING_COLUMNS = 1, 4
 """Of a row group."""
 META_DATA: Final = 3
 """Of a column chunk."""
-TYPE, STATISTICS = 1, 12
+TYPE, VALUES, STATISTICS = 1, 5, 12
 """Of its metadata."""
 MAX, MIN, NULL_COUNT, DISTINCT_COUNT, MAX_VALUE, MIN_VALUE = range(1, 7)
 """Of statistics."""
@@ -192,7 +192,7 @@ def state_nulls(footer: Fields) -> None:
     for group in footer[ROW_GROUPS][1][1]:
         for chunk in group[COLUMNS][1][1]:
             column = chunk[META_DATA][1]
-            column[STATISTICS] = (_STRUCT, {NULL_COUNT: column[5]})
+            column[STATISTICS] = (_STRUCT, {NULL_COUNT: column[VALUES]})
 
 
 def state_order(footer: Fields, column: int, *, descending: bool) -> None:
@@ -207,11 +207,14 @@ def state_order(footer: Fields, column: int, *, descending: bool) -> None:
 
 
 def copy_statistics(footer: Fields, other: Path) -> None:
-    """Say of each column what the footer of another file says: what was true before."""
+    """Say of each column what the footer of another file says: what was true before. Of a chunk of
+    which that would say, by chance, that all values are null, its own statistics stay: see
+    `state_nulls`.
+    """
     content = other.read_bytes()
     (size,) = struct.unpack("<I", content[-8:-4])
     earlier = columns_of(_Reader(content[-8 - size : -8]).fields())
     for number, column in enumerate(columns_of(footer)):
         stated = earlier[number % len(earlier)].get(STATISTICS)
-        if stated is not None:
+        if stated is not None and stated[1].get(NULL_COUNT, (_I64, 0))[1] < column[VALUES][1]:
             column[STATISTICS] = stated

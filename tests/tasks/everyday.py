@@ -163,10 +163,8 @@ FIRST = (
         "write .describe(['age', 'days'], bounds={\"age\": (low, high), \"days\": (low, high)})",
         "visits.describe(['age', 'days'], bounds={\"age\": (0, 100), \"days\": (0, 100)})"
         ".collect(**spend)",
-        'visits.select(f(pl.col(c)).alias(f"{c}_{n}") for c in ["age", "days"] for n, f in '
-        '{"count": pl.Expr.count, "null_count": pl.Expr.null_count, "mean": pl.Expr.mean, '
-        '"std": pl.Expr.std, "25%": lambda x: x.quantile(0.25), "50%": pl.Expr.median, '
-        '"75%": lambda x: x.quantile(0.75)}.items()).collect()',
+        'visits.select("age", "days").describe()'
+        '.filter(~pl.col("statistic").is_in(["min", "max"])).lazy().collect()',
     ),
     Task(
         "A condition inside an aggregate",

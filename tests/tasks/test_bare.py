@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.api.query import tidy
 from tests.audit.test_audit import seeded
 from tests.tasks import data
 from tests.tasks.everyday import FIRST, MORE, Task
@@ -72,7 +73,10 @@ def off(task: Task, skew: data.Skew) -> list[str]:
         release = query.release(**SPEND, interval=interval)
     truth = run(asked(task.truth or code) + ".collect()", exact)
     rows, share = said(release.remark)
-    found, numbers = release.frame, [n for n, t in truth.schema.items() if t.is_numeric()]
+    found, numbers = (
+        tidy(query, release.frame),
+        [n for n, t in truth.schema.items() if t.is_numeric()],
+    )
     keys = [n for n in truth.columns if n not in numbers]
     if not keys and truth.height > 1:  # parts of dates, which are first
         keys, numbers = truth.columns[:1], truth.columns[1:]

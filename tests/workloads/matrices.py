@@ -36,12 +36,7 @@ def projection(axis: Axis, level: int) -> Floats:
 
 def factor_matrix(factor: Factor) -> Floats:
     """Of all leaves, with the rows that the factor has."""
-    axis, b = factor.axis, factor.axis.branching
-    sums = nodes(axis, factor.level)
-    if not factor.is_contrast:
-        return sums[: factor.entries]
-    each = np.array([[1, -1]]) if b == 2 else b * np.eye(b) - np.ones((b, b))
-    return np.kron(np.eye(len(sums) // b), each)[: factor.entries] @ sums
+    return nodes(factor.axis, factor.level)[: factor.entries]
 
 
 def part_matrix(part: Part) -> Floats:

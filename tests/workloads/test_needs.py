@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.workloads import Axis, range_norms, variances_of
+from dpframe.workloads import Axis, variances_of
 from dpframe.workloads.needs import KINDS, Kind, flat, needs_of, outputs
 from dpframe.workloads.variances import cell_norms, prefix_norms
 from tests.workloads.matrices import axes, nodes, projection, queries
@@ -49,13 +49,6 @@ def test_needs_are_sums_over_queries(kind: Kind, axis: Axis) -> None:
 def test_norms_of_each_cell_and_prefix(axis: Axis) -> None:
     np.testing.assert_allclose(np.array(cell_norms(axis)).T, norms(axis, "cells"), atol=1e-9)
     np.testing.assert_allclose(np.array(prefix_norms(axis)).T, norms(axis, "prefixes"), atol=1e-9)
-
-
-@given(axes(12))
-def test_norms_of_each_range(axis: Axis) -> None:
-    ends = [(i, j) for i in range(axis.size + 1) for j in range(i + 1, axis.size + 1)]
-    found = np.array([range_norms(axis, i, j) for i, j in ends])
-    np.testing.assert_allclose(found, norms(axis, "ranges"), atol=1e-9)
 
 
 @given(axes(12))

@@ -37,7 +37,7 @@ _VALUE: _Words = ("cannot hold this value", "use text without NUL characters, in
 _KINDS: dict[str, _Words] = {  # by SQLSTATE, or its class; see appendix A of PostgreSQL's manual
     "08": _LOST,
     "22": _VALUE,
-    "23505": ("was written by a program that did not take its lock", "run it again"),
+    "23505": ("was written by a process that did not take its lock", "run it again"),
     "25006": _READ_ONLY,
     "25P03": _LOST,
     "3F000": ("does not verify: its tables are missing", RESTORE),

@@ -3,9 +3,9 @@
 `PRAGMA data_version` shows whether another connection has written. If not, nothing needs to be
 verified. If so and the head has moved, the new records are verified, otherwise everything.
 
-Durability: rollback journal with ``synchronous=EXTRA``, so that a commit is on the disk before it
-returns, and the file is complete whenever no process is writing (in WAL mode a copy of the file
-alone would lack the latest charges).
+Durability: the store uses a rollback journal with ``synchronous=EXTRA``, so a commit is on the disk
+before it returns. The file is complete whenever no process is writing; in WAL mode a copy of the
+file alone would lack the latest charges.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Border:
     """
 
     def __init__(self, relation: Any) -> None:
-        # reads nothing of the relation, so that it can be asked whatever becomes of the data
+        # reads nothing of the relation, so it works for any data
         self._home = _ask(relation, "SELECT 1 AS one")
         ((number,),) = self.fetch("SELECT current_connection_id()")
         with _NEW_LOCK:

@@ -17,7 +17,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.core.interval import interval
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, require
 from dpframe.lower.engines.dialect import COMMON_TYPES, Dialect
 from dpframe.lower.engines.duckdb_border import Border
 from dpframe.lower.engines.duckdb_folders import require_text_of_folders
@@ -296,7 +296,7 @@ def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> tuple[A
     Folders name no columns, but for those of `names` that are in no file, which are text: DuckDB
     guesses types from all names of folders, so one row could change them.
     """
-    assert kind == "parquet"
+    require(kind == "parquet", "DuckDB scans Parquet")
     place, where = os.path.expanduser(str(path)), "session.protect(path, engine='duckdb')"
     if "://" not in place:
         files = glob(place, recursive=True)
@@ -348,10 +348,10 @@ def quoted(name: str) -> str:
 
 
 def _from_duckdb(written: str) -> Any:
-    """The Polars type of a DuckDB type; one that no operation knows if none exists."""
+    """The Polars type of a DuckDB type; Object, which no operation takes, if none exists."""
     found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", written)
     if found:
         return pl.Decimal(int(found[1]), int(found[2]))
-    if written.startswith("ENUM("):  # its labels may be those that occur, which nobody declared
+    if written.startswith("ENUM("):  # its labels may come from the rows and be undeclared
         return pl.String()
     return _TYPES.get(written, pl.Object())

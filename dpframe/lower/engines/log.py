@@ -38,7 +38,7 @@ def _write(path: str) -> None:
     )
     with _ONE_AT_A_TIME:
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))  # for nobody else to read
+            os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))  # only the owner may read it
             handler = logging.FileHandler(path, encoding="utf-8")
         except OSError:
             return  # the failure itself is what counts

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, require
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.lower.engines.room import Room
@@ -140,7 +140,7 @@ class PolarsEngine(Engine):
 
     def batches(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         """Before 1.34 Polars gives it as a whole."""
-        assert self.gives_batches
+        require(self.gives_batches, "this engine gives batches")
         pieces = getattr(frame, "collect_batches", None)
         if pieces is None:
             yield from self.collect([frame])

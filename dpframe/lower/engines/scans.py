@@ -55,10 +55,9 @@ _OF_FOLDERS: Final = re.compile(r"[\\/][^\\/=]+=[^\\/]*[\\/]")
 """A folder such as ``year=2026`` within a path."""
 _WHERE: Final = "session.protect(frame, ...)"
 _TEXT: Final = (
-    "protect the path of a folder of Parquet files, and state the columns that are read, such as "
-    'schema={"x": "Int64", "year": "Int64"}: a name that is no such value is null then; or scan '
-    'with hive_schema={"year": pl.String}, and write with_columns(pl.col("year").cast(pl.Int64, '
-    "strict=False)) on the private frame; or leave them out with hive_partitioning=False"
+    'protect the path of the folder with a schema, such as schema={"x": "Int64", "year": "Int64"}: '
+    'other folder names become null; or scan with hive_schema={"year": pl.String} and cast later, '
+    "or with hive_partitioning=False"
 )
 _MOST_FILES: Final = 1_000
 """The number of files whose footers are checked when a frame is protected."""
@@ -66,25 +65,25 @@ _MOST_FILES: Final = 1_000
 
 def kinds_of(frame: pl.LazyFrame) -> set[str]:
     """What a plan reads from, in lower case: ``"df"`` for frames in memory."""
-    # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
+    # explains a copy, because Polars 1.32 lets no other thread use a frame meanwhile
     told = frame.clone().explain(optimized=False)
     return {kind.lower() for kind in _READS.findall(told)}
 
 
 def guarded(frame: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
-    """The frame without what could let statistics decide which rows it has, and whether filters may
-    be handed to what it reads from.
+    """The frame, changed so that statistics cannot decide which rows it has, and whether its source
+    may get filters.
 
-    Frames in memory have no statistics. Polars' own scan of Parquet is set to use none. All other
-    sources, and all uncertain plans, are read with no filter handed to them, neither one of a
-    query nor one that the owner wrote before.
+    Frames in memory have no statistics. Polars' own scan of Parquet is set not to use them. All
+    other sources, and all uncertain plans, get no filter: neither one of a query nor one that the
+    owner wrote before.
 
     Raises
     ------
     UnsupportedOperation
-        When another engine runs a query of the owner's in a source, when files state an order of
-        their rows that earlier steps of the frame would have believed, or when columns in the
-        names of folders are not read as text.
+        When another engine runs a query of the owner's in a source, or columns in the names of
+        folders are not read as text. Also when files state an order of their rows, which earlier
+        steps of the frame would have relied on.
     """
     try:
         kinds = kinds_of(frame)
@@ -275,14 +274,14 @@ def _without_order(frame: pl.LazyFrame, kinds: set[str]) -> pl.LazyFrame:
 
 
 def _state_order(frame: pl.LazyFrame, kinds: set[str]) -> bool | None:
-    """Whether footers of a frame's files state an order; None where they are not looked at: in a
-    store, in a table of Delta or Iceberg, or because there are too many.
+    """Whether footers of a frame's files state an order. None where they are not read: in a store,
+    in a table of Delta or Iceberg, or because there are too many.
     """
     if "pythondataset" in kinds:  # Polars would wait for Python, and Python for Polars
         return None
     try:
         paths = [str(path) for leaf in _leaves(frame) for path in getattr(leaf, "paths", ())]
-    except (NotImplementedError, *FAILURES):  # beside a scan of IPC
+    except (NotImplementedError, *FAILURES):  # in a plan with a scan of IPC
         return None
     files = [file for path in paths for file in _files_of(path)]
     if not files or len(files) > _MOST_FILES or any("://" in path for path in paths):
@@ -313,7 +312,7 @@ def _footer_states_order(file: str, changed: int, size: int) -> bool:
 
     try:
         footer = pq.read_metadata(file)
-    except FAILURES:  # no Parquet; whoever reads it says so
+    except FAILURES:  # not Parquet; the query that reads it raises the error
         return False
     groups = range(footer.num_row_groups)
     return any(footer.row_group(i).sorting_columns for i in groups)

@@ -1,12 +1,11 @@
 """The border between what Spark has stored and what is computed from it.
 
-Spark hands conditions to every data source: to readers of Parquet and ORC, which skip row groups
-by their minimum and maximum, to cached frames, which do so by batch, to databases and formats of
-tables. Statistics leave values out (NaN, what was cut off) or are stale, and then what other rows
-are decides whether a row is there. So directly above each source stands a filter that every row
-passes, with a condition that Spark takes for not deterministic. Spark moves no condition across
-such a filter, so no source gets one, neither from dpframe nor from the owner of the frame. No
-setting is read or changed.
+Spark pushes conditions into every data source. Readers of Parquet and ORC skip row groups by their
+minimum and maximum, cached frames do so by batch, and databases and table formats do it too.
+Statistics can omit values (NaN, truncated text) or be stale, and then other rows decide whether a
+row is read. So directly above each source stands a filter that every row passes, with a condition
+that Spark considers non-deterministic. Spark moves no condition across such a filter, so no source
+gets one, neither from dpframe nor from the owner of the frame. No setting is read or changed.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Watch:
         self._thread.join()
         with suppress(Exception):  # a driver that is gone has no tags either
             self._context.removeJobTag(self._tag)
-        # then it is known what happened, and what Spark says of it may stay unsaid
+        # the lost cluster explains the failure, so Spark's own error is not shown
         return self._is_lost and kind is not None and issubclass(kind, Exception)
 
     def lost(self) -> ClusterLost:

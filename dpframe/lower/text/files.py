@@ -27,7 +27,7 @@ from dpframe.rows.polars_dtypes import from_polars
 TEXT_KINDS: Mapping[str, str] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 """What the names of text files end with."""
 _WHERE = "session.protect(path, ..., schema={column: dtype})"
-_EXAMPLE = 'write for example schema={"age": pl.Int64, "city": pl.String}'
+_EXAMPLE = 'write a schema such as schema={"age": pl.Int64, "city": pl.String}'
 
 
 @dataclass(frozen=True, slots=True)

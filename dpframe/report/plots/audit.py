@@ -1,4 +1,4 @@
-"""What an audit saw, beside what the plan claims."""
+"""The findings of an audit next to the claims of the plan."""
 
 from __future__ import annotations
 

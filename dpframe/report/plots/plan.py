@@ -115,7 +115,7 @@ def _checked(plan: PlanData, guess: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def _count_among(plan: PlanData, guesses: Mapping[str, float]) -> float | None:
-    """The guess of a count of rows, which says how many values means have."""
+    """The guess of a count of rows, which is the number of values of means."""
     counts = (r.name for r in plan.releases if r.aggregate == "count")
     return next((guesses[name] for name in counts if name in guesses), None)
 

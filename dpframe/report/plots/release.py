@@ -70,7 +70,7 @@ class _Bars:
         return any(dtype not in (pl.String, pl.Categorical, pl.Boolean) for dtype in types)
 
     def along_time(self) -> list[int]:
-        """The keys in whose order groups follow each other, by number: times before their parts."""
+        """The positions of the keys that order groups along time: times before their parts."""
         types = [self.rows.schema[f"key{i}"] for i in range(len(self.keys))]
         times = [i for i, dtype in enumerate(types) if dtype in (pl.Date, pl.Datetime)]
         parts = [
@@ -204,7 +204,7 @@ def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
 
 
 def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
-    """What is no bar, for its groups have an order or are a table."""
+    """A line chart or heat map for groups with an order or with two keys; None for plain bars."""
     if bars.rises:
         return _rising(bars)
     times = bars.along_time()

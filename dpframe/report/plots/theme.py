@@ -15,7 +15,7 @@ INK = "#7d7d7d"
 """Text and lines: a grey with a contrast of 4 to white and to the dark of notebooks."""
 BAR = "#5b8fc9"
 MARK = "#d9822b"
-"""Intervals and errors: told from bars by people who see colours in any way."""
+"""Intervals and errors: a colour that colour-blind people can distinguish from bars."""
 MIDDLE = "#10243d"
 """A mark on a bar."""
 WIDTH = 420
@@ -103,7 +103,7 @@ class _Offline:
     """A chart whose saved page holds all that it needs, so that it shows without a network."""
 
     def save(self, fp: Any, format: Any = None, *args: Any, **options: Any) -> None:
-        """As Altair's, with ``inline=True`` unless something else is said."""
+        """As Altair's method, but with ``inline=True`` by default."""
         if "inline" not in options:
             if find_spec("vl_convert") is None:
                 raise UnsupportedOperation(
@@ -132,7 +132,7 @@ def panels(charts: Sequence[Any]) -> Any:
 
 
 def named(chart: Any, name: str) -> Any:
-    """A chart with a small title of its own, beside others."""
+    """A chart with a small title, as one of several."""
     title = altair().Title(plain(name), anchor="start", color=INK, fontSize=13)
     return chart.properties(title=title)
 

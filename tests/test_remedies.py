@@ -1,0 +1,55 @@
+"""What a message says to do leads to a result, and code in messages is code.
+
+``python -m tests.remedies`` counts the places that construct errors and are not followed yet;
+`remedies_budgets.txt` holds the numbers for each folder, which may only fall.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import remedies
+from tests.remedies import Block, blocks, outcome, refusal
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+def test_following_a_message_leads_to_a_result(block: Block) -> None:
+    result = outcome(block)
+    assert result.failure is None, result.failure
+    ways = refusal(block).ways
+    assert len(ways) <= 2
+    assert set(block.ways) <= set(range(len(ways))), "the message has no such way"
+    for piece in (piece for way in ways for piece in remedies.pieces(way)):
+        remedies.parsed(piece)  # what looks like code is code
+
+
+def test_no_more_places_are_left_than_before() -> None:
+    left, budgets = remedies.left(), remedies.budgets()
+    over = {name: count for name, count in left.items() if count > budgets.get(name, 0)}
+    assert not over, (
+        "add wrong uses to tests/misuse that reach the new errors, and follow their messages: "
+        f"python -m tests.remedies PATH lists the places; left are {over}"
+    )
+
+
+def test_code_must_do_what_the_message_says() -> None:
+    way = "write .dp_sum((low, high)) with the range that you expect"
+    assert not remedies.unlike(way, "people.agg(age.dp_sum((0, 9)))")
+    assert not remedies.unlike(way, "people.dp_sum('age', (0, 9))")
+    assert remedies.unlike(way, "people.agg(age.dp_mean((0, 9)))")
+    assert remedies.unlike('add unit="user_id"', "session.protect(raw, dp.Rows())")
+    assert not remedies.unlike('add unit="user_id"', "session.protect(raw, unit='name')")
+    assert remedies.unlike("did you mean 'age'?", "people.dp_mean('income', (0, 9))")
+    assert remedies.unlike("write mechanism='x2'", "people.agg(dp.count(mechanism='auto'))")
+    assert remedies.pieces("use .agg(f(1)).x[0] or n_unique=3, as pl.col('a b').sum()") == [
+        ".agg(f(1)).x[0]",
+        "n_unique=3",
+        "pl.col('a b').sum()",
+    ]
+
+
+def test_a_remedy_that_fails_is_seen() -> None:
+    block = Block(
+        "made", "people.agg(dp.count(weight=0))", "InvalidBudget", (), {0: "people.head(2)"}
+    )
+    assert "head" in str(outcome(block).failure)
