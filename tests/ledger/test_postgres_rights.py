@@ -104,7 +104,7 @@ def test_who_gives_up_results_reads_none_of_streams(server: Server, url: str) ->
     streamed(url)
     spent = asked(url).session.spent
     for ask in (kept, streamed):
-        with pytest.raises(dp.LedgerError, match="does not permit|may not keep"):
+        with pytest.raises(dp.LedgerError, match=r"does not permit|may not keep"):
             ask(archivist)
     assert asked(url).session.spent == spent
 
