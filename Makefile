@@ -11,7 +11,7 @@ SHARD ?= 1/1
 # Folders whose subject does not depend on the version of Polars.
 ANY_POLARS = accounting samplers mechanisms workloads core charge choose ledger infer planning stats held mutants schedule
 
-.PHONY: help demo test test-oldest test-nightly test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-nightly test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check check-text check-types-mypy check-types-pyright check-imports clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -45,11 +45,20 @@ demo: .venv/stamp-package ## six queries on census data, with their plans
 	@.venv/bin/dpframe demo
 
 check: .venv/stamp-dev ## format, lint, spelling, types and import rules
+	@$(MAKE) --jobs $(WORKERS) --output-sync --no-print-directory check-types-pyright check-types-mypy check-text check-imports
+
+check-text: .venv/stamp-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/codespell README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs dpframe examples
+
+check-types-mypy: .venv/stamp-dev
 	.venv/bin/mypy
+
+check-types-pyright: .venv/stamp-dev
 	.venv/bin/pyright --pythonpath .venv/bin/python
+
+check-imports: .venv/stamp-dev
 	.venv/bin/lint-imports
 
 # Where the shell forbids to keep compiled modules, each process of tests would compile them again.

@@ -3,8 +3,8 @@
     python benchmarks/against.py OTHER [ROUNDS] [ROWS]
 
 OTHER is the folder of another checkout (`git worktree add OTHER COMMIT`). Each round starts one
-process of each version, in turn first and second, which measures every case; a case's time is the
-CPU time of the process, the best of several, and the ratio is this version's over the other's. The
+process of each version, in turn first and second, which measures every case. A case's time is the
+best of several CPU times of the process, and the ratio is this version's over the other's. The
 table shows the median of the ratios of all rounds, the least and the largest.
 """
 

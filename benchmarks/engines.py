@@ -1,16 +1,16 @@
-"""The same private query on each engine, beside the plain one, at growing numbers of rows.
+"""The same private query on each engine, compared with the plain one, at growing numbers of rows.
 
     python benchmarks/engines.py [ROWS ...] [--folder FOLDER] [--engines polars,duckdb,...]
                                  [--cpu] [--plot PICTURE.svg]
 
-Data, queries and processes are those of `large.py`, with no limit on memory but for
-`polars-in-2GB`, which says `memory=` and is in a control group of that where one can be made (try a
-billion rows: 8 GB of files and 20 GB of temporary ones, deleted afterwards). Seconds are wall time
-without imports or the start of Spark's virtual machine, the better of two runs of fewer than 100
-million rows; ratios are within one size and engine. On `spark-combined` tasks add up what they have
-of a pair before anything is shuffled, `spark.dpframe.pairs.combine`. With `--cpu` seconds are those
-of CPU time instead, of the process and of Spark's virtual machine, which other work on the machine
-changes less.
+Data, queries and processes are those of `large.py`, with no limit on memory except for `polars-
+in-2GB`. Its process sets `memory=` and runs in a control group of this size if the machine allows
+one (try a billion rows: 8 GB of files and 20 GB of temporary ones, deleted afterwards). Seconds are
+wall time without imports or the start of Spark's virtual machine, the better of two runs of fewer
+than 100 million rows; ratios are within one size and engine. On `spark-combined` tasks add up what
+they have of a pair before anything is shuffled, `spark.dpframe.pairs.combine`. With `--cpu` seconds
+are those of CPU time instead, of the process and of Spark's virtual machine, which other work on
+the machine changes less.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     python benchmarks/error.py [OPENDP_PYTHON] [ADULT.parquet] [RUNS]
 
-"before" is the root mean square error of each number drawn by itself at its share, as dpframe did
-before outputs were planned together, "now" what is released. "best" is the gain of the prototypes
-that the work began with, measured on census data, and "reached" the share of it: of 1.00 on there
-is nothing left of it. Figures of laws that plans state are exact and marked =, or, of means and
-variances, from 100,000 draws of their noise and marked ~; the others are of RUNS releases.
-OPENDP_PYTHON is that of an environment with OpenDP, whose figures are those of its own noise for
-the same outputs at the same spend, and of tables that it fits with mbi. What Tumult Analytics adds
-is in docs/benchmarks.md: its sessions need Java.
+"before" is the root mean square error with separate noise for each number at its share. "now" is
+the error of what dpframe releases. "best" is the gain of the first prototypes, measured on census
+data, and "reached" the share of that gain; at 1.00 all of it is reached. Figures from the
+distributions that plans state are exact and marked =. Figures of means and variances are from
+100,000 samples of their noise and marked ~. The others are from RUNS releases. OPENDP_PYTHON is the
+interpreter of an environment with OpenDP. Its figures are for its own noise at the same outputs and
+spend, and for tables that it fits with mbi. Figures of Tumult Analytics are in docs/benchmarks.md:
+its sessions need Java.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BEST: dict[tuple[str, str], dict[str, float]] = {
     ("mean and count", "epsilon 1"): {"m": 1.6},
     ("mean and variance", "epsilon 1"): {"m": 1.7, "v": 1.7},
 }
-"""Of the prototypes, by work and output."""
+"""The gains of the prototypes, by work and output."""
 _WIDTHS = {"overtime": 60.0}
 
 
@@ -76,7 +76,7 @@ class Row:
 
 
 def joint(peer: OpenDP) -> Iterator[Row]:
-    """Outputs of one group drawn together."""
+    """Outputs of one group with joint noise."""
     data = people()
     for label, spend in SPENDS.items():
         frame = session(spend).protect(data, unit=dp.Rows(), bounds={}).drop_nulls()
@@ -102,7 +102,7 @@ def joint(peer: OpenDP) -> Iterator[Row]:
 
 
 def _errors(plan: dp.Plan, data: pl.DataFrame) -> dict[str, float]:
-    """Of each output, by the laws of noise that the plan states."""
+    """The error of each output, by the distributions that the plan states."""
     parts = data.partition_by("country") if plan.grouping else [data]
     moments = errors_of_moments(plan, [part["age"].to_numpy().astype(float) for part in parts])
     known = deviations(plan) | moments
@@ -110,7 +110,7 @@ def _errors(plan: dp.Plan, data: pl.DataFrame) -> dict[str, float]:
 
 
 def bernstein() -> Iterator[Row]:
-    """Means and variances, in place of a draw together: what the prototypes' own mechanism has."""
+    """Means and variances by the mechanism of the prototypes, in place of joint noise."""
     data = people()["age"].to_numpy().astype(float)
     frame = session(SPENDS["epsilon 1"]).protect(people(), unit=dp.Rows(), bounds={}).drop_nulls()
     for work, query, _ in cases(frame, people()):
@@ -158,7 +158,7 @@ def tables() -> Iterator[Row]:
 
 
 def rolled() -> Iterator[Row]:
-    """Several outputs of a roll-up, whose margins are drawn together; by the laws of plans."""
+    """Several outputs of a roll-up with joint noise, by the distributions of plans."""
     for label, spend in SPENDS.items():
         query = rolled_up(spend, OUTPUTS["n, sum and mean"])
         with apart():
@@ -229,7 +229,7 @@ def top(runs: int) -> Iterator[Row]:
 
 
 def groups() -> Iterator[Row]:
-    """Groups that nobody listed, of people who are in many: how many are found."""
+    """The number of groups that appear without listed keys, for people in many groups."""
     before, now = found_groups()
     yield Row(
         "groups found, of people in 1 to 300", "(1, 1e-6)", before, now, now / before, 387 / 256

@@ -24,7 +24,7 @@ from dpframe.aggregates import quantile_family
 
 SIZE, LAST = 1_000, 73
 EPSILONS = ("0.1", "0.3", "1", "3")
-WAYS = ("apart", "cells", "counts", "at once")
+WAYS = ("separate", "cells", "counts", "at once")
 SAMPLES, OLDEST = 8, 100
 X: Any = pl.col("x")
 
@@ -45,14 +45,14 @@ def shapes() -> dict[str, Any]:
 
 
 def ages(data: Path, size: int) -> list[Any]:
-    """Disjoint samples of so many rows."""
+    """Disjoint samples of `size` rows."""
     found = pl.read_parquet(data)["age"].drop_nulls().to_numpy()
     return np.split(np.random.default_rng(11).permutation(found)[: SAMPLES * size], SAMPLES)
 
 
 def errors(rows: Any, last: int, epsilon: str, runs: int) -> dict[str, Any]:
-    """The mean error of each run: each by itself, by counts of cells alone, as plans choose, which
-    is counts, and by all at once.
+    """The mean error of each run in four ways: separately, by counts of cells alone, as plans
+    choose (counts), and by all at once.
     """
     public = pl.DataFrame({"x": rows})
     people = dp.Session(epsilon=1).protect(public.clear(), dp.Rows())
@@ -61,7 +61,7 @@ def errors(rows: Any, last: int, epsilon: str, runs: int) -> dict[str, Any]:
     for way in WAYS:
         quantile_family.best_runs = (lambda *_: None) if way == "cells" else best
         quantile_family.MOST_CELLS = 0 if way == "at once" else most
-        forced = {"mechanism": "exponential"} if way == "apart" else {}
+        forced = {"mechanism": "exponential"} if way == "separate" else {}
         query = people.agg(q=X.dp_quantile(DECILES, (0, last), **forced))
         noisy = query.simulate(public, runs=runs, epsilon=epsilon).results["noisy"]
         found[way] = _off(np.sort(rows), noisy.to_numpy().reshape(runs, len(DECILES)))

@@ -1,11 +1,10 @@
-"""How many groups are found that nobody listed, where people are in one to 300 of them.
+"""How many groups appear without listed keys, if people are in one to 300 of them.
 
     python benchmarks/error_groups.py
 
 60,000 made-up people, groups with sizes as words have them (Zipf), numbers of groups per person
-with a heavy tail. What each limit of groups per person finds, and weights where nobody sets one:
-in one round with the sums of weights beside, and in rounds where nothing but the groups is asked
-for.
+with a heavy tail. The table compares each limit of groups per person with weights, which need no
+limit: in one round with the sums of weights, and in several rounds with the groups alone.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def by_limit() -> dict[int, int]:
 
 
 def by_weights() -> int:
-    """The number that one release finds where nobody sets a limit."""
+    """The number that one release finds without a limit."""
     people = dp.Session(epsilon=1, delta="1e-6").protect(visits(), unit="person")
     query = people.group_by("group").agg(dp.n_unique("person").alias("n"))
     return query.collect(epsilon=1, delta="1e-6").height

@@ -1,11 +1,11 @@
-"""How far released results are from exact ones: each part by itself, and drawn together.
+"""The error of released results: with separate noise for each part, and with joint noise.
 
     python benchmarks/error_joint.py [RUNS]
 
-"apart" draws every noisy number of a plan by itself, as dpframe did before outputs of one plan were
-drawn together; "together" is what is released. Each is the root mean square error of RUNS releases
-of the same query on the same data at the same spend. "expected" is the ratio of the deviations that
-the plans state, and "limit" that of the best mechanism known for the work, where it has a formula.
+"separate" gives every noisy number of a plan its own noise; "joint" is what dpframe releases. Each
+is the root mean square error of RUNS releases of the same query on the same data at the same spend.
+"expected" is the ratio of the standard deviations that the plans state. "limit" is the ratio for
+the best known mechanism, if it has a formula.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def people() -> pl.DataFrame:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Every part of a plan by itself."""
+    """Separate noise for every part of a plan."""
     real: Callable[..., Any] = planning.ways_of
     planning.ways_of = lambda *asked: real(*asked)[:1]
     try:
@@ -110,7 +110,7 @@ def main(runs: int) -> None:
     data = people()
     print(f"{ROWS:,} rows, {runs} releases each; root mean square errors")
     head = f"{'work':32}{'spend':14}{'output':10}"
-    print(f"{head}{'apart':>10}{'together':>10}{'ratio':>8}{'expected':>10}{'limit':>7}")
+    print(f"{head}{'separate':>10}{'joint':>10}{'ratio':>8}{'expected':>10}{'limit':>7}")
     for label, spend in SPENDS.items():
         frame = session(spend).protect(data, unit=dp.Rows(), bounds={})
         for name, query, exact in cases(frame.drop_nulls(), data):

@@ -30,14 +30,14 @@ from dpframe.aggregates import quantile_family
 PLACES = 1 << 16
 CASES = {"fnlwgt": (0, 1_500_000), "age": (0, 120)}
 _FAR = 45
-"""So many scales away a part is that nobody draws."""
+"""The distance, in scales, of a part that is never chosen."""
 
 
 class Joint:
-    """The law of all quantiles at once.
+    """The distribution of all quantiles at once.
 
-    `_sums[i]` has the mass of the first i quantiles where the last of them is in each gap between
-    two rows, and whatever else of them is in that gap has its share there: 1 / k! for k of them.
+    `_sums[i]` has the mass of the first i quantiles, with the last of them in each gap between two
+    rows. Others of them in the same gap have their share there: 1 / k! for k of them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Joint:
             before.append(self._next(self._sums[-1], number) + top)
 
     def _block(self, before: Sequence[Any], number: int, size: int) -> Any:
-        """The logarithms of masses where the last so many of some quantiles share a gap."""
+        """The logarithms of masses if the last `size` of some quantiles share a gap."""
         empty = sum(self._wanted[number - size + 1 : number]) / self._scale
         return size * self._log - math.lgamma(size + 1) - empty + before[number - size]
 
@@ -113,7 +113,7 @@ def away(rows: Any, chosen: Any, shares: Sequence[float]) -> Any:
 def errors(
     rows: Any, bounds: tuple[int, int], m: int, spend: dict[str, str], change: bool, runs: int
 ) -> tuple[float, float]:
-    """Of what plans do, and of all at once."""
+    """The errors of what plans do, and of all at once."""
     rng = np.random.default_rng(1)
     shares = [number / (m + 1) for number in range(1, m + 1)]
     unit = dp.Rows("change-one" if change else "add-remove")

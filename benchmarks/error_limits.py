@@ -2,11 +2,11 @@
 
     python benchmarks/error_limits.py
 
-60,000 made-up people are in 1 to 300 of 30,000 groups each. First: how many groups that nobody
-listed are found at (1, 1e-6), by a limit that somebody chose or by weights, which need none; and
-where nothing but the groups is asked for, in rounds, as the mean of five releases. Then
-the root mean square error of the numbers of people in the 200 largest groups, which are listed,
-with the part of it that is bias: of people whom a limit drops, or who count less.
+60,000 made-up people are in 1 to 300 of 30,000 groups each. The first columns are the numbers of
+groups that appear without listed keys at (1, 1e-6), under a chosen limit, and by weights, which
+need none. If only the groups are requested, it is in rounds, as the mean of five releases. Then
+comes the root mean square error of the numbers of people in the 200 largest groups, which are
+listed, with the part of it that is bias: people that a limit drops, or who count less.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def errors_of_moments(plan: dp.Plan, ages: list[Floats]) -> dict[str, float]:
 
 
 def by_bernstein_sums(epsilon: float, values: Floats, degree: int) -> tuple[float, float]:
-    """Of a mean, and of a variance beside it where `degree` is 2, by continuous Laplace noise on
-    sums of Bernstein polynomials, as the first prototypes drew them.
+    """Errors of a mean, and of a variance if `degree` is 2, with continuous Laplace noise on sums
+    of Bernstein polynomials, as in the first prototypes.
     """
     exact = np.clip(values, LOW, HIGH)
     t, rng = (exact - LOW) / (HIGH - LOW), np.random.default_rng(1)

@@ -97,7 +97,7 @@ def errors(case: Case, runs: int) -> Iterator[tuple[Kept, float, float]]:
 
 
 def main(runs: int) -> None:
-    """Print the table: by number of columns of a set, over all sets with so many."""
+    """Print the table: by number of columns of a set, over all sets with that number."""
     for case in CASES:
         by_columns: dict[int, list[tuple[float, float]]] = {}
         for kept, one, other in errors(case, runs):

@@ -75,14 +75,15 @@ def asked(python: str, code: str, *arguments: str) -> Any:
 
 
 class OpenDP:
-    """Of an environment with OpenDP, or of none."""
+    """The figures of an environment with OpenDP; none without one."""
 
     def __init__(self, python: str | None) -> None:
         self.python = python
         self._scales: dict[str, float] = {} if python is None else asked(python, OPENDP)
 
     def deviation(self, spend: str, outputs: int, width: float = 1.0) -> float | None:
-        """Of the noise of one of so many counts, or of sums that a row moves by so much."""
+        """The standard deviation of one of `outputs` counts, or of sums that a row moves by
+        `width`."""
         found = []
         scale = self._scales.get(f"laplace {spend.replace('(1, 1e-6)', 'epsilon 1')} {outputs}")
         if scale is not None:

@@ -2,10 +2,10 @@
 
     python benchmarks/error_quantiles.py DATA [OTHER] [RUNS]
 
-DATA is the Parquet file of the Adult data; OTHER is the folder of another checkout
-(`git worktree add OTHER COMMIT`). A result is off by the distance of its quantile's rank from the
-ranks that it has, 0 where it is a quantile; the table has the mean over deciles and runs, and that
-of the worst decile of each run. Rho is what an epsilon of 1 and a delta of 1e-6 buy through zCDP.
+DATA is the Parquet file of the Adult data; OTHER is the folder of another checkout (`git worktree
+add OTHER COMMIT`). The error of a result is the distance of its quantile's rank from the ranks that
+it has, 0 if it is a quantile. The table has the mean over deciles and runs, and that of the worst
+decile of each run. Rho is what an epsilon of 1 and a delta of 1e-6 buy through zCDP.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What it gains to draw the outputs of a roll-up together, margin by margin.
+"""The gain of joint noise for the outputs of a roll-up, margin by margin.
 
     python benchmarks/error_rolled.py
 
-Standard deviations of noise by the laws that plans state, of a roll-up of 4 x 2 groups: "apart" is
-each margin of each output by itself, as dpframe did before, "together" what is released, and
-"plain" a group-by of the finest groups alone, which has the whole spend for one table.
+Standard deviations of noise by the distributions that plans state, for a roll-up of 4 x 2 groups.
+"separate" has noise for each margin of each output, "joint" is what dpframe releases, and "plain"
+is a group-by of the finest groups alone, with the whole spend for one table.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def deviations_by_set(plan: dp.Plan) -> dict[tuple[str, str], float]:
 def main() -> None:
     """Print the table."""
     head = f"{'outputs':18}{'spend':13}{'output':8}{'set':22}"
-    print(f"{head}{'apart':>9}{'together':>10}{'gain':>7}{'plain':>9}")
+    print(f"{head}{'separate':>9}{'joint':>10}{'gain':>7}{'plain':>9}")
     for name, outputs in OUTPUTS.items():
         for label, spend in SPENDS.items():
             query = rolled_up(spend, outputs)

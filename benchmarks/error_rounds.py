@@ -1,9 +1,9 @@
-"""How many groups that nobody listed are found in rounds, by how much of the cost each has.
+"""How many groups appear without listed keys in rounds, by the share of the cost of each round.
 
     python benchmarks/error_rounds.py
 
 Made-up people and groups of several shapes; means of five releases at (1, 1e-6), of nothing but the
-groups. In each round the cost of noise is so many times that of the round before.
+groups. The ratio is the cost of noise in a round over that of the round before.
 """
 
 from __future__ import annotations

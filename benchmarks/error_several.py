@@ -1,11 +1,11 @@
-"""What several queries gain when they are asked at once: expected errors where each is drawn by
-itself, at the share that it has beside the others, over those of the plan that is made of them.
+"""The gain of several queries in one list: expected errors with separate noise for each, at its
+share, over those of the plan of all.
 
     python benchmarks/error_several.py
 
 Ratios of root mean square errors at equal privacy, from the variances of the planned noise, in the
-order of the queries; `overall` is of the mean over the outputs of their squared errors, each
-relative to what it was. No data are read.
+order of the queries. `overall` is for the mean of the squared errors over the outputs, each
+relative to its error before. No data are read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def frame(known: bool) -> Any:
 
 
 def reports(people: Any) -> dict[str, list[Any]]:
-    """What is asked at once."""
+    """The lists of queries, by name."""
 
     def by(*names: str) -> Any:
         return people.group_by(*names, keys={name: KEYS[name] for name in names})

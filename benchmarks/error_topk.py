@@ -4,9 +4,9 @@
 
 Rows lost by wrong choice, on average over RUNS releases: what the k largest groups have, less what
 the k groups that are released have. The groups are those of a public table, 42 countries of birth
-from 29,170 rows to one. A plan chooses what it expects to err least, and `mechanism=` forces one;
-so the table shows whether it was right. The last column is what a table of continuous noise loses
-that NumPy draws, for which no budget is charged.
+from 29,170 rows to one. A plan chooses the way with the smallest expected error, and `mechanism=`
+forces one, so the table shows whether it was right. The last column is what a table of continuous
+noise loses that NumPy draws, for which no budget is charged.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What tables from one budget gain: errors where each table is measured by itself at an equal
-share, over errors where all are rebuilt from what is best to measure.
+"""The gain of many tables from one budget: errors with separate noise for each table at an equal
+share, over errors of tables rebuilt from the best noisy tables.
 
     python benchmarks/error_workloads.py
 
 Ratios of root mean square errors at equal privacy, from the exact variances of noise that is not
 rounded; `tests/workloads` holds these against simulations. `overall` is of the sum over the tables
 of their mean squared errors, each relative to what it was. `promised` are the gains of the first
-prototypes, of which at least 90 % are to be reached.
+prototypes; at least 90 % of them should be reached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ ADULT = (9, 16, 7, 15, 6, 2)
 
 
 def marginals(sizes: tuple[int, ...], ways: tuple[int, ...], by_cells: bool = False) -> Workload:
-    """Tables of so many columns; with `by_cells` each number counts as much as any other."""
+    """Tables with these numbers of columns; with `by_cells` each number counts as much as any
+    other."""
     columns = range(len(sizes))
     axes = tuple(map(Axis.nominal, sizes))
     made = Workload(
@@ -44,7 +45,7 @@ def ordered(size: int, kind: Kind) -> Workload:
 
 
 def gains(strategy: Strategy) -> list[float]:
-    """Of each table."""
+    """The gain of each table."""
     workload, degree = strategy.workload, strategy.degree
     equal = len(workload.tables) ** degree
     return [
@@ -54,7 +55,7 @@ def gains(strategy: Strategy) -> list[float]:
 
 
 def overall(strategy: Strategy) -> float:
-    """Of all, weighted."""
+    """The gain over all tables, weighted."""
     workload = strategy.workload
     weight = float(sum(table.weight for table in workload.tables))
     equal = len(workload.tables) ** strategy.degree

@@ -35,7 +35,7 @@ REGIONS = [f"region {i}" for i in range(12)]
 MANY = 1_000_000
 AIM, MEAN_AIM = 2.0, 1.3
 SHORT, SHORT_AIM = 0.002, 0.020
-"""Seconds of the plain side below which the aim is so many seconds more."""
+"""If the plain side takes less than the first, the aim is the second more, both in seconds."""
 FIRST = dt.date(2024, 1, 1)
 MONTHS = pl.date_range(FIRST, dt.date(2025, 12, 1), "1mo", eager=True)
 UNEQUAL = [0.0, 1.0, 2.5, 5.0, 10.0, 20.0, 50.0, 75.0, 100.0, 150.0, 250.0, 400.0, 600.0]
@@ -304,7 +304,7 @@ def measured(work: Sequence[Callable[[], object]], repeats: int) -> list[list[fl
 
 
 def processor() -> str:
-    """The name of the processor, with its family and model where Linux tells them."""
+    """The name of the processor, with its family and model if Linux has them."""
     told = Path("/proc/cpuinfo")
     if not told.exists():
         return platform.processor() or platform.machine()

@@ -3,9 +3,9 @@
     python benchmarks/found_limits.py [runs]
 
 Thirty made-up data sets of each law, of 2,000 to 5,000 people whose numbers of rows are skewed;
-each is counted at epsilon 1. The plan is that of a count, and noise is drawn by its laws. "error"
-is the median of the absolute error over all runs, relative to that under the fixed limit for which
-it is least. "silent" counts runs in which more than a tenth was dropped without a warning.
+each is counted at epsilon 1. The plan is that of a count, and the noise has its distributions.
+"error" is the median of the absolute error over all runs, relative to that under the best fixed
+limit. "silent" counts runs in which more than a tenth was dropped without a warning.
 """
 
 from __future__ import annotations

@@ -150,11 +150,13 @@ def _import(engine: str) -> None:
     elif engine.startswith("spark"):
         import dpframe.lower.engines.spark_engine
 
-        dp.Session(epsilon=1).protect(spark().range(1), dp.Rows())  # is asked constants, once
+        dp.Session(epsilon=1).protect(
+            spark().range(1), dp.Rows()
+        )  # runs the query of constants, once
 
 
 def child(side: str, engine: str, files: str, megabytes: int) -> None:
-    """Run one side, and say what came out and what it took."""
+    """Run one side, and print its results and cost."""
     _import(engine)
     machine = spark().sparkContext._gateway.proc.pid if engine.startswith("spark") else None
     before, start = cpu(machine), time.perf_counter()
@@ -183,7 +185,7 @@ def cpu(machine: int | None = None) -> float:
 
 @contextmanager
 def limited(megabytes: int) -> Iterator[list[str]]:
-    """A command that runs another in so much memory, as far as the machine allows it."""
+    """A command that runs another in this much memory, if the machine allows it."""
     group = _CGROUPS / f"dpframe{os.getpid()}"
     try:
         group.mkdir()

@@ -3,8 +3,8 @@
     python benchmarks/ledger.py [PAST] [DIRECTORY] [--postgres URL]
 
 PAST spends (default 10,000) lie in the ledger already, each with its settlement. A spend is two
-commits, and takes mostly what the disk of DIRECTORY needs to make them durable, so raw SQLite
-commits of a row of the same size are timed beside it.
+commits. Most of its time is for the disk of DIRECTORY, so the script also times raw SQLite commits
+of a row of the same size.
 
 The same is measured in PostgreSQL: in the database at URL, which must have no ledger, or on a
 server that is started in DIRECTORY for this, if its programs are installed.

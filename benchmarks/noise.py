@@ -1,12 +1,12 @@
-"""Exact noise and private selection: their time beside NumPy's unsafe generators, and OpenDP's.
+"""Exact noise and private selection: their time compared with NumPy's unsafe generators and OpenDP.
 
     python benchmarks/noise.py [REPEATS] [OPENDP_PYTHON]
 
 Wall time, the best of REPEATS interleaved runs; scales are warm, as in a session that uses them
-again. With the interpreter of an environment that has OpenDP, its samplers are timed too. Also
-printed: vectors drawn together, the rank correlation of the time of single draws with the size of
-the noise, which is 0 when no loop grows with the noise, medians of many groups, and a count by a
-million public keys, both against plain Polars.
+again. With the interpreter of an environment that has OpenDP, its samplers are timed too. The
+script also prints joint noise, medians of many groups, and a count by a million public keys. The
+last two are compared with plain Polars. The rank correlation of the time of one call with the size
+of the noise is 0 if no loop grows with the noise.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def draws(repeats: int, theirs: Mapping[str, float]) -> None:
 
 
 def boxes(repeats: int) -> None:
-    """Vectors of noise drawn together, beside as many draws of Laplace noise at a part of epsilon
-    each, which have as many times its deviation as the last column says.
+    """Joint noise, compared with separate Laplace noise at a part of epsilon each. The last column
+    is the ratio of their standard deviations.
     """
     from dpframe.mechanisms import DiscreteBox, DiscreteLaplace
 

@@ -4,8 +4,8 @@
 
 Best of REPEATS runs; `read` is building the query (verbs, expressions, checks), `plan` is choosing
 mechanisms and costs, `explain` is writing the plan down. The first query of a process also pays for
-imports inside Polars, and is shown apart. Then plans with a hundred thousand bins or candidates;
-the aims are 200 ms to plan and 100 ms to print.
+imports inside Polars, and is shown separately. Then plans with a hundred thousand bins or
+candidates; the aims are 200 ms to plan and 100 ms to print.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ that are added up, at one cost for the whole year.
     python benchmarks/stream.py
 
 Made-up signups, a few hundred a day; one person has one row. Errors are root mean squares over days
-and years, of totals and of single days, beside what `Stream.accuracy` and the formula of the square
-root factorisation say. A year of each is run several times.
+and years, of totals and of single days, compared with `Stream.accuracy` and the formula of
+the square root factorisation. A year of each is run several times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def signups() -> pl.DataFrame:
 
 
 def of_stream(data: pl.DataFrame, spend: dict[str, object]) -> tuple[np.ndarray, np.ndarray, float]:
-    """Errors of totals and of days in many years, each of which is a key with noise of its own."""
+    """Errors of totals and of days in many years; each year is a key with its own noise."""
     many = data.select("day").join(pl.DataFrame({"year": range(YEARS)}), how="cross")
     session = dp.Session(**spend)
     frame = session.protect(many, unit=dp.Rows())
@@ -51,7 +51,7 @@ def of_stream(data: pl.DataFrame, spend: dict[str, object]) -> tuple[np.ndarray,
 
 
 def deviation(spend: dict[str, object], share: int) -> float:
-    """Of a count at a part of the spend."""
+    """The standard deviation of a count at a part of the spend."""
     session = dp.Session(**spend)
     query = session.protect(pl.LazyFrame(schema={"day": pl.Date}), unit=dp.Rows()).dp_count()
     measure = session.budget
@@ -86,7 +86,7 @@ def main() -> None:
         print(f"  {'a stream':42s} {root(totals):8.2f} {root(days):8.2f}")
         print(f"  {'daily counts of disjoint parts, added up':42s} {added:8.2f} {daily:8.2f}")
         each = math.sqrt(2) * nightly
-        print(f"  {'the total anew each day, a job a day':42s} {nightly:8.2f} {each:8.2f}")
+        print(f"  {'the total again each day, a job a day':42s} {nightly:8.2f} {each:8.2f}")
         print(f"  {'a stream against a job a day':42s} {root(totals) / nightly:8.3f}")
         print(f"  {'a stream against daily counts':42s} {root(totals) / added:8.3f}")
         if "epsilon" not in spend:

@@ -4,9 +4,9 @@
 
 Best of REPEATS runs, in seconds; noise is left out, which `benchmarks/noise.py` times. `measure` is
 the exact part, from a table of all cells; `answer` makes every wanted table of whole numbers, and
-`from 0 up` makes those of categories without negative ones instead. Last, how long it takes to find
-which of many queries are of the same groups, and which are margins of one another, as the number of
-queries grows; a whole plan takes what its parts do.
+`from 0 up` makes those of categories without negative ones instead. Last, it times
+how dpframe finds which of many queries have the same groups, and which are margins of one another,
+for a growing number of queries.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@ and how far off its totals are.
 
     python benchmarks/year.py [NIGHTS] [--postgres]
 
-Each night publishes a day by a job that is started by the command line, and the totals of a stream
-by a script; nights are killed, started four times at once or again, rows come late, and the disk
-with what was published is lost half-way. It is the test in tests/schedule, with figures.
+Each night publishes a day with a job on the command line, and the totals of a stream with a script.
+Nights are killed, started four times at once or again, rows come late, and half-way the disk with
+the published files is lost. It is the test in tests/schedule, with figures.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(nights: int, on_server: bool) -> None:
 
 
 def measure(folder: Path, place: Place, nights: int) -> None:
-    """Live it, and say what came of it."""
+    """Run the year, and print its figures."""
     began = time.monotonic()
     year = lived(folder, place, nights, partial(print, flush=True))
     print(f"{nights} nights in {time.monotonic() - began:.0f} s: {dict(year.kinds)}", flush=True)
@@ -55,7 +55,7 @@ def measure(folder: Path, place: Place, nights: int) -> None:
         report(year)
     except AssertionError:
         (folder / "shown.json").write_text(json.dumps(year.shown(), indent=2))
-        print(f"something does not hold; all that there is was kept in {folder}", flush=True)
+        print(f"a promise does not hold; all files were kept in {folder}", flush=True)
         raise
 
 

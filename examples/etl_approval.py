@@ -55,15 +55,15 @@ NIGHTS = 3
 
 
 def main() -> None:
-    """From a job that nobody has seen to one that has spent its budget."""
+    """From a new job to one that has spent its budget."""
     with folder():
         Path("nightly.toml").write_text(JOB, encoding="utf-8")
         pl.read_parquet(DATA).write_parquet("people.parquet")  # what the night's load leaves
 
-        say("Whoever answers for the data opens the budget: jobs can use no other")
+        say("The data owner opens the budget: jobs can use no other")
         run("ledger create --ledger budget.db --name hours --epsilon 1 --by owner")
 
-        say("The first night: nobody has approved the job, so nothing is charged and nothing runs")
+        say("The first night: the job is not approved, so nothing is charged and nothing runs")
         run("run nightly.toml")
 
         say("The analyst writes the plan; this reads no data")
@@ -82,7 +82,7 @@ def main() -> None:
         say("The last result is still there, and carries its plan")
         run("inspect hours.parquet", lines=-2)
 
-        say("Somebody raises a bound and the spend: that is another plan, whatever remains")
+        say("A bound and the spend are raised: that is another plan, and needs a new approval")
         changed = JOB.replace("bounds = [0, 60]", "bounds = [0, 99]").replace('"0.4"', '"0.2"')
         Path("nightly.toml").write_text(changed, encoding="utf-8")
         run("run nightly.toml")

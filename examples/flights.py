@@ -7,7 +7,7 @@ An aircraft flies up to 575 times in the table, to up to 47 destinations, so lim
 the groups that one aircraft is counted in, and on what it adds to a group. The script releases
 
 1. how many aircraft there are,
-2. destinations that nobody listed, with their aircraft and flights,
+2. destinations without listed keys, with their aircraft and flights,
 3. how late flights are, by airline,
 
 each with its plan and 95% intervals. Then it compares, for the flights of each airline, what
@@ -83,7 +83,7 @@ def release(flights: pl.DataFrame) -> None:
             dp.count(per="unit", bounds=(0, 20)).alias("flights"),
         )
     )
-    _show("destinations that nobody listed", found, epsilon=1.8, delta=1e-6)
+    _show("destinations without listed keys", found, epsilon=1.8, delta=1e-6)
 
     late = (
         aircraft.limit_groups(1, by="carrier")
@@ -105,9 +105,7 @@ def _show(title: str, query: dp.PrivateQuery, **spend: float) -> None:
 
 
 def bias_and_noise(flights: pl.DataFrame, epsilon: float = 1) -> pl.DataFrame:
-    """For flights per airline, with at most so many of each aircraft: how many flights are left out
-    on average, and how large the noise is.
-    """
+    """For flights per airline, the mean number of flights that each limit drops, and its noise."""
     each = flights.drop_nulls("tailnum").group_by("carrier", "tailnum").agg(n=pl.len())
     total = each["n"].sum()
     schema = dp.Session(epsilon=1e6).protect(flights.clear(), unit="tailnum")

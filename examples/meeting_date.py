@@ -1,12 +1,12 @@
-"""Choose a date for a meeting: only the date comes out, and nobody learns who can come when.
+"""Choose a date for a meeting: only the date is released, and not who can come when.
 
     python examples/meeting_date.py
 
 Each person has one row: the weekday on which they never can, and the days that they are away. The
 dates to choose from are public. The score of a date is the number of people who can come, so one
-person moves each score by at most 1; the date is chosen privately among those with high scores.
-The second table shows how often each date would have won, and the exact scores beside it, which
-stay secret where people are real.
+person moves each score by at most 1; the date is chosen privately among those with high scores. The
+second table shows how often each date would have won, and the exact scores, which stay secret if
+people are real.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import dpframe as dp
 
 MONDAY = date(2026, 3, 2)
 DATES = pl.DataFrame({"day": [MONDAY + timedelta(days=n) for n in range(12) if n % 7 < 5]})
-"""Two working weeks: public, for everybody was asked about them."""
+"""Two working weeks, which are public."""
 DRAWS = 100
 
 
@@ -55,7 +55,7 @@ def chooser(people: dp.PrivateFrame) -> dp.PrivateQuery:
 
 
 def made_up_people() -> pl.DataFrame:
-    """A department of 90, of whom a third is at a fair in the first week."""
+    """A department of 90 people. A third is at a fair in the first week."""
     number = pl.int_range(90)
     at_fair = number % 3 == 0
     first = pl.when(at_fair).then(number % 2).otherwise(number * 5 % 12).cast(pl.Int64)

@@ -3,8 +3,9 @@
     python examples/plan_review.py
 
 A plan was approved last year; now another is submitted, as a file. The reviewer reads it, compares
-it with last year's, counts its cost again with other theorems, checks a sensitivity by hand on the
-worst frames there can be, and approves it for a ledger: from then on that plan runs, and no other.
+it with last year's, and computes its cost again with other theorems. Then the reviewer checks a
+sensitivity by hand on the worst possible frames, and approves the plan for a ledger. From then on
+that plan runs, and no other.
 """
 
 from __future__ import annotations

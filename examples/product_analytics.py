@@ -8,7 +8,7 @@ that a user counts in, and on what a user adds to one. The script releases
 
 1. users who are active in each week, and how many of the first week's users come back,
 2. revenue per plan, where a user's payments are added up before they are clamped,
-3. features that nobody listed, with their users,
+3. features without listed keys, with their users,
 
 and then compares, for clamps of different sizes, what they leave out with the noise they need.
 """
@@ -69,7 +69,7 @@ def revenue(users: dp.PrivateFrame) -> dp.PrivateQuery:
 
 
 def features(users: dp.PrivateFrame) -> dp.PrivateQuery:
-    """Nobody has a list of them, so those with enough users are found."""
+    """There is no list of them, so those with enough users appear."""
     return users.limit_groups(3, by="feature").group_by("feature").agg(users=dp.n_unique("user"))
 
 

@@ -34,7 +34,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
@@ -112,12 +112,12 @@ class World:
 
     @cached_property
     def raw(self) -> pl.LazyFrame:
-        return self.public.lazy() if self.readable else unreadable()
+        return readable().lazy() if self.readable else unreadable()
 
     @cached_property
     def public(self) -> pl.DataFrame:
-        """Rows that are public or synthetic, of the same schema."""
-        return readable()
+        """Other rows of the same schema, which are public or made up."""
+        return readable().with_columns(name=pl.lit("made up"))
 
     @cached_property
     def _first(self) -> tuple[dp.Session, dp.PrivateFrame]:
@@ -166,6 +166,11 @@ class World:
         return self.zcdp.protect(self.raw, unit=dp.Rows())
 
     @cached_property
+    def survey(self) -> dp.PrivateFrame:
+        """Rows that are public, in a session of their own, for wrong uses of results."""
+        return dp.Session(epsilon=10.0).protect(self.public, unit=dp.Rows())
+
+    @cached_property
     def plain(self) -> pl.DataFrame:
         return pl.DataFrame({"age": [1, 2], "region": ["a", "b"]})
 
@@ -178,7 +183,8 @@ class World:
     def spent(self) -> list[object]:
         """What the sessions of this world have spent."""
         sessions = [v for v in vars(self).values() if isinstance(v, dp.Session)]
-        sessions += [v.session for v in vars(self).values() if isinstance(v, dp.PrivateFrame)]
+        frames = [v for k, v in vars(self).items() if isinstance(v, dp.PrivateFrame)]
+        sessions += [v.session for v in frames if v is not vars(self).get("survey")]
         sessions += [self.session]
         return [s.spent.epsilon if hasattr(s.spent, "epsilon") else s.spent.rho for s in sessions]
 
@@ -199,7 +205,7 @@ class World:
 
 FIXED: dict[str, Any] = {
     **{m.__name__: m for m in (copy, math, numpy, pickle, pyarrow)},
-    **{t.__name__: t for t in (date, datetime, timedelta, Decimal, Path)},
+    **{t.__name__: t for t in (date, datetime, time, timedelta, Decimal, Path)},
     "pl": pl,
     "dp": dp,
     "cs": selectors,
@@ -358,7 +364,7 @@ def _collect_query(query: dp.PrivateQuery) -> dp.Release:
             if "belongs to no session" in str(error):
                 return dp.Session(epsilon=1.0).collect(query, epsilon=0.4)
             return query.collect(rho=0.05)
-    return query.collect(epsilon=0.4, delta=1e-7)
+    return query.collect(epsilon=0.4, delta=1e-9)
 
 
 # -- Code in messages ---------------------------------------------------------------------------
@@ -368,7 +374,7 @@ _START = re.compile(
     r"|(?P<keyword>[a-z_]\w*=(?=[\[({\"'\w.-])))"
 )
 _OPEN, _CLOSE = "([{", ")]}"
-_REAL = {"pl", "dp", "cs", "date", "datetime", "timedelta", "Decimal", "session"}
+_REAL = {"pl", "dp", "cs", "date", "datetime", "time", "timedelta", "Decimal"}
 """Names in messages that are no placeholders."""
 _EXAMPLES = {
     "user_id",
@@ -379,6 +385,11 @@ _EXAMPLES = {
     "c",
     "x",
     "old",
+    "country",
+    "sex",
+    "customer",
+    "order",
+    "budget.db",
     "new",
     "at",
     "name",
@@ -439,12 +450,13 @@ def parsed(piece: str) -> ast.expr:
         piece = f"_({piece})"
     elif piece.startswith("."):
         piece = f"_{piece}"
+    piece = re.sub(r"\bdatetime\.(date|datetime|timedelta|time)\b", r"\1", piece)
     return ast.parse(piece, mode="eval").body
 
 
 def _is_placeholder(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
-        return node.id not in _REAL and not hasattr(World, node.id)
+        return node.id not in _REAL
     if isinstance(node, ast.Starred):
         return _is_placeholder(node.value)
     return isinstance(node, ast.Constant) and (node.value is ... or node.value in _EXAMPLES)
@@ -513,7 +525,9 @@ def unlike(way: str, code: str) -> list[str]:
     """The pieces of a message that code does not have; pieces with ``or`` between them are one."""
     tree = _Expanded().visit(ast.parse(code))
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
-    missing, rest, before = [], way, ""
+    kept = {k.arg for node in nodes if isinstance(node, ast.Call) for k in node.keywords}
+    missing = [f"without {k}=" for k in re.findall(r"\bleave (\w+)=\S* out\b", way) if k in kept]
+    rest = way = re.sub(r"\bleave \S+ out\b", "", way)
     alternatives: list[list[str]] = []
     for piece in pieces(way):
         before, _, rest = rest.partition(piece)
@@ -538,8 +552,8 @@ _FILLED = {"low": "0", "high": "99", "n": "3"}
 def follow(code: str, error: dp.DPFrameError, way: str) -> Iterator[str]:
     """Code changed as a message says, in the ways that a program can think of."""
     if names := re.fullmatch(r"did you mean '?(\w+)=?'?\?", way):
-        if wrong := re.search(r"(?:name|column|output|argument|no) '?([\w]+)'?", error.what):
-            yield re.sub(rf"\b{wrong[1]}\b", names[1], code)
+        if wrong := re.search(r"'(\w+)'|has no (\w+)$", error.what):
+            yield re.sub(rf"\b{wrong[1] or wrong[2]}\b", names[1], code)
         return
     if keyword := re.fullmatch(r"leave (\w+)= out(?:[,;:].*)?", way):
         yield from _without(ast.parse(code), keyword[1])

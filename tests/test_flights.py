@@ -56,7 +56,7 @@ def test_releases_with_plans_and_intervals(
     for shown in (
         "all rows of one person (column tailnum)",
         "limit_groups(10, by=['dest'])",
-        "for groups that are found",
+        "for groups found in the data",
         "minutes_late_high",
         "epsilon 0 of epsilon 4",
         "left_out",

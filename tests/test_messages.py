@@ -78,6 +78,7 @@ def _remedy(call: ast.Call) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == "remedy"), None)
 
 
+@pytest.mark.always
 def test_remedies_are_actions_and_not_reasons() -> None:
     wrong = [
         f"{place}: {text}"
@@ -89,6 +90,7 @@ def test_remedies_are_actions_and_not_reasons() -> None:
     assert len(wrong) <= MOST_WITH_REASONS, "\n".join(wrong)
 
 
+@pytest.mark.always
 def test_there_are_at_most_two_remedies() -> None:
     places = sites()
     assert len(places) > 700
@@ -106,6 +108,7 @@ MOST_WITHOUT_REMEDY = 13
 """Of documents that were edited by hand, and what no query reaches; it may only fall."""
 
 
+@pytest.mark.always
 def test_all_errors_say_what_to_do() -> None:
     lacking = [
         place

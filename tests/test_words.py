@@ -49,6 +49,7 @@ def budgets() -> dict[str, int]:
     return {name: int(number) for number, name in (line.split(maxsplit=1) for line in lines)}
 
 
+@pytest.mark.always
 def test_prose_has_no_more_habits_than_before() -> None:
     counted: defaultdict[str, list[Hit]] = defaultdict(list)
     for hit in all_hits():
@@ -63,6 +64,7 @@ def test_prose_has_no_more_habits_than_before() -> None:
     assert not over, "\n\n".join(report)
 
 
+@pytest.mark.always
 def test_exceptions_have_a_reason_and_are_needed() -> None:
     by_file: defaultdict[str, list[str]] = defaultdict(list)
     for hit in all_hits():

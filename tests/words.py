@@ -3,8 +3,9 @@
 `python -m tests.words [PATH...]` lists what `test_words.py` counts, as ``file:line: advice``.
 
 Prose is Markdown pages (without code, generated tables, and what the changelog says of older
-releases), docstrings and comments of the package, all of its string literals with three words or
-more (messages, help of commands, words of plans and charts), and the golden plans.
+releases), docstrings and comments of the package, examples and benchmarks, all of their string
+literals with three words or more (messages, help of commands, words of plans and charts), and the
+golden plans.
 """
 
 # ruff: noqa: E501, because a pattern is read in one line
@@ -196,8 +197,11 @@ def prose() -> tuple[Sentence, ...]:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
     pages += [ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found = [s for page in pages for s in of_page(_path(page), page.read_text("utf-8"))]
-    for path in sorted((ROOT / "dpframe").rglob("*.py")):
-        found += of_module(_path(path), path.read_text("utf-8"))
+    pages = [ROOT / "examples" / "README.md", ROOT / "examples" / "data" / "README.md"]
+    found += [s for page in pages for s in of_page(_path(page), page.read_text("utf-8"))]
+    for folder in ("dpframe", "examples", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            found += of_module(_path(path), path.read_text("utf-8"))
     for path in sorted((ROOT / "tests" / "golden" / "plans").glob("*.txt")):
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             found += sentences(_path(path), number, "plan", line)
@@ -286,14 +290,14 @@ def _strings(path: str, tree: ast.AST, docs: set[ast.Constant]) -> Iterator[Sent
 
 
 def _is_markup(text: str) -> bool:
-    """Whether a string is SQL, HTML, CSS, JavaScript or a list of words rather than prose."""
+    """Whether a string is SQL, HTML, CSS, a program or a list of words rather than prose."""
     sql = (
         r"\b(?:SELECT|CREATE|INSERT|UPDATE|DELETE FROM|FROM|WHERE|ALTER|PRAGMA|ORDER BY|SET LOCAL"
         r"|BEGIN)\b"
     )
     return bool(
         re.search(sql, text)
-        or re.search(r"</?\w+[^>]*>|\{[^}]*;[^}]*\}|\bconst \w+ =", text)
+        or re.search(r"</?\w+[^>]*>|\{[^}]*;[^}]*\}|\bconst \w+ =|^\s*import \w", text)
         or (len(text.split()) > 20 and not re.search(r"[.,;:]", text))
     )
 
@@ -353,7 +357,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*(?:[A-Z0-9]|dpframe\b))")
+_ENDS = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[\"'“(*\[]*(?:[A-Z0-9]|dpframe\b|(?<=\")[a-z]))")
 _CODE = re.compile(r"``.+?``|`[^`]+`")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|cf|etc|al|vs|Fig|Thm|pp?)\.(?= )")
 

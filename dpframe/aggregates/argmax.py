@@ -200,7 +200,8 @@ def _categories(
     assert request.tree is not None
     found = domain(request.tree, scope.facts.columns)
     if candidates is None:
-        return CategoryCells(request.tree, known_categories(request.tree, found))
+        known = known_categories(request.tree, found, '.dp_argmax(candidates=["a", "b"])')
+        return CategoryCells(request.tree, known)
     where = f"{words(request.tree)}.dp_argmax(candidates=...)"
     return CategoryCells(request.tree, listed_categories(list(candidates), found, where))
 

@@ -23,7 +23,7 @@ from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Later, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.total_value import total_value
-from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, scalars_of
+from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, or_declare, scalars_of
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
@@ -164,7 +164,8 @@ class Histogram(Aggregate):
         found = domain(request.tree, scope.facts.columns)
         bins, other = self.bins, self.other
         if bins is None and self.bounds is None:
-            return CategoryCells(request.tree, known_categories(request.tree, found), other)
+            known = known_categories(request.tree, found, '.dp_histogram(["a", "b"])')
+            return CategoryCells(request.tree, known, other)
         numeric = found.dtype.is_numeric or found.dtype.is_temporal
         if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
             return self._equal_bins(request, found, 10 if bins is None else bins)
@@ -268,8 +269,8 @@ def _require_responses(
     )
 
 
-def known_categories(tree: Tree, found: Domain) -> tuple[Scalar, ...]:
-    """The categories of a type or declaration.
+def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
+    """The categories of a type or declaration; `way` lists them in the query.
 
     Raises
     ------
@@ -281,10 +282,7 @@ def known_categories(tree: Tree, found: Domain) -> tuple[Scalar, ...]:
             f"the values of {words(tree)} are not known, and they may not be read from "
             "private data",
             where=words(tree),
-            remedy=(
-                'list them: .dp_histogram(["a", "b"])',
-                'declare them: session.protect(..., categories={"column": ["a", "b"]})',
-            ),
+            remedy=or_declare(f"list them: {way}", tree, "categories", '["a", "b"]'),
         )
     return found.categories
 

@@ -322,7 +322,10 @@ class Variance(Aggregate):
             raise UnsupportedOperation(
                 f"values of type {value.domain.dtype} have no {self.kind}",
                 where=words(value.tree),
-                remedy="convert it to a number first, for example with .dt.total_seconds()",
+                remedy="take a number from it first, such as "
+                + (
+                    ".dt.total_seconds()" if value.domain.dtype.name == "Duration" else ".dt.year()"
+                ),
             )
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         squares = grid_of_squares(grid, scope.resolution)

@@ -20,7 +20,7 @@ from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.ratio_interval import ratio_ends
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import Statistic
-from dpframe.aggregates.values import Value, bounds_of, numeric_value
+from dpframe.aggregates.values import Value, bounds_of, numeric_value, or_declare
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
 from dpframe.core.tree import Tree
@@ -246,10 +246,7 @@ def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction,
             f"the values of {words(value.tree)} have no known bounds, so one individual could "
             "change the ratio by any amount",
             where=f"{words(value.tree)} in dp_ratio",
-            remedy=(
-                f"write {name}=(0, high)",
-                'declare session.protect(..., bounds={"column": (0, high)})',
-            ),
+            remedy=or_declare(f"write {name}=(0, high)", value.tree, "bounds", "(0, high)"),
         )
     lo, hi = bounds_of(value, given, "ratio")
     if given is None:

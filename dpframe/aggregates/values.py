@@ -22,7 +22,7 @@ from dpframe.core.dtypes import INT128, DType
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.exprs import Change
 from dpframe.core.rationals import Rationals, floats, of_floats, rationals, wholes
-from dpframe.core.tree import Tree
+from dpframe.core.tree import Column, Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.fold import words
 from dpframe.rows.literal import physical
@@ -149,16 +149,25 @@ def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:
     if domain.dtype.is_ordered:
         return Value(tree, domain)
     hint = (
-        "cast it to a number first, for example .cast(pl.Int64), or count its values with "
-        ".dp_histogram()"
+        (
+            "cast it to a number first: .cast(pl.Int64)",
+            'count its values: .dp_histogram(["a", "b"])',
+        )
         if domain.dtype.is_text
-        else "choose a numeric expression"
+        else "take a number from it first, such as .list.len() or .struct.field(name)"
     )
     raise UnsupportedOperation(
         f"{aggregate} needs numbers, and this has type {domain.dtype}",
         where=words(tree),
         remedy=hint,
     )
+
+
+def or_declare(way: str, tree: Tree, what: str, example: str) -> str | tuple[str, str]:
+    """A way to write it in the query, and for a column to declare it where it is protected."""
+    if not isinstance(tree, Column):
+        return way
+    return way, f'declare session.protect(..., {what}={{"{tree.name}": {example}}})'
 
 
 def bounds_of(
@@ -188,11 +197,12 @@ def bounds_of(
                 f"the values of {words(value.tree)} have no known bounds, so one individual could "
                 f"change the {aggregate} by any amount",
                 where=where,
-                remedy=(
+                remedy=or_declare(
                     f"write .dp_{aggregate}({_EXAMPLES.get(aggregate, '')}(low, high)) "
-                    "with the range that you expect; values outside it are clipped to "
-                    "it",
-                    'declare session.protect(..., bounds={"column": (low, high)})',
+                    "with the range that you expect; values outside it are clipped to it",
+                    value.tree,
+                    "bounds",
+                    "(low, high)",
                 ),
             )
         lo, hi = inferred

@@ -239,6 +239,6 @@ def _not_plain(name: str) -> UnsupportedOperation:
         f"{name!r} does not have unbiased noise of a known variance, so a weighted "
         "mean of several may be worse than one of them",
         where=_WHERE,
-        remedy="combine counts and sums by listed keys, without nonnegative=True, and "
-        "compute means from them",
+        remedy="combine counts and sums by listed keys, leave nonnegative= out, and "
+        "compute means from the combined numbers",
     )

@@ -25,7 +25,7 @@ IntoColumn: TypeAlias = str | pl.Expr
 
 _LONGEST = 10_000
 _HOW = (
-    "write it in .agg() or .select() of the frame that session.protect(...) gives",
+    "write it on a private frame: session.protect(frame, unit=...).agg(...)",
     "compute the rest with the released result, such as shares: "
     '.with_columns(share=pl.col("n") / pl.col("n").sum())',
 )
@@ -51,7 +51,7 @@ class DPExpr(pl.Expr):
     dpframe.errors.UnsupportedOperation: a dp expression cannot be part of a Polars expression, or
       run on a Polars frame
       in: col("income").dp_sum((0, 9)) / dp.count()
-      instead: write it in .agg() or .select() of the frame that session.protect(...) gives
+      instead: write it on a private frame: session.protect(frame, unit=...).agg(...)
            or: compute the rest with the released result, ...
     """
 

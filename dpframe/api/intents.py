@@ -53,7 +53,7 @@ _VERBS = {
     "append union union_all vstack": "use .concat(other), with another private frame",
     "sort_values sort_index order_by orderBy": "sort the released result, which is public",
     "nlargest nsmallest": "sort the released result\n"
-    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=5)",
+    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=n)",
     "drop_duplicates distinct": "use .limit_rows(1) for one row of each individual\n"
     "count distinct values with .dp_n_unique(column)",
     "nunique": "use .dp_n_unique(column)",

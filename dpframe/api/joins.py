@@ -54,7 +54,7 @@ def private_join(
             where=f"join(..., left_on={list(left)}, right_on={list(right)})",
             remedy=(
                 f"write {_with_identifier(who, left, right)}",
-                "leave on= out, and each row meets all rows of the same individual",
+                "leave on= out: each row then meets all rows of the same individual",
             ),
         )
     if keys:
@@ -117,7 +117,7 @@ def refuse_join_options(nulls_equal: object, coalesce: object) -> None:
         raise UnsupportedOperation(
             "join with nulls_equal=True is not supported: a null matches nothing",
             where="join(..., nulls_equal=True)",
-            remedy="leave nulls_equal out, and fill nulls of both keys first: .fill_null(...)",
+            remedy="leave nulls_equal= out, and fill nulls of both keys first: .fill_null(value)",
         )
     if coalesce is False:
         raise UnsupportedOperation(
@@ -142,7 +142,7 @@ def require_validated(validate: object, other: object, right: tuple[str, ...]) -
             f"join with validate={validate!r} is not supported",
             where=f"join(..., validate={validate!r})",
             why="a check of private keys that fails would reveal them",
-            remedy='leave validate out, or write validate="m:1" for a public frame',
+            remedy=("leave validate= out", 'write validate="m:1" for a public frame'),
         )
     names = [name for name in right if name in other.collect_schema()]
     keys = other.lazy().select(names).collect()

@@ -67,7 +67,7 @@ _OTHERWISE = {
 _POLARS_OWN = frozenset(("_df", "_ldf", "_s", "_pyexpr"))
 """The attributes that Polars reads from every frame, column or expression that it is given."""
 _LARGEST = (
-    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=5)\n"
+    "choose the largest groups: .group_by(column, keys=[...]).dp_argmax(k=n)\n"
     "release all, .group_by(column).len(), and take the largest of the result"
 )
 _AGGREGATES = {

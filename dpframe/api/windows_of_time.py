@@ -24,7 +24,7 @@ _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
         "period": ((None,), f"windows that overlap or leave gaps: {_AFTERWARDS}"),
         "offset": (
             (None,),
-            "windows that are moved: write .group_by((pl.col(...).dt.offset_by('-6h'))"
+            "windows that are moved: write .group_by(pl.col(...).dt.offset_by(by)"
             ".dt.truncate(every)), and move the released beginnings",
         ),
         "include_boundaries": (
@@ -83,7 +83,7 @@ def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str
             raise UnsupportedOperation(
                 f"group_by_dynamic with {name}={value!r} is not supported",
                 where=f"group_by_dynamic({name}=...)",
-                remedy=f"leave {name} out; {instead}",
+                remedy=(f"leave {name}= out", instead),
             )
     time = pl.col(index) if isinstance(index, str) else index
     if not isinstance(time, pl.Expr):

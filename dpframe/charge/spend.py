@@ -107,7 +107,8 @@ def budget_of(
             )
         if any(a is not None for a in amounts):
             raise InvalidBudget(
-                "the budget is given twice", where="budget", remedy="leave budget= out"
+                "the budget is written twice, as an object and as amounts",
+                remedy="write it once: dp.Session(epsilon=1.0)",
             )
         if isinstance(budget, GDP):
             raise InvalidBudget(

@@ -15,7 +15,7 @@ _KNOWN = (
     "EXTRACT, DATE_TRUNC and INTERVAL"
 )
 _REMEDIES: tuple[tuple[str, str], ...] = (
-    ("compare it with something", "compare it with something, for example age >= 40"),
+    ("compare it with a value", "compare it with something, for example age >= 40"),
     (".dt.date()", "write CAST(at AS DATE), which is the day in the zone of the column"),
     ("parse the text first", "write CAST, or compare text with text: s = '2026-11-22'"),
     ("parse it with a fixed format", "write STRPTIME(s, '%Y-%m-%d'), or compare it as text"),
@@ -23,7 +23,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("methods of .dt", "write EXTRACT(YEAR FROM at), or CAST(at AS VARCHAR) for text"),
     ("methods of .str", "compare text with =, LIKE and IN, or write CAST(s AS BIGINT)"),
     (".cast(pl.Int64) or .cast(pl.String)", "write CAST(x AS BIGINT) or CAST(x AS VARCHAR)"),
-    ("cast to a number", "write CAST(x AS BIGINT), CAST(x AS DOUBLE) or CAST(x AS VARCHAR)"),
+    ("cast to one of these", "write CAST(x AS BIGINT), CAST(x AS DOUBLE) or CAST(x AS VARCHAR)"),
     (".cast(pl.Int64)", "write CAST(x AS BIGINT)"),
     (".cast(pl.String)", "write CAST(x AS VARCHAR)"),
     ("cast one side", "write CAST(x AS ...) around one side"),

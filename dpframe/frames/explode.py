@@ -78,7 +78,7 @@ class Explode(Step):
             raise UnsupportedOperation(
                 f"{self.column!r} of type {dtype} has no elements",
                 where=self.words(),
-                remedy="explode a column of type List or Array",
+                remedy="name a column of lists: .explode(column, max_length=n)",
             )
         if self.max_length is not None:
             return require_count(self.max_length, self.words())

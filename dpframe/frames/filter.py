@@ -15,7 +15,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.refine import refine
 from dpframe.frames.step import Step
-from dpframe.rows.fold import domain, lower, outer_words
+from dpframe.rows.fold import domain, lower, outer_words, words
 from dpframe.rows.operation import Namespace
 
 
@@ -52,7 +52,8 @@ class Filter(Step):
                 raise UnsupportedOperation(
                     f"a filter needs a Boolean expression, and this has type {found.dtype}",
                     where=f"filter({outer_words(predicate)})",
-                    remedy="compare it with something, for example pl.col('age') >= 40",
+                    remedy="compare it with a value: "
+                    + f"{words(predicate)} {'>=' if found.dtype.is_numeric else '=='} value",
                 )
         for predicate in self.predicates:
             table = refine(table, predicate)

@@ -217,7 +217,7 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             raise MissingKeys(
                 f"keys must be a list, Series, DataFrame or dict, not {type(keys).__name__}",
                 where=where,
-                remedy="write for example keys=['a', 'b']",
+                remedy="write the values in a list: keys=[...]",
             )
 
 

@@ -28,8 +28,8 @@ _COVARIANCE = (
     "dp.col(a).dp_mean(bounds) * dp.col(b).dp_mean(bounds)"
 )
 _LARGEST = (
-    "use .dp_argmax(k=5) for the most frequent values, and .dp_quantile([0.95, 0.99], bounds) for "
-    "large and small ones, which are single people's"
+    "use .dp_argmax(candidates=[...], k=n) for the most frequent values, and "
+    ".dp_quantile([0.95, 0.99], bounds) for large and small ones, which are single people's"
 )
 _PER_AGGREGATE = {
     "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
@@ -113,8 +113,7 @@ _REMEDIES = {
     "pl.fold": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "pl.reduce": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "name.map": "use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
-    "qcut": "use .bin_intervals(breaks, labels=...) with public breaks, on older Polars "
-    ".cut(breaks, labels=...)",
+    "qcut": "use public breaks: .cut(breaks, labels=...)",
     "hash": "group by the column itself, or hash before the frame is protected",
     "str.split_regex": "split by a constant text, or use .str.extract(pattern)",
     "str.split_exact": "use .str.split(by).list.get(index)",

@@ -139,5 +139,5 @@ def _values(series: pl.Series) -> Values:
 def _not_a_scalar() -> UnsupportedOperation:
     return UnsupportedOperation(
         "a constant that is not a single number, text, Boolean, date or time is not supported",
-        remedy="use one constant, or .is_in([...]) or .replace({...}) for several",
+        remedy=("use one constant", "compare with several values: .is_in([...])"),
     )

@@ -140,7 +140,7 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
             raise UnsupportedOperation(
                 f"dp_{method} needs a column",
                 where=f"dp.{method}({shown})",
-                remedy=f'write for example pl.col("age").dp_{method}(...)',
+                remedy=f"write pl.col(column).dp_{method}(...)",
             )
         return [(_request(spec, name, None, score, below), f"dp.{method}({shown})")]
     given = spec.expression

@@ -17,8 +17,9 @@ from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.aggregates.sum import Sum
+from dpframe.aggregates.values import or_declare
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Column, Literal, Named, Tree, column_names
+from dpframe.core.tree import Literal, Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation
 from dpframe.parse.aggregate_nodes import Node, held
 from dpframe.parse.filtered import Kept, kept_rows
@@ -199,14 +200,10 @@ class _Asked:
     def _unbounded(self, kept: Kept, kind: str, written: str) -> DPFrameError:
         line = self._line(kept, f"clip(low, high).{written}")
         write = f"write {line} with the range that you expect; values outside it are clipped to it"
-        declare = ""
-        if isinstance(kept.values, Column):
-            name = kept.values.name
-            declare = f'declare session.protect(..., bounds={{"{name}": (low, high)}})'
         return UnboundedSensitivity(
             f"the values have no known bounds, so one individual could change the {kind} by any "
             "amount",
-            remedy=(write, declare) if declare else write,
+            remedy=or_declare(write, kept.values, "bounds", "(low, high)"),
         )
 
     def _line(self, kept: Kept, ending: str) -> str:

@@ -74,6 +74,8 @@ _EVENTS: Final = words_of(
     """
 )
 """What one person has several of."""
+_FLAGS: Final = words_of("is has was ist hat")
+"""How names of columns begin that are true or false: ``is_member``."""
 _WORD: Final = re.compile(r"[A-ZÀ-Þ]+(?![a-zß-ÿ])|[A-ZÀ-Þ]?[a-zß-ÿ]+|\d+")
 
 
@@ -91,7 +93,7 @@ def looks_identifying(name: str) -> bool:
     else.
     """
     words = name_words(name)
-    if not words:
+    if not words or words[0] in _FLAGS:
         return False
     *before, last = words
     together = "".join(words)

@@ -27,7 +27,7 @@ from dpframe.report.story import (
     said,
     story,
 )
-from dpframe.report.structure import differencing, yearly_risk
+from dpframe.report.structure import differencing, starved, yearly_risk
 from dpframe.report.too_wide import Typical
 from dpframe.report.windows import windows_words
 
@@ -88,9 +88,10 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
 def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
     """What the reviewer must decide, with the queries concerned if these are not all."""
     found = list(_told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)]))
+    found += starved(plan)
     yield from found
     yield from yearly_risk(plan)
-    yield from dict.fromkeys(differencing(plan))
+    yield from differencing(plan)
     if not any("noise" in risk for risk in found):  # such a risk explains the large error
         yield from _of_noise(plan, size)
 

@@ -6,16 +6,26 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from functools import reduce
+from typing import Final, TypeAlias
 
 from dpframe.core.exact import show
-from dpframe.plan import PlanData
+from dpframe.plan import PlanData, PlanOutput
 from dpframe.plan.definition import PARAMETER, Json, objects_in
 
-__all__ = ["Condition", "conditions_by_output", "constants_in"]
+__all__ = [
+    "Condition",
+    "Constant",
+    "aggregates_of",
+    "branch_numbers",
+    "columns_by_name",
+    "conditions_by_output",
+    "constants_in",
+    "ways_by_output",
+]
 
 _SIGNS: Final = {
     "eq": "==",
@@ -28,7 +38,11 @@ _SIGNS: Final = {
     "ge": ">=",
 }
 _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED: Final = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_MOST_WAYS: Final = 64
 
+Way: TypeAlias = "tuple[Condition, ...]"
+"""Conditions that a row meets all together."""
 Constant = str | bool | Fraction | dt.date | dt.datetime | dt.time | None
 
 
@@ -70,6 +84,12 @@ class Condition:
             return None
         return _between(*self.values)
 
+    @property
+    def negated(self) -> Condition | None:
+        """What rows meet that do not meet this one; None where that is not one condition."""
+        sign = _NEGATED.get(self.sign)
+        return None if sign is None else replace(self, sign=sign)
+
     def words(self) -> str:
         """As an analyst reads it."""
         values = [_shown(value) for value in self.values]
@@ -99,6 +119,129 @@ def conditions_by_output(plan: PlanData) -> dict[str, tuple[Condition, ...]]:
     }
 
 
+def ways_by_output(plan: PlanData) -> dict[str, tuple[Way, ...]]:
+    """The ways in which rows count in each output: each is the conditions that a row must meet
+    together, through filters, the branches of when/then, and columns that steps computed before.
+    """
+    ways: list[Way] = [()]
+    computed = dict[str, list[Way]]()
+    for step in plan.steps:
+        found = step.definition
+        if not isinstance(found, dict):
+            continue
+        if found.get("step") == "Filter":
+            ways = reduce(_both, (_ways(p, computed) for p in _list(found.get("predicates"))), ways)
+        elif found.get("step") in ("WithColumns", "Select"):
+            named = [one for one in _list(found.get("named")) if isinstance(one, dict)]
+            computed |= {str(one.get("name")): _ways(one.get("tree"), computed) for one in named}
+    return {
+        output.name: tuple(_both(ways, _ways(output.definition, computed)))
+        for output in plan.outputs
+    }
+
+
+def aggregates_of(plan: PlanData, output: PlanOutput) -> Iterator[tuple[frozenset[Condition], str]]:
+    """The noisy numbers that an output is computed from: the conditions of each, and what is
+    computed of the rows that meet them.
+    """
+    of_steps = list(_conditions([step.definition for step in plan.steps]))
+    definition = output.definition
+    for part in definition if isinstance(definition, list) else ():
+        if not isinstance(part, dict) or part.get("type") == "Call":
+            continue
+        statistics = [
+            str(statistic.get("type"))
+            for one in objects_in(part)
+            if isinstance(statistic := one.get("statistic"), dict)
+        ]
+        conditions = frozenset(_with_ranges([*of_steps, *_conditions(part)]))
+        values = {*_columns(part)} - {one.column for one in conditions}
+        yield conditions, " ".join([*statistics, *sorted(values)])
+
+
+def branch_numbers(definition: Json) -> list[Fraction]:
+    """The numbers that the branches of when/then have."""
+    values = [
+        _constant(arg)
+        for part in objects_in(definition)
+        if part.get("type") == "Call" and part.get("op") == "when"
+        for arg in _list(part.get("args"))[1:]
+        if _is_literal(arg)
+    ]
+    return [value for value in values if isinstance(value, Fraction)]
+
+
+def columns_by_name(plan: PlanData) -> dict[str, set[str]]:
+    """The columns that each computed column is computed from."""
+    found = dict[str, set[str]]()
+    for step in plan.steps:
+        if isinstance(step.definition, dict):
+            named = [one for one in _list(step.definition.get("named")) if isinstance(one, dict)]
+            found |= {
+                str(one.get("name")): {
+                    c for name in _columns(one.get("tree")) for c in found.get(name, {name})
+                }
+                for one in named
+            }
+    return found
+
+
+def _ways(found: Json, computed: Mapping[str, list[Way]]) -> list[Way]:
+    """The ways in which an expression is true, or is a value that counts."""
+    if isinstance(found, list):
+        return _either(_ways(one, computed) for one in found)
+    if not isinstance(found, dict):
+        return [()]
+    if found.get("type") == "Column":
+        return computed.get(str(found.get("name")), [()])
+    if found.get("type") != "Call":
+        return _either(_ways(one, computed) for one in found.values())
+    args = _list(found.get("args"))
+    match found.get("op"):
+        case "and" | "mul":
+            return reduce(_both, (_ways(one, computed) for one in args), [()])
+        case "not":
+            return _negated(_ways(args[0], computed)) if args else [()]
+        case "when" if len(args) == 3:
+            condition, value, other = args
+            ways = _ways(condition, computed)
+            inside = [] if _is_nothing(value) else _both(ways, _ways(value, computed))
+            outside = [] if _is_nothing(other) else _both(_negated(ways), _ways(other, computed))
+            return [*inside, *outside] or [()]
+    conditions = list(_condition(found))
+    if not conditions:
+        return _either(_ways(one, computed) for one in args)
+    own = [way for name in _columns(found) for way in computed.get(name, ())]
+    return own if any(own) else [tuple(conditions)]
+
+
+def _either(several: Iterable[list[Way]]) -> list[Way]:
+    return list(dict.fromkeys(way for ways in several for way in ways)) or [()]
+
+
+def _both(some: Sequence[Way], others: Sequence[Way]) -> list[Way]:
+    """Both together; when there are too many ways, those with the most conditions."""
+    if len(some) * len(others) > _MOST_WAYS:
+        some, others = [max(some, key=len)], [max(others, key=len)]
+    return list(dict.fromkeys(tuple(dict.fromkeys((*a, *b))) for a in some for b in others))
+
+
+def _negated(ways: Sequence[Way]) -> list[Way]:
+    """Ways in which none of these is met."""
+    if len(ways) == 1 and len(ways[0]) == 1 and (other := ways[0][0].negated) is not None:
+        return [(other,)]
+    return [()]
+
+
+def _is_nothing(found: Json) -> bool:
+    """Whether it is null, false or 0, so that it adds nothing."""
+    return isinstance(found, dict) and found.get("type") == "Literal" and not _constant(found)
+
+
+def _list(found: Json) -> list[Json]:
+    return found if isinstance(found, list) else []
+
+
 def constants_in(plan: PlanData) -> Iterator[tuple[str, str]]:
     """Texts that rows are compared with or replaced by, with what each is."""
     for definition in [*(s.definition for s in plan.steps), *(o.definition for o in plan.outputs)]:
@@ -124,9 +267,16 @@ def _with_ranges(found: list[Condition]) -> list[Condition]:
 
 
 def _conditions(definition: Json) -> Iterator[Condition]:
+    turned = {
+        id(arg)
+        for part in objects_in(definition)
+        if part.get("type") == "Call" and part.get("op") == "not"
+        for arg in _list(part.get("args"))
+    }
     for part in objects_in(definition):
         if part.get("type") == "Call":
-            yield from _condition(part)
+            for one in _condition(part):
+                yield (one.negated or one) if id(part) in turned else one
 
 
 def _condition(call: dict[str, Json]) -> Iterator[Condition]:

@@ -15,6 +15,7 @@ from dpframe.aggregates.run_rank_error import RunRankError
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput
+from dpframe.plan.definition import objects_in
 from dpframe.plan.error import error_of
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated
@@ -89,7 +90,7 @@ def _error(
         return Error("exact")
     rule = output.error
     if isinstance(rule, NoErrorBound):
-        return _of_arithmetic(used)
+        return _of_ratio(block, output, used, size) or _of_arithmetic(used)
     inner = getattr(rule, "inner", rule)
     moment = inner if isinstance(inner, MeanError | VarianceError) else None
     response = len(used) == 1 and isinstance(used[0].law, ReportMechanism)
@@ -107,9 +108,10 @@ def _error(
         enough *= float(times)
     where = f" at {count:,} {'rows' if response else 'values'}" if count else ""
     ranks = isinstance(rule, RankError | RunRankError) or _is_rank(used)
-    amount = _amount(error, used)
+    amount = _amount(math.ceil(error) if ranks else error, used)
     if times != 1 and error:
-        amount = f"{_amount(error * float(times), used)} to {amount}"
+        least = error * float(times)
+        amount = f"{_amount(math.ceil(least) if ranks else least, used)} to {amount}"
         where += f", {limits}"
     words = f"± {amount}{' rows in rank' if ranks else ''}{where}"
     if not ranks and used and used[0].candidates is not None:
@@ -134,6 +136,31 @@ def _amount(error: float, used: Sequence[NoisyAggregate]) -> str:
     return f"{separated(about(seconds))} seconds"
 
 
+def _of_ratio(
+    block: PlanData, output: PlanOutput, used: Sequence[NoisyAggregate], size: int | None
+) -> Error | None:
+    """The error of a sum or count divided by a count: 95% of results are at most this wrong, if
+    the ratio is as large as it can be.
+    """
+    last = output.definition[-1] if isinstance(output.definition, list) else None
+    if not isinstance(last, dict) or last.get("op") != "truediv" or len(used) != 2:
+        return None
+    places = [p.get("name") for p in objects_in(last) if p.get("type") == "Column"]
+    additive = all(isinstance(r.noise, AdditiveMechanism) and r.spread.norm is None for r in used)
+    if places != ["0", "1"] or not additive or "number of" not in used[1].contents[:12]:
+        return None
+    over, under = (release.accuracy(0.975) for release in used)
+    rows = max(used[0].spread.tight[2], 1)
+    most = float(used[0].sensitivity.linf) / rows
+    count = size or _SUPPOSED
+    if not most or count <= under:
+        return None
+    error = (over + most * under) / (count - under)
+    enough = (over + most * under) / (_GOOD * most / 2) + under
+    words = f"± {separated(about(error))} at {count:,} rows"
+    return Error(words, _verdict(enough, size, block.groups is not None), enough)
+
+
 def _of_arithmetic(used: Sequence[NoisyAggregate]) -> Error:
     """The error of an output that is computed from several numbers: the errors of these."""
     parts = list[str]()
@@ -142,11 +169,11 @@ def _of_arithmetic(used: Sequence[NoisyAggregate]) -> Error:
             parts.append(f"± {separated(about(release.accuracy()))}")
     if not parts:
         return Error("depends on the data")
-    shown_parts = " and ".join(dict.fromkeys(parts[:3]))
+    shown_parts = ", ".join(dict.fromkeys(parts[:3]))
     enough = None
     if all(isinstance(r.noise, AdditiveMechanism) for r in used):
         enough = max((_enough_of_sum(r, None) or 0.0 for r in used), default=0.0) or None
-    return Error(f"parts {shown_parts}", _verdict(enough, None, False), enough)
+    return Error(f"of its parts {shown_parts}", _verdict(enough, None, False), enough)
 
 
 def _enough_of_sum(release: NoisyAggregate, typical: float | None) -> float | None:
@@ -190,7 +217,7 @@ def _verdict(enough: float | None, size: int | None, grouped: bool) -> str:
     if enough is None:
         return ""
     if size is None:
-        return f"good from {rounded(enough)} rows" + (" a group" if grouped else "")
+        return f"good from {rounded(enough)} rows" + (" per group" if grouped else "")
     of = f" at {size:,} rows"
     if enough <= size:
         return "good" + of

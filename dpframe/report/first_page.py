@@ -20,7 +20,7 @@ from dpframe.report.chapters import queries_of_block, risks_in
 from dpframe.report.errors import errors_of
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
-from dpframe.report.questions import questions_in
+from dpframe.report.questions import limits_in, questions_in
 from dpframe.report.story import charged_to
 from dpframe.report.structure import A_YEAR, yearly
 from dpframe.report.too_wide import Typical
@@ -44,9 +44,7 @@ DETAILS: Final = "explain(details=True), or on the command line: dpframe explain
 """How the rest is seen."""
 _MOST_RISKS: Final = 8
 _LONGEST: Final = 240
-_LIMITS: Final = re.compile(r"limit_\w+\((?:[^()]|\([^()]*\))*\)")
-"""Limits of a frame, and of frames that it is joined with."""
-_CLAMPED: Final = re.compile(r"^(.*) (?:is|are) clamped to bounds,")
+_CLAMPED: Final = re.compile(r"^(.*) (?:is|are) clamped to bounds,", re.DOTALL)
 _SUM: Final = re.compile(r"^(?P<value>(?:(?!dp[._]).)+)\.dp_(?P<name>\w+)\((?P<rest>.*)\)$")
 _WORDS: Final = {
     "count": "number of values of {}",
@@ -64,6 +62,12 @@ _ALL_ROWS: Final = re.compile(
     r'adding or removing all rows of one individual, identified by "(.*)"'
 )
 _BOUNDS: Final = re.compile(r"^\((-?[\d.]+), (-?[\d.]+)\)")
+_COUNT_PER_UNIT: Final = re.compile(r"dp\.count\(per='unit', \((-?[\d.]+), (-?[\d.]+)\)\)")
+_PER_UNIT: Final = re.compile(r"(?:, )?per='unit'(?:, )?")
+_LEVELS: Final = re.compile(r"^(?:\[([\d., ]+)\]|([\d.]+))")
+_CANDIDATES: Final = re.compile(
+    r"candidates=\[(-?[\d.]+(?:, -?[\d.]+){4,})(?:, \.\.\. ([\d,]+) in all)?\]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def first_page(
     ]
     if plan.parameters:
         words = ", ".join(f":{p.words()}" for p in plan.parameters)
-        entries.append(Entry("Given", (words,)))
+        entries.append(Entry("Parameters", (words,)))
     if changes is not None:
         entries.append(Entry("Changed", _changed(changes)))
     if questions:
@@ -142,8 +146,8 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
     declared = dict.fromkeys(d for block in blocks_of(plan) for d in block.declared)
     about_typical = dict.fromkeys(f"{t.column} is typically {shown(t.value)}" for t in plan.typical)
     facts = "; ".join(map(bounds_separated, [*declared, *about_typical]))
-    by = "declared where protect was called, not checked"
-    lines = [*said, _short(f"{by}: {facts}") if facts else f"{by}: who is protected"]
+    by = "declared in protect(), which dpframe cannot check"
+    lines = [*said, _short(f"also {by}: {facts}") if facts else by]
     if plan.windows is not None:
         every = NAMES[plan.windows.every]
         lines.append(
@@ -198,30 +202,35 @@ def _spends(plan: PlanData) -> Iterator[str]:
     if (left := plan.remaining) is not None:
         where = charged_to(plan)
         if not left.covers(plan.cost):
-            yield f"only {spend_words(left)} is left{where}: the plan will be refused"
+            yield f"only {spend_words(left)} {_are(left)} left{where}: the plan will be refused"
         else:
             after = left - plan.cost
             runs = _runs(after, plan.cost)
             more = f": enough for {runs:,} more such run{'s' if runs != 1 else ''}" if runs else ""
             if not runs and plan.cost.main:
                 more = ": not enough for another such run"
-            yield f"{_left_words(after)} is left after it{where}{more}"
+            yield f"{_left_words(after)} {_are(after)} left after it{where}{more}"
     if plan.share is not None:
-        touched = plan.share.touched
+        touched, charged = plan.share.touched, plan.share.charged
         dearest = "most expensive" if touched == 1 else f"{touched} most expensive"
-        yield f"one of {plan.share.parts} disjoint parts: the session pays for the {dearest}"
+        pays = f"now {spend_words(charged)} more" if charged.main else "now nothing more"
+        yield f"one of {plan.share.parts} parts: the session pays for the {dearest}, {pays}"
     if budget is not None and budget.per is not None:
         name, times = NAMES[budget.per], A_YEAR[budget.per]
         yield (
             f"the budget renews: {budget.whole.currency} {show(budget.whole.main, 4)} each {name}, "
             f"{show(budget.whole.main * times, 4)} for someone present all year"
         )
-    if (found := yearly(plan)) is not None:
+    elif (found := yearly(plan)) is not None:
         amount, times, currency, name = found
         yield (
             f"{currency} {show(amount, 4)} a {name}, {show(amount * times, 4)} for someone present "
             "all year"
         )
+
+
+def _are(budget: Budget) -> str:
+    return "are" if budget.slack else "is"
 
 
 def _left_words(budget: Budget) -> str:
@@ -270,6 +279,9 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
         yield Entry("Reads", (_reads(block),))
         if dropped := "; ".join(_drops(plan, block)):
             yield Entry("Drops", (_short(dropped),))
+        if clamped := "; ".join(_clamps(block)):
+            words = f"{_short(clamped)}: a value beyond its bounds counts as the nearest bound"
+            yield Entry("Clamps", (words,))
 
 
 def _per(plan: PlanData) -> str:
@@ -281,8 +293,8 @@ def _per(plan: PlanData) -> str:
         laws = [r.law for r in plan.releases if isinstance(r.law, KeyMechanism)]
         half = f"{laws[0].size_at(Fraction(1, 2)):,}" if laws else "few"
         return (
-            f"per {groups}, for groups found in the data: one of {half} people appears with a "
-            "chance of 50%; with 95% errors"
+            f"per {groups}, for groups found in the data: a group of {half} people appears half "
+            "of the time; with 95% errors"
         )
     best = "the best of " if plan.best_group else "per "
     return f"{best}{groups}, {plan.groups or 0:,} keys: {_short(plan.keys, 110)}; with 95% errors"
@@ -297,14 +309,28 @@ def _output_words(words: str) -> str:
     """What an output is, in words where its form is known."""
     if words == "dp.count()":
         return "number of rows"
+    if match := _COUNT_PER_UNIT.fullmatch(words):
+        low, high = separated(match[1]), separated(match[2])
+        return f"number of rows, for each person clamped to {low}..{high}"
     match = _SUM.match(words)
     form = _WORDS.get(match["name"]) if match else None
     if match is None or form is None or "dp" in match["rest"] or not _is_closed(match["value"]):
         return _short(_plain(words), 100)
     value = _plain(match["value"])
     said, rest = form.format(value), match["rest"]
+    each = "each person's total " if _PER_UNIT.search(rest) else ""
+    rest = _PER_UNIT.sub("", rest)
+    if match["name"] == "quantile" and (levels := _LEVELS.match(rest)):
+        said = f"quantile{'s' if levels[1] else ''} {levels[1] or levels[2]} of {value}"
+        rest = rest[levels.end() :].lstrip(", ")
+    if points := _CANDIDATES.fullmatch(rest):
+        numbers = points[1].split(", ")
+        many = points[2] or len(numbers)
+        said += f", chosen from {many} candidates: {numbers[0]}, {numbers[1]}"
+        said += ", ..." if points[2] else f", ..., {numbers[-1]}"
+        rest = ""
     if bounds := _BOUNDS.match(rest):
-        said += f", clamped to {separated(bounds[1])}..{separated(bounds[2])}"
+        said += f", {each}clamped to {separated(bounds[1])}..{separated(bounds[2])}"
         rest = rest[bounds.end() :].lstrip(", ")
     return _short(f"{said} ({rest})" if rest and rest != "nonnegative=True" else said, 100)
 
@@ -328,19 +354,28 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
     found = plan.found
     if found is not None:
         choices = f"{found.choices[0].n} to {found.choices[-1].n}"
-        yield f"rows beyond {_plain(found.words('n'))}, with n from {choices} found when it runs"
-    limits = [limit for step in block.steps for limit in _LIMITS.findall(step.words)]
+        yield f"rows beyond {_plain(found.words('n'))}; dpframe chooses n, from {choices}, at run"
+    limits = limits_in(block)
     if found is None and limits:
-        yield f"rows of a person beyond {' and '.join(limits)}"
+        yield f"a person's rows beyond {' and beyond '.join(limits)}"
+    yield from (
+        f"part of the weight of people with many rows, by {step.words}"
+        for step in block.steps
+        if step.words.startswith("limit_norm(")
+    )
     if block.keys is not None and block.grouping is not None:
-        yield "rows whose key is not listed, null too"
+        yield "rows whose key is not listed, null included"
     if any("rows with other values are dropped" in r.contents for r in block.releases):
         yield "rows whose value is not listed"
     if block.grouping is not None and block.keys is None:
         yield "groups of few people"
+
+
+def _clamps(block: PlanData) -> Iterator[str]:
+    """What is set to the nearest bound where it lies beyond it."""
     for remark in block.remarks:
         if match := _CLAMPED.match(remark):
-            yield f"what lies beyond bounds is moved to them: {_plain(match[1])}"
+            yield _plain(match[1]).replace("each individual's", "each person's")
 
 
 def _changed(changes: Sequence[str]) -> tuple[str, ...]:
@@ -352,4 +387,8 @@ def _changed(changes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 4].rstrip()} ..."
+    if len(text) <= longest:
+        return text
+    cut = text[: longest - 4]
+    whole = cut.rpartition(", ")[0] if ", " in cut[longest // 2 :] else cut.rstrip()
+    return f"{whole} ..."

@@ -10,14 +10,15 @@ from typing import Final
 from dpframe.core.exact import show
 from dpframe.core.units import Rows
 from dpframe.plan import PlanData
+from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying, name_words, words_of
 from dpframe.plan.several import blocks_of
 from dpframe.report.conditions import conditions_by_output
 from dpframe.report.errors import errors_of, rounded
-from dpframe.report.structure import bounds_in, key_values, yearly
+from dpframe.report.structure import bounds_in, key_values, yearly, yearly_risk
 from dpframe.report.too_wide import Typical
 
-__all__ = ["questions_in"]
+__all__ = ["limits_in", "questions_in"]
 
 _MOST: Final = 5
 _MUCH_NOISE: Final = 500
@@ -30,7 +31,11 @@ _SENSITIVE: Final = words_of(
     overdose violence income salary konfession krankheit diagnose
     """
 )
-_PUBLIC: Final = re.compile(r"public frame of (\d+ rows?) \(([^)]*)\)")
+_PUBLIC: Final = re.compile(r"public frame of (\d+) rows? \(([^)]*)\)")
+_STATISTIC: Final = words_of(
+    "mean avg average median sum total count n nb num number std var min max share rate moyen "
+    "moyenne moyens somme anzahl summe mittel mittelwert durchschnitt media promedio totale suma"
+)
 _PLACES: Final = words_of(
     """
     village postcode zip zipcode plz street block hamlet parish commune gemeinde ward building house
@@ -69,43 +74,83 @@ def _of_block(
 def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
     """Who is a person."""
     unit = plan.unit
-    names = [one.name for one in plan.columns or () if one.frame == plan.source]
+    names = list(dict.fromkeys(one.name for one in plan.columns or ()))
     names += [one.column for one in plan.identifying if one.column not in names]
+    frames = _frames(plan)
     if isinstance(unit, Rows):
-        read = f" It reads {_listed(names)}." if names else ""
+        read = f" The plan reads {_listed(names)}." if names else ""
+        within = f"{_anded(frames)} together" if len(frames) > 1 else frames[0]
         if unit.contributions == 1:
             yield (
                 80,
-                f"Does each person have exactly one row in {plan.source}? A person with several "
+                f"Does each person have exactly one row in {within}? A person with several "
                 f"rows is protected less.{read}",
             )
         else:
             yield (
                 80,
-                f"Does each person have at most {unit.contributions} rows in {plan.source}? "
-                f"Further rows are not protected.{read}",
+                f"Does each person have at most {unit.contributions} rows in {within}? Further "
+                f"rows are not protected.{read}",
             )
         return
+    same = f", the same in {_anded(frames)}" if len(frames) > 1 else ""
     others = [one.column for one in plan.identifying if one.column != unit.column]
     if not looks_identifying(unit.column) or others:
-        beside = [name for name in dict.fromkeys([*others, *names]) if name != unit.column]
-        read = f" The plan also reads {_listed(beside)}." if beside else ""
-        yield 75, f"Is one value of {unit.column!r} one person, and never several?{read}"
+        more = [name for name in dict.fromkeys([*others, *names]) if name != unit.column]
+        read = f" The plan also reads {_listed(more)}." if more else ""
+        yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{read}"
     else:
-        yield 12, f"Does one person have only one {unit.column!r}?"
+        yield 12, f"Does one person have only one {unit.column!r}{same}?"
+
+
+def _frames(plan: PlanData) -> list[str]:
+    """The private frame, and those that steps add."""
+    others = (other.partition(": ")[0] for other in plan.others)
+    return list(dict.fromkeys([plan.source, *others]))
 
 
 def _of_limits(plan: PlanData, block: PlanData) -> Iterator[tuple[int, str]]:
     """Rows that limits drop."""
-    if plan.found is not None:
+    if plan.found is None and (limits := limits_in(block)):
+        yield 30, f"Do few people have more than {' or '.join(limits)}? Other rows are dropped."
+
+
+def limits_in(plan: PlanData) -> list[str]:
+    """The most that one person may have, of the frame and of those that steps add."""
+    limits = dict[str, None]()
+    for step in plan.steps:
+        for frame, part in _steps_of(step.definition, plan.source):
+            most, of, within = part.get("n"), _names(part.get("by")), ""
+            if plan.others:
+                within = f" in {frame}"
+            if part.get("step") == "LimitRows":
+                each = f" for each {of}" if of else ""
+                limits[f"{_many(most, 'row')}{each}{within}"] = None
+            elif part.get("step") == "LimitGroups":
+                limits[f"{_many(most, 'value')} of {of}{within}"] = None
+    return list(limits)
+
+
+def _steps_of(definition: Json, source: str) -> Iterator[tuple[str, dict[str, Json]]]:
+    """A step and those of the frame that it adds, with the frame that each is of."""
+    if not isinstance(definition, dict):
         return
-    for step in block.steps:
-        found = re.match(r"limit_(rows|groups)\((\d+)", step.words)
-        if found:
-            yield (
-                30,
-                f"Do few people have more than {found[2]} {found[1]}? {step.words} drops the rest.",
-            )
+    yield source, definition
+    other = definition.get("other")
+    if isinstance(other, dict):
+        steps = other.get("steps")
+        for step in steps if isinstance(steps, list) else ():
+            yield from _steps_of(step, str(other.get("frame")))
+
+
+def _many(number: Json, what: str) -> str:
+    return f"one {what}" if number == 1 else f"{number} {what}s"
+
+
+def _names(columns: Json) -> str:
+    found = columns if isinstance(columns, list) else [columns]
+    names = [p.get("name") for one in found for p in objects_in(one) if p.get("type") == "Column"]
+    return " and ".join(map(str, names or found)) if columns else ""
 
 
 def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -113,15 +158,34 @@ def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
     for step in plan.steps:
         kind = step.definition.get("step") if isinstance(step.definition, dict) else None
         if found := _PUBLIC.search(step.words):
+            rows = "1 row" if found[1] == "1" else f"{found[1]} rows"
             yield (
                 90,
-                f"Is the public frame with {found[1]} ({found[2]}) free of private data, or was it "
-                "computed from the rows of people?",
+                f"Is the public frame with {rows} ({found[2]}) free of private data, or was it "
+                f"computed from the rows of people?{_computed(plan, found[2].split(', '))}",
             )
         elif "Join" in str(kind):
             yield 60, "May the join give one person many rows? Rows of both frames are multiplied."
         if kind == "Explode":
             yield 40, f"How many rows does {step.words} make of one?"
+
+
+def _computed(plan: PlanData, columns: Sequence[str]) -> str:
+    """The columns of a public frame that are named like statistics of private columns."""
+    private = {one.name for one in plan.columns or ()} - {*columns}
+    private |= set() if isinstance(plan.unit, Rows) else {plan.unit.column}
+    words = {word.rstrip("s") for name in private for word in name_words(name)}
+    like = [
+        name
+        for name in columns
+        if _STATISTIC & {*name_words(name)}
+        and words & {word.rstrip("s") for word in name_words(name)} - _STATISTIC
+    ]
+    if not like:
+        return ""
+    if len(like) == 1:
+        return f" {like[0]} is named like a statistic of a private column."
+    return f" {_anded(like)} are named like statistics of private columns."
 
 
 def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -138,7 +202,8 @@ def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
             said[one.words()] = weight
     if said:
         words = list(said)
-        more = f" and {len(words) - 4} more conditions" if len(words) > 4 else ""
+        left = len(words) - 4
+        more = f" and {left} more condition{'s' if left > 1 else ''}" if left > 0 else ""
         sensitive = _SENSITIVE & {w for word in words for w in name_words(word)}
         yield (
             min(95, max(said.values()) + 5 * (len(words) - 1) + (10 if sensitive else 0)),
@@ -232,7 +297,7 @@ def _of_noise(
 def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
     """How often it runs, and what that adds up to."""
     cost = plan.cost
-    if (found := yearly(plan)) is not None:
+    if (found := yearly(plan)) is not None and not any(yearly_risk(plan)):  # a risk then
         amount, times, currency, name = found
         yield (
             70,
@@ -255,6 +320,10 @@ def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
     if plan.parameters:
         names = ", ".join(f":{one.name}" for one in plan.parameters)
         yield 15, f"How often is it to run with other values of {names}? Each run costs as much."
+
+
+def _anded(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _listed(names: Sequence[str]) -> str:

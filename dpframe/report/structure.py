@@ -7,8 +7,8 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -16,7 +16,7 @@ from dpframe.core.exact import show
 from dpframe.core.units import Identifier, Rows
 from dpframe.core.windows import NAMES
 from dpframe.plan import PlanData, PlanOutput
-from dpframe.plan.definition import objects_in
+from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import (
     looks_identifying,
     looks_like_a_person,
@@ -25,7 +25,16 @@ from dpframe.plan.looks import (
     words_of,
 )
 from dpframe.plan.several import blocks_of
-from dpframe.report.conditions import Condition, conditions_by_output, constants_in
+from dpframe.report.conditions import (
+    Condition,
+    Constant,
+    aggregates_of,
+    branch_numbers,
+    columns_by_name,
+    conditions_by_output,
+    constants_in,
+    ways_by_output,
+)
 
 __all__ = [
     "A_YEAR",
@@ -33,15 +42,27 @@ __all__ = [
     "bounds_in",
     "differencing",
     "key_values",
+    "starved",
     "structural_risks",
     "yearly_risk",
 ]
 
 _MANY: Final = 3
 """This many equalities with constants select few people."""
+_FEW_DAYS: Final = 31
+"""Few people with the same other values were born within this many days."""
 _DIGITS: Final = 3
 """Numbers with more significant digits are not round."""
-_STARVED: Final = Fraction(1, 100)
+_STARVED: Final = Fraction(1, 20)
+"""Outputs that get less than this part of an equal share of the spend get nearly nothing."""
+_UNEQUAL: Final = 100
+"""A row that counts this many times as much as another decides alone."""
+_PARTS_OF_TIME: Final = words_of(
+    "year month quarter week day weekday hour season period semester term version edition "
+    "wave jahr monat woche tag quartal année annee mois año ano mes"
+)
+"""Many people share a value of these; of a date of birth they do not."""
+_NOT: Final = words_of("not non no un without except kein keine nicht ohne sans pas sin niet ikke")
 _LARGEST_YEAR: Final = {"epsilon": Fraction(12), "rho": Fraction(3)}
 A_YEAR: Final = {"1d": 365, "1w": 52, "1mo": 12, "1q": 4, "1y": 1}
 _USUAL: Final = frozenset(
@@ -66,8 +87,11 @@ _COLUMN: Final = re.compile(r"col\(\"([^\"]+)\"\)")
 _TIMES: Final = re.compile(r"datetime\.datetime\((\d+(?:, \d+)+)\)")
 _BIRTH: Final = words_of(
     "birth born dob birthday birthdate dateofbirth geburtsdatum geboren geb naissance nacimiento "
-    "nascita nascimento geboortedatum"
+    "nascita nascimento geboortedatum "
+    "fodselsdato fødselsdato fodelsedatum födelsedatum urodzenia narozeni syntymäaika"
 )
+_BAND: Final = re.compile(r"(\d+)\s?(?:-|–|to|bis|à|until)\s?(\d+)")
+_OPEN_BAND: Final = re.compile(r"(?:[≥>]=?\s?)?(\d+)(?:\s?\+| and (?:over|older|more)| plus)")
 _STATISTICS: Final = {
     "mean": "mean avg average mittel mittelwert durchschnitt moyenne promedio media",
     "sum": "sum total summe somme suma totale",
@@ -82,6 +106,17 @@ _FITS: Final = {
     "n_unique": ("n_unique",),
     "share": ("ratio", "mean", "/", "cdf", "argmax", "quantile", "median"),
 }
+_QUANTITIES: Final = (
+    words_of("age ages alter alder edad eta idade wiek"),
+    words_of(
+        "income salary salaries pay wage wages revenue cost costs price amount spend spending rent "
+        "fee fees earnings gehalt lohn einkommen umsatz kosten preis betrag miete"
+    ),
+    words_of("height tall size weight mass temperature distance speed groesse größe gewicht"),
+    words_of("minutes hours seconds duration minuten stunden dauer"),
+    words_of("score grade grades mark marks rating note noten"),
+)
+"""Words for quantities that are nothing alike."""
 _FUNCTION: Final = re.compile(r"dp[._](\w+)\(")
 _COUNTED_PEOPLE: Final = words_of(
     "people persons patients customers users members employees students pupils individuals "
@@ -111,8 +146,11 @@ class Ends:
 
     @property
     def odd(self) -> list[str]:
-        """The ends that are not round."""
-        return [end for end in (self.low, self.high) if _is_odd(end)]
+        """The ends that are not round: with many digits, or both with a part after the point."""
+        ends = [self.low, self.high]
+        if all(Fraction(end.replace("_", "")) * 2 % 1 and not _is_plain(end) for end in ends):
+            return ends
+        return [end for end in ends if _is_odd(end)]
 
     @property
     def doubt(self) -> int:
@@ -192,8 +230,9 @@ def structural_risks(plan: PlanData) -> Iterator[str]:
     yield from _of_unit(plan)
     yield from _of_conditions(plan)
     yield from _of_values(plan)
+    yield from _of_bands(plan)
+    yield from _of_scores(plan)
     yield from _of_numbers(plan)
-    yield from _of_shares(plan)
     yield from _of_exact(plan)
     yield from _of_names(plan)
 
@@ -217,25 +256,45 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
 
 
 def _of_conditions(plan: PlanData) -> Iterator[str]:
-    said = dict[str, None]()
+    said = dict[str, str]()
+    for name, ways in ways_by_output(plan).items():
+        for way in ways:
+            if words := _singled(way):
+                said.setdefault(
+                    f"rests on rows with {words}; these exact values together fit few people", name
+                )
     for name, conditions in conditions_by_output(plan).items():
-        equal = {c.column: c for c in conditions if c.is_equality and not _is_flag(c)}
-        if len(equal) >= _MANY:
-            words = " and ".join(c.words() for c in equal.values())
-            said[
-                f"singles people out: {name!r} rests on rows with {words}; "
-                f"{len(equal)} exact values together fit few people"
-            ] = None
         for condition in conditions:
-            said |= dict.fromkeys(_of_time(name, condition))
-    first = list(said)
-    if first:
-        yield first[0]
-        yield from (
-            s
-            for s in first[1:]
-            if s.partition(" rests on")[2] != first[0].partition(" rests on")[2]
-        )
+            for words in _of_time(condition):
+                said.setdefault(f"rests on rows {words}", name)
+    yield from (f"singles people out: {name!r} {words}" for words, name in said.items())
+
+
+def _singled(way: Sequence[Condition]) -> str:
+    """The equalities that a row must meet together, where there are many."""
+    equal = {c.column: c for c in way if c.is_equality and not _is_flag(c) and not _is_shared(c)}
+    equal |= {
+        c.column: c
+        for c in way
+        if _is_birth(c) and c.sign == "between" and _days(c) <= _FEW_DAYS and c.column not in equal
+    }
+    return " and ".join(c.words() for c in equal.values()) if len(equal) >= _MANY else ""
+
+
+def _is_birth(condition: Condition) -> bool:
+    return bool(_BIRTH & {*name_words(condition.column)})
+
+
+def _is_shared(condition: Condition) -> bool:
+    """Whether it picks a part of the time that the data is of, and not of a person's birth."""
+    return bool(_PARTS_OF_TIME & {*name_words(condition.column)}) and not _is_birth(condition)
+
+
+def _days(condition: Condition) -> float:
+    low, high = condition.values
+    if isinstance(low, dt.date) and isinstance(high, dt.date):
+        return (high - low).days if type(low) is type(high) else float("inf")
+    return float("inf")
 
 
 def _is_flag(condition: Condition) -> bool:
@@ -243,21 +302,16 @@ def _is_flag(condition: Condition) -> bool:
     return all(isinstance(value, bool) or value is None for value in condition.values)
 
 
-def _of_time(name: str, condition: Condition) -> Iterator[str]:
+def _of_time(condition: Condition) -> Iterator[str]:
     width = condition.width
     if width is not None and width < dt.timedelta(days=1) and not condition.is_parameter:
-        yield (
-            f"singles people out: {name!r} rests on rows with {condition.words()}, less than a day"
-        )
+        yield f"with {condition.words()}, less than a day"
     elif condition.is_equality and condition.is_plain and not condition.is_parameter:
         value = condition.values[0]
         if isinstance(value, dt.datetime):
-            yield f"singles people out: {name!r} rests on rows of one moment, {condition.words()}"
-        elif isinstance(value, dt.date) and _BIRTH & {*name_words(condition.column)}:
-            yield (
-                f"singles people out: {name!r} rests on rows with {condition.words()}, a date of "
-                "birth that few people share"
-            )
+            yield f"of one moment, {condition.words()}"
+        elif isinstance(value, dt.date) and _is_birth(condition):
+            yield f"with {condition.words()}, a date of birth that few people share"
 
 
 def _of_values(plan: PlanData) -> Iterator[str]:
@@ -301,15 +355,18 @@ def _plural(kind: str) -> str:
 def _of_numbers(plan: PlanData) -> Iterator[str]:
     for ends in bounds_in(plan):
         if odd := ends.odd:
+            many = len(odd) > 1
             yield (
-                f"the bound {' and '.join(map(_separated, odd))} of {ends.what!r} is not round: "
-                "was it read from the data? Bounds must come from public knowledge"
+                f"the bound{'s' if many else ''} {' and '.join(map(_separated, odd))} of "
+                f"{ends.what!r} {'are' if many else 'is'} not round: "
+                f"{'were they' if many else 'was it'} read from the data? Bounds must come from "
+                "public knowledge"
             )
     for output in plan.outputs:
         for levels in _QUANTILES.findall(output.words):
             if {"0", "0.0", "1", "1.0"} & {*re.findall(r"[\d.]+", levels)}:
                 yield (
-                    f"{output.name!r} is the least or largest value, which is the value of one "
+                    f"{output.name!r} is the smallest or largest value, which is the value of one "
                     "person: a quantile such as 0.01 or 0.99 rests on several"
                 )
         for found in _TIMES.finditer(output.words.partition("dp_")[2]):
@@ -325,19 +382,63 @@ def _of_numbers(plan: PlanData) -> Iterator[str]:
                 )
 
 
-def _of_shares(plan: PlanData) -> Iterator[str]:
-    """Outputs that get nearly nothing of the spend."""
+def _of_bands(plan: PlanData) -> Iterator[str]:
+    """Ranges as keys, such as ``18-34`` and ``50-64``, with a gap between them."""
+    if plan.keys is None:
+        return
+    bands = list[tuple[int, int, str]]()
+    for key in dict.fromkeys(key_values(plan)):
+        if match := _BAND.fullmatch(key):
+            bands.append((int(match[1]), int(match[2]), key))
+        elif match := _OPEN_BAND.fullmatch(key):
+            bands.append((int(match[1]), int(match[1]), key))
+    if not re.search(r" and [\d,]+ more$", plan.keys):  # else further keys may lie between
+        bands.sort()
+    pairs = list(itertools.pairwise(bands))
+    if len(bands) < 3 or any(low > high for low, high, _ in bands):
+        return
+    if any(before[1] > after[0] for before, after in pairs):  # nested, or of several columns
+        return
+    for before, after in pairs:
+        if after[0] > before[1] + 1:
+            yield (
+                f"the keys {before[2]!r} and {after[2]!r} leave out {before[1] + 1} to "
+                f"{after[0] - 1}: rows between them are dropped and in no total"
+            )
+
+
+def _of_scores(plan: PlanData) -> Iterator[str]:
+    """Scores in which one row counts far more than another."""
+    scored = [output.name for output in plan.outputs if "score=" in output.words]
+    if not scored:
+        return
+    for definition in [*(s.definition for s in plan.steps), *(o.definition for o in plan.outputs)]:
+        values = [value for value in branch_numbers(definition) if value > 0]
+        if values and max(values) >= _UNEQUAL * min(values):
+            times = show(max(values) / min(values), 4)
+            yield (
+                f"the score of {scored[0]!r} counts one row {_separated(times)} times as much as "
+                "another: few people decide, and the noise hides all others"
+            )
+
+
+def starved(plan: PlanData) -> Iterator[str]:
+    """Outputs of a plan of one or several queries that get nearly nothing of the spend."""
     draws = [draw for draw in plan.draws if not draw.cost.is_zero]
     total = sum((draw.cost.main for draw in draws), Fraction(0))
     if not total or plan.found is not None or len({draw.cost.measure for draw in draws}) != 1:
         return
+    paid = dict[str, Fraction]()
     for output in plan.outputs:
         used = {plan.releases[number].draw for number in output.releases}
-        paid = sum((draw.cost.main for draw in draws if draw.draw in used), Fraction(0))
-        if used and paid and paid < _STARVED * total:
+        cost = sum((draw.cost.main for draw in draws if draw.draw in used), Fraction(0))
+        if cost:
+            paid[output.name] = cost
+    for name, cost in paid.items():
+        if cost * len(paid) < _STARVED * total:
             yield (
-                f"{output.name!r} gets {float(100 * paid / total):.2g}% of the spend: its noise is "
-                "far larger than that of the other outputs"
+                f"{name!r} gets {float(100 * cost / total):.2g}% of the spend: its noise is far "
+                "larger than that of the other outputs"
             )
 
 
@@ -363,12 +464,22 @@ def _of_names(plan: PlanData) -> Iterator[str]:
     columns = {one.name for one in plan.columns or ()} | {one.column for one in plan.identifying}
     by = set(_COLUMN.findall(plan.grouping or ""))
     conditions = conditions_by_output(plan)
+    computed = columns_by_name(plan)
     for output in plan.outputs:
-        used = {c.column for c in conditions[output.name]} | {
+        words = name_words(output.name)
+        if claimed := _other_value(output.name, conditions):
+            yield (
+                f"the output {output.name!r} is named like the value {claimed!r}, and rests on "
+                f"rows with {_positive(conditions[output.name], claimed)}"
+            )
+            continue
+        read = {
             str(part.get("name"))
             for part in objects_in(output.definition)
-            if part.get("type") == "Column"
+            if part.get("type") == "Column" and not str(part.get("name")).isdigit()
         }
+        sources = {source for name in read for source in computed.get(name, {name})}
+        used = {c.column for c in conditions[output.name]} | read | sources
         made = {w for s in plan.steps for w in re.findall(r"(\w+)=", s.words)}
         functions = set(_FUNCTION.findall(output.words)) | {s for s in "/*" if s in output.words}
         if output.name in columns and used and output.name not in used | made | by:
@@ -377,7 +488,6 @@ def _of_names(plan: PlanData) -> Iterator[str]:
                 "like another column"
             )
             continue
-        words = name_words(output.name)
         others = [
             column
             for column in sorted(columns - used - by - made)
@@ -387,6 +497,11 @@ def _of_names(plan: PlanData) -> Iterator[str]:
             yield (
                 f"the output {output.name!r} has the name of {_listed(others)} in it, which it "
                 f"does not read: it is computed from {_listed(sorted(used))}"
+            )
+        elif _other_quantity(words, sources):
+            yield (
+                f"the output {output.name!r} is computed from {_listed(sorted(sources))}, which "
+                "its name does not say"
             )
         elif wrong := _wrong_statistic(words, functions):
             yield f"the output {output.name!r} is called a {wrong}, and is {output.words}"
@@ -400,6 +515,54 @@ def _of_names(plan: PlanData) -> Iterator[str]:
                 f"the output {output.name!r} counts rows, and one person may have several: "
                 f"people are dp.n_unique of {plan.unit.column!r}"
             )
+
+
+def _other_value(name: str, conditions: Mapping[str, Sequence[Condition]]) -> str | None:
+    """The value that an output is named by and does not count, though another output does, or
+    this one counts all others.
+    """
+    words = name_words(name)
+    own = conditions[name]
+    if _NOT & {*words}:
+        return None
+    columns = {c.column for c in own if c.sign in ("==", "in")}
+    counted = {v for c in own if c.sign in ("==", "in") for v in c.values}
+    left_out = {v for c in own if c.sign == "!=" for v in c.values}
+    elsewhere = {
+        v
+        for other, theirs in conditions.items()
+        if other != name
+        for c in theirs
+        if c.column in columns
+        for v in c.values
+    }
+    texts = [v for v in counted if isinstance(v, str)]
+    if any(_contains(words, name_words(text)) for text in texts):
+        return None
+    wrong = [
+        v for v in (elsewhere | left_out) - counted if isinstance(v, str) and _is_named(words, v)
+    ]
+    return min(wrong, default=None)
+
+
+def _is_named(words: list[str], value: str) -> bool:
+    return len(value) > 2 and _contains(words, name_words(value))
+
+
+def _positive(conditions: Sequence[Condition], claimed: Constant) -> str:
+    """The conditions of an output that contradict its name."""
+    texts = [c for c in conditions if any(isinstance(v, str) for v in c.values)]
+    return " and ".join(c.words() for c in texts if c.sign != "!=" or claimed in c.values)
+
+
+def _other_quantity(words: list[str], sources: set[str]) -> bool:
+    """Whether a name says another quantity than the one column that an output is computed from."""
+    if len(sources) != 1:
+        return False
+    read = {*name_words(next(iter(sources)))}
+    named = [kind for kind in _QUANTITIES if kind & {*words}]
+    meant = [kind for kind in _QUANTITIES if kind & read]
+    return len(named) == len(meant) == 1 and named != meant
 
 
 def _contains(words: list[str], part: list[str]) -> bool:
@@ -440,31 +603,55 @@ def yearly(plan: PlanData) -> tuple[Fraction, int, str, str] | None:
 
 
 def differencing(plan: PlanData) -> Iterator[str]:
-    """Pairs of outputs whose conditions are almost equal: their difference is about few people."""
-    found = list[tuple[str, str, tuple[Condition, ...]]]()
+    """Pairs of numbers whose conditions are almost equal: their difference is about few people."""
+    found = list[tuple[str, str, frozenset[Condition]]]()
     for block in blocks_of(plan):
-        by_output = conditions_by_output(block)
         for output in block.outputs:
-            found.append((output.name, _kind(output), by_output[output.name]))
+            subtracts = _subtracts(output.definition)
+            for conditions, statistic in aggregates_of(block, output):
+                kind = f"{statistic} {'in ' + output.name if subtracts else _kind(output)}"
+                found.append((output.name, kind, conditions))
+    said = set[str]()
     for (one, kind, mine), (other, kind2, theirs) in itertools.combinations(found, 2):
-        if kind != kind2:
+        if kind != kind2 or not (words := _apart(mine, theirs)) or words in said:
             continue
-        less, more = {*mine}, {*theirs}
-        apart = less ^ more
-        if len(apart) == 1:
-            (condition,) = apart
-            if condition.sign == "!=" and not _is_flag(condition):
-                yield (
-                    f"{one!r} and {other!r} differ only in {condition.words()}: their difference "
-                    "is a result about the rows that this leaves out"
-                )
-        elif len(apart) == 2 and len(less - more) == 1:
-            a, b = sorted(apart, key=lambda c: c in more)
-            if a.column == b.column and a.sign == b.sign and _are_close(a, b):
-                yield (
-                    f"{one!r} and {other!r} differ only in {a.words()} and {b.words()}: their "
-                    "difference is a result about few people"
-                )
+        said.add(words)
+        if one == other:
+            yield f"{one!r} subtracts numbers that differ only in {words}"
+        else:
+            yield (
+                f"{one!r} and {other!r} differ only in {words}: their difference is a result about "
+                "few people"
+            )
+
+
+def _apart(mine: frozenset[Condition], theirs: frozenset[Condition]) -> str:
+    """How two sets of conditions differ, where few people are between them."""
+    apart = mine ^ theirs
+    if len(apart) == 1:
+        (condition,) = apart
+        value = condition.values[0]
+        exact = isinstance(value, Fraction | dt.date) or looks_like_a_person(str(value))
+        if condition.sign == "!=" and exact and not _is_flag(condition):
+            return "" if _is_shared(condition) else condition.words()
+    elif len(apart) == 2 and len(mine - theirs) == 1:
+        a, b = sorted(apart, key=lambda c: c in theirs)
+        if a.column != b.column:
+            return ""
+        if {a.sign, b.sign} in ({"<", "<="}, {">", ">="}) and a.values == b.values:
+            return f"rows with {replace(a, sign='==').words()}"
+        if a.sign == b.sign and _are_close(a, b):
+            return f"{a.words()} and {b.words()}"
+    return ""
+
+
+def _subtracts(definition: Json) -> bool:
+    return any(p.get("type") == "Call" and p.get("op") == "sub" for p in _last(definition))
+
+
+def _last(definition: Json) -> Iterator[dict[str, Json]]:
+    """The arithmetic that an output is of its aggregates."""
+    return objects_in(definition[-1]) if isinstance(definition, list) and definition else iter(())
 
 
 def _kind(output: PlanOutput) -> str:

@@ -143,8 +143,8 @@ def _guessed(bounds: _Bounds, found: Sequence[_Bounds]) -> Iterator[str]:
     elif bounds.reach >= _HUGE:
         yield (
             f"{bounds.output}: the bounds of {bounds.column!r} reach {shown(bounds.reach)}. "
-            f"Do values? Noise grows with bounds{_noise(bounds)}. State a typical value with "
-            f"protect(..., typical={{{bounds.column!r}: value}})"
+            f"Do values reach as far? Noise grows with bounds{_noise(bounds)}. State a typical "
+            f"value with protect(..., typical={{{bounds.column!r}: value}})"
         )
 
 

@@ -189,7 +189,10 @@ def require_cast(source: DType, target: DType) -> None:
 def _refusal(source: DType, target: DType) -> str | None:
     """What to write instead of a cast that is refused; None for one that is allowed."""
     if not (target.is_ordered or target.is_text) or target.name == "Categorical":
-        return "cast to a number, pl.String, pl.Enum(categories) or a temporal type"
+        return (
+            "cast to one of these: .cast(pl.Int64), .cast(pl.String), .cast(pl.Enum([...])) or "
+            ".cast(pl.Date)"
+        )
     if target.is_decimal:
         return "cast to pl.Float64; sums are exact all the same"
     if source.name == "Null":
@@ -215,7 +218,10 @@ def _refused_text(source: DType, target: DType) -> str | None:
     if target.is_text:
         return None
     if source.name != "String":
-        return "cast to pl.String first, or use .replace_strict(old, new, default=...)"
+        return (
+            "cast to text first, .cast(pl.String)\n"
+            "list the values: .replace_strict(old, new, default=...)"
+        )
     if target.is_boolean:
         return 'compare the text, for example x == "true"'
     if target.name == "Date":
@@ -227,7 +233,7 @@ def _refused_text(source: DType, target: DType) -> str | None:
 
 def _refused_moment(source: DType, target: DType) -> str | None:
     if target.is_boolean or target.name == "Enum":
-        return "write a comparison, or extract a part first, for example with .dt.year()"
+        return "compare it with a value, x > date(2026, 1, 1)\ntake a part of it first: .dt.year()"
     if target == STRING:
         return "use .dt.total_seconds()" if source.name == "Duration" else None
     if not target.is_temporal:

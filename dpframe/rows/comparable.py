@@ -99,9 +99,9 @@ def _moments(types: Sequence[DType]) -> Comparable:
 
 def _refused(types: Sequence[DType]) -> UnsupportedOperation:
     if any(t.is_text for t in types) and any(t.is_numeric or t.is_boolean for t in types):
-        remedy = "cast one side, for example with .cast(pl.Int64) or .cast(pl.String)"
+        remedy = "cast one side: .cast(pl.Int64) or .cast(pl.String)"
     elif any(t.is_nested for t in types):
-        remedy = "compare an element or field, with .list.get(...) or .struct.field(...)"
+        remedy = "compare an element or a field: .list.get(index) or .struct.field(name)"
     elif any(t.is_text for t in types) and any(t.is_temporal for t in types):
         remedy = _with_text(types)
     else:
@@ -120,7 +120,11 @@ def _with_text(types: Sequence[DType]) -> str:
         "Time": "datetime.time(12, 30)",
         "Duration": "datetime.timedelta(days=1)",
     }
-    return f"write the value as {values[moment.name]}, and parse a column of texts with .str"
+    parse = {"Date": ".str.to_date(format)", "Time": ".str.to_time(format)"}
+    return (
+        f"write the value as {values[moment.name]}\n"
+        f"parse a column of texts first: {parse.get(moment.name, '.str.to_datetime(format)')}"
+    )
 
 
 def _both(types: Sequence[DType]) -> str:

@@ -41,7 +41,7 @@ def single(values: Values) -> Literal:
         raise UnsupportedOperation(
             f"a list or Series of {len(values.values)} values cannot be an operand: "
             "its values would line up with private rows",
-            remedy="use one constant, or .is_in([...]) or .replace({...}) for several",
+            remedy=("use one constant", "compare with several values: .is_in([...])"),
         )
     return Literal(values.values[0], values.dtype)
 

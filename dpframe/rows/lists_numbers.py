@@ -15,7 +15,7 @@ from dpframe.rows.layouts import followed_by_null
 from dpframe.rows.lists import as_list, elements
 from dpframe.rows.operands import (
     as_type,
-    require_numbers,
+    is_number,
     whole_result,
     widened,
     widened_to_float,
@@ -61,7 +61,7 @@ class ListSum(ListOperation):
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "sum")
-        require_numbers("sum", [element])
+        _require_numbers("sum", element)
         wide, width = widened(element), args[0].dtype.width
         known = wide.interval.hull(ZERO)
         if width is not None:
@@ -107,7 +107,7 @@ class ListMean(ListOperation):
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "mean")
-        require_numbers("mean", [element])
+        _require_numbers("mean", element)
         known = widened_to_float(element).interval
         sides = Interval(
             ZERO.lo if known.lo is not None and known.lo >= 0 else None,
@@ -124,6 +124,17 @@ class ListMean(ListOperation):
         return followed_by_null(ns, _numbers(args[0], domains[0], FLOAT64)).list.mean()
 
 
+def _require_numbers(what: str, element: Domain) -> None:
+    if not is_number(element.dtype):
+        raise _of_no_numbers(what, element.dtype)
+
+
+def _of_no_numbers(what: str, element: DType) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"a list of {element} has no {what}", remedy="take one element first: .list.get(0)"
+    )
+
+
 class ListExtreme(ListOperation):
     """NaN is left out too, where there are other numbers."""
 
@@ -133,10 +144,7 @@ class ListExtreme(ListOperation):
         what = self.name.removeprefix("list_")
         element = elements(args[0], what)
         if not (element.dtype.is_integer or element.dtype.is_float or element.dtype.is_temporal):
-            raise UnsupportedOperation(
-                f"{what} of a list takes numbers, dates or times, not {element.dtype}",
-                remedy="take one element, for example with .list.get(0)",
-            )
+            raise _of_no_numbers(what, element.dtype)
         empty = args[0].dtype.width is None or args[0].dtype.width == 0
         return Domain(
             element.dtype,

@@ -69,17 +69,20 @@ def _verb(count: int) -> str:
 
 def _number_remedy(dtype: DType) -> str:
     if dtype.name == "String":
-        return "cast the text to a number first, with .cast(pl.Int64) or .cast(pl.Float64)"
+        return "cast the text to a number first: .cast(pl.Int64) or .cast(pl.Float64)"
     if dtype.is_text:
         return "use .replace_strict(old, new, default=...) to give each category a number"
     if dtype.name == "Duration":
-        return "count the units first, for example with .dt.total_seconds()"
+        return "count its units first: .dt.total_seconds()"
     if dtype.is_temporal:
-        return "extract a number first, for example with .dt.year()"
+        return (
+            "take a number from it first, such as .dt.year()\n"
+            "move it by a time: + pl.duration(days=n)"
+        )
     if dtype.name == "Struct":
         return "take one of its fields first, with .struct.field(name)"
     if dtype.is_nested:
-        return "take a number from it first, for example with .list.len() or .list.get(0)"
+        return "take a number from it first, such as .list.len() or .list.get(0)"
     return "use a column of numbers"
 
 

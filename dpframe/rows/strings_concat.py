@@ -95,7 +95,11 @@ def _require_printable(dtype: DType) -> None:
         return
     raise UnsupportedOperation(
         f"concat_str joins text, integers and Booleans, not {dtype}",
-        remedy="cast it to pl.String or pl.Int64 first, or take parts of it, such as .dt.year()",
+        remedy="take one element of it first: .list.get(0)"
+        if dtype.is_nested
+        else "write it as text first: .dt.to_string(format)"
+        if dtype.is_temporal
+        else "cast it first: .cast(pl.String)",
     )
 
 

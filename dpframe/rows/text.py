@@ -47,10 +47,12 @@ def _text_remedy(dtype: DType) -> str:
     if dtype.name in ("Datetime", "Date"):
         return "use the methods of .dt, such as .dt.year()"
     if dtype.name == "Struct":
-        return "take one of its fields first, with .struct.field(name)"
+        return "take one of its fields first: .struct.field(name)"
     if dtype.is_nested:
-        return "take a value from it first, with .list.get(0)"
-    return "cast it first, with .cast(pl.String)"
+        return "take a value from it first: .list.get(0)"
+    if dtype.name == "Binary":
+        return "use a column of text"
+    return "cast it first: .cast(pl.String)"
 
 
 def as_text(expression: pl.Expr, domain: Domain) -> pl.Expr:

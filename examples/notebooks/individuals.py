@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Many rows per person
 #
-# Purchases, visits, clicks: a person has several rows, and all of them together are to be
-# protected. This notebook shows what that needs, what it costs, and how to choose it. The customers
-# are made up: half of them buy once, and a few buy sixty times.
+# Purchases, visits, clicks: a person has several rows, and you want to protect all of them
+# together. This notebook shows what that needs, what it costs, and how to choose limits. The
+# customers are invented: half of them buy once, and a few buy sixty times.
 
 # %%
 import polars as pl
@@ -29,11 +29,11 @@ purchases.group_by("customer").len().select(
 )
 
 # %% [markdown]
-# ## 1. Say whose rows they are
+# ## 1. Name the person of each row
 #
-# With `unit="customer"` neighbouring frames differ in *all* rows of one customer. Somebody with any
-# number of rows could move a sum by any amount, so such a query finds a limit when it runs. With
-# `limits=None` it is refused, and the message names a limit:
+# With `unit="customer"` neighbouring frames differ in *all* rows of one customer. A customer with
+# any number of rows could change a sum by any amount, so such a query finds a limit when it runs.
+# With `limits=None` dpframe refuses it, and the message names a limit:
 
 # %%
 session = dp.Session(epsilon=10, delta=1e-6, name="shops")
@@ -44,7 +44,7 @@ except dp.UnboundedSensitivity as refusal:
     print(refusal)
 
 # %% [markdown]
-# Counting customers needs no limit: each is one, whatever they bought.
+# Counting customers needs no limit: each counts once, for any number of purchases.
 
 # %%
 customers.agg(customers=dp.n_unique("customer")).collect(epsilon=0.5, interval=0.95)
@@ -52,8 +52,9 @@ customers.agg(customers=dp.n_unique("customer")).collect(epsilon=0.5, interval=0
 # %% [markdown]
 # ## 2. Two ways to limit
 #
-# Drop rows, so that nobody has more than ten; or add up what each customer spent and clamp that
-# total (`per="unit"`). The second says what you know, and drops nothing of those who keep to it.
+# Drop rows, so that each customer has at most ten. Or add up what each customer spent and clamp
+# that total (`per="unit"`). The second uses what you know, and drops nothing from customers within
+# it.
 
 # %%
 rows = customers.limit_rows(10).agg(spent=dp.sum("spent", (0, 50)))
@@ -67,8 +68,8 @@ for query in (rows, totals):
 # ## 3. Bias against noise
 #
 # A small clamp leaves out much of what large customers spent: that is bias, and no interval covers
-# it. A large clamp needs much noise. Both can be drawn here, because the customers are made up;
-# with private data bias cannot be seen, and limits come from public knowledge.
+# it. A large clamp needs much noise. We can plot both here, because the customers are invented.
+# With private data you cannot see the bias, and limits come from public knowledge.
 
 # %%
 each = purchases.group_by("customer").agg(pl.col("spent").sum())["spent"]
@@ -99,10 +100,10 @@ else:
 chart
 
 # %% [markdown]
-# ## 4. Ask for limits
+# ## 4. Suggest limits
 #
-# Where nothing is known, a part of the budget can be spent on it: limits that nine of ten customers
-# keep, and bounds, found privately.
+# If you know nothing, spend a part of the budget on it: `suggest_limits` finds limits that nine of
+# ten customers keep, and bounds.
 
 # %%
 by_shop = customers.group_by("shop", keys=[f"shop {n}" for n in range(40)])
@@ -110,11 +111,10 @@ spent = by_shop.agg(dp.sum("spent", (0, 50), per="unit"))
 spent.suggest_limits(epsilon=1, coverage=0.9)
 
 # %% [markdown]
-# ## 5. Shops that nobody listed
+# ## 5. Shops that you did not list
 #
-# Without `keys=`, groups with enough customers are found. That needs a delta, and a limit on the
-# groups that a customer counts in. Groups with few customers are missing, and nobody can tell them
-# from groups with none.
+# Without `keys=`, groups with enough customers appear. That needs a delta, and a limit on the
+# groups of a customer. Groups with few customers are missing, and look like groups with none.
 
 # %%
 found = (

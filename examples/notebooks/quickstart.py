@@ -14,8 +14,8 @@ census = dp.examples.adult()
 # %% [markdown]
 # ## 1. Protect
 #
-# A session is a budget. `protect` puts a frame under it and says whom to protect: here each row is
-# one person. What comes out of it from now on carries noise.
+# A session is a budget. `protect` puts a frame under it and states whom to protect: here each row
+# is one person. From now on all results carry noise.
 
 # %%
 session = dp.Session(epsilon=1.0, name="census")
@@ -23,8 +23,8 @@ people = session.protect(census, unit=dp.Rows())
 session
 
 # %% [markdown]
-# Write Polars as ever, as long as each row stays on its own. What would mix rows is refused when it
-# is written, with what to write instead:
+# Write Polars as usual, as long as each row depends on itself only. dpframe refuses steps that mix
+# rows at once, and shows what to write instead:
 
 # %%
 workers = people.drop_nulls("hours_per_week").with_columns(
@@ -38,8 +38,8 @@ except dp.UnsupportedOperation as refusal:
 # %% [markdown]
 # ## 2. Plan
 #
-# A query does nothing until it is collected. Its keys are written down, because which groups appear
-# would tell something too. The bounds of `overtime` follow from the clip above.
+# A query does nothing until it is collected. You list its keys, because the groups that appear
+# would reveal something too. The bounds of `overtime` follow from the clip above.
 
 # %%
 levels = ["HS-grad", "Bachelors", "Masters", "Doctorate"]
@@ -54,7 +54,7 @@ print("overtime is within", round(plan.accuracy("overtime", count=400), 2), "in 
 # %% [markdown]
 # ## 3. Explain
 #
-# This is what a reviewer decides by. No data was read for it. (`plan` by itself, in a cell, shows
+# A reviewer decides by this page. dpframe read no data for it. (`plan`, alone in a cell, shows
 # the same in tables.)
 
 # %%
@@ -63,9 +63,9 @@ print(query.explain(epsilon=0.5))
 # %% [markdown]
 # ## 4. Collect
 #
-# Now the budget is checked and charged, then the data are read. With `interval=` each number has
-# the ends of an interval beside it, at no cost. Run the cell again and the noise is another, and
-# there is less of the budget left.
+# Now dpframe checks and charges the budget, then reads the data. `interval=` adds the ends of an
+# interval to each number, at no cost. If you run the cell again, the noise is new, and less of the
+# budget is left.
 
 # %%
 query.collect(epsilon=0.5, interval=0.95)
@@ -94,8 +94,8 @@ people.agg(
 # %% [markdown]
 # ## 6. The budget
 #
-# Everything was counted. What does not fit is refused, and then no data are read. If you know which
-# error you can live with, ask for that, and the least that it costs is taken.
+# Every query was charged. dpframe refuses a query that does not fit, and reads no data for it.
+# If you know which error you can accept, state it, and dpframe spends as little as possible.
 
 # %%
 print(session.remaining)
@@ -107,4 +107,4 @@ print("a count within 100 costs", people.dp_count().plan(accuracy={"len": 100}).
 session.history.select("epsilon", "status")
 
 # %% [markdown]
-# Where people have many rows, go on with `individuals.ipynb`.
+# If people have many rows, continue with `individuals.ipynb`.

@@ -1,8 +1,8 @@
 """An Airflow DAG that publishes each day once, for Airflow 2.4 and later and Airflow 3.
 
 Copy it into the folder of DAGs, and nightly.toml to where `JOB` says. Exit codes of dpframe decide
-what a failure is: budget, approval and input (3, 4, 5, 9) need a person, so that a retry would be
-of no use; failures of the engine or the ledger (6), and a run of the same day that is under way
+what happens after a failure. Budget, approval and input (3, 4, 5, 9) need a person, and a retry is
+of no use. Failures of the engine or the ledger (6), and a run of the same day that is under way
 elsewhere (7), are tried again. A retry of a day that was published returns its result and charges
 nothing.
 """

@@ -173,6 +173,7 @@ def errors(checker: str, folder: Path, name: str) -> list[str]:
     return re.findall(rf"\b{name}\.py:\d+.*error.*", found)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("checker", ["pyright", "mypy"])
 def test_right_programs_and_pages_pass_and_wrong_programs_do_not(
     checker: str, tmp_path: Path
@@ -219,6 +220,7 @@ def test_columns_are_polars_expressions() -> None:
 
 
 @pytest.mark.skipif(not CURRENT, reason="written with another Polars")
+@pytest.mark.always
 def test_types_of_columns_are_those_of_supported_methods() -> None:
     assert PLACE.read_text() == column_types(), "run python -m tests.column_types"
 

@@ -277,7 +277,7 @@ def test_constants_that_contradict_themselves(spelling: str) -> None:
         ("a.filter(p)", ".filter(...)"),
         ("a.replace_strict({1: 2})", "default="),
         ("a.fill_null(strategy='forward')", ".fill_null(0)"),
-        ("a.qcut(2)", ".bin_intervals(breaks"),
+        ("a.qcut(2)", ".cut(breaks"),
         ("l.explode()", "max_length"),
         ("s.str.contains('(')", "literal=True"),
     ],

@@ -148,7 +148,7 @@ def test_refusals_name_the_type_and_a_remedy() -> None:
     assert str(error) == (
         "str.to_lowercase works on text, not on Int64\n"
         '  in: col("x").str.to_lowercase()\n'
-        "  instead: cast it first, with .cast(pl.String)"
+        "  instead: cast it first: .cast(pl.String)"
     )
     assert ".dt" in str(refusal(call("str_head", X, n=1), x=DATE))
     joined = call("concat_str", X, separator="", ignore_nulls=False)

@@ -137,6 +137,7 @@ def queries(unit: str) -> tuple[Asked, ...]:
         query = replace(query, relation=replace(query.relation, salt=12345))
         names = frozenset(re.findall(r'"(\w+)"', text)) & set(SCHEMA)
         ordered = ".limit_rows(1)" in steps and "select" not in steps
-        columns = frozenset(SCHEMA) if ordered else names | ({"u"} if unit == "u" else set())
+        whole = ordered or ".rename(" in steps  # of which all columns are read
+        columns = frozenset(SCHEMA) if whole else names | ({"u"} if unit == "u" else set())
         found.append(Asked(text, query, tables_of(query), columns))
     return tuple(found)
