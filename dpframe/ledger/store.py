@@ -94,13 +94,13 @@ class Store(Transactions):
             if not required:
                 raise LedgerError(
                     "a ledger on a server needs no head file, so there is nothing to accept",
-                    remedy="use the ledger as it is; docs/ledger.md tells how to restore a copy",
+                    remedy="use the ledger; docs/ledger.md describes how to restore a copy",
                 )
             if any(witness.read() is not None for witness in required):
                 raise LedgerError(
                     "the ledger has its head file, so there is nothing to accept",
                     remedy=(
-                        "use the ledger as it is",
+                        "use the ledger",
                         "move the head file away first, if it belongs to another copy",
                     ),
                 )
