@@ -260,9 +260,9 @@ def draws() -> str:
     """What one row moves three numbers by, with what noise has to cover around it."""
     parts, scale = list[str](), 29.0
     kinds = (
-        ("a", "Apart: an octahedron", "tips at 3"),
-        ("c", "Gaussian noise: a ball", "1.73 all around"),
-        ("b", "In a box: nothing else", "sides at 1"),
+        ("a", "Separate noise: octahedron", "tips at 3"),
+        ("c", "Gaussian noise: ball", "1.73 all around"),
+        ("b", "Box noise: box", "sides at 1"),
     )
     for number, (colour, title, reach) in enumerate(kinds):
         x, y = 108 + 212 * number, 148
@@ -290,14 +290,14 @@ def draws() -> str:
 
 
 def together() -> str:
-    """The deviation of numbers that are drawn apart and together."""
-    names = (("a", "each apart", (4.3, 10.8)), ("b", "count", (7.6, 6.6)), ("c", "sum", (8.6, 3.5)))
+    """The standard deviation of numbers with separate and with joint noise."""
+    names = (("a", "separate", (4.3, 10.8)), ("b", "count", (7.6, 6.6)), ("c", "sum", (8.6, 3.5)))
     found = [deviations(number) for number in range(2, 11)]
     lines = [
         Line([(d, each[i]) for d, each in enumerate(found, 2)], colour, name, at, True)
         for i, (colour, name, at) in enumerate(names)
     ]
-    title = "Deviation of a count and sums at epsilon 1, relative to what one row adds"
+    title = "Standard deviation of a count and sums at epsilon 1, relative to what one row adds"
     panel = Panel(title, "numbers", 10, 15, lines, 2, 0, range(2, 11), (5, 10, 15))
     label = "Drawn apart, deviations grow more than twice as fast as together"
     return picture(label, [panel])

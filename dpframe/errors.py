@@ -261,6 +261,6 @@ class ImpossibleKeys(ResultWarning):
 
 
 class EventRows(ResultWarning):
-    """Python's warning when a query runs: rows are protected (`Rows`), but a column has a name
-    like an identifier of people, and there is a time. People seem to have several rows.
+    """Warning, when a query runs, that people seem to have several of the protected rows (`Rows`):
+    the frame has a time, and a column whose name looks like an identifier of people.
     """

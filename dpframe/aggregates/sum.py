@@ -18,16 +18,24 @@ from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored, total_of
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum, Statistic
-from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, whole_series
+from dpframe.aggregates.values import (
+    DIGITS,
+    Value,
+    as_series,
+    bounds_of,
+    numeric_value,
+    whole_series,
+)
+from dpframe.core.domain import Columns
 from dpframe.core.dtypes import duration_type
 from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for
+from dpframe.core.tree import Call, Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
 _INT64 = 2**63 - 1
 _MOST_ROWS = 2**32
 """The number of rows whose sum surely fits; a grid holds the integers of twice as many."""
-_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +50,9 @@ class BoundSum(BoundAggregate):
         Whether it is totals of individuals that are clamped.
     nonnegative
         Whether negative results become 0.
+    scale
+        The decimal places of a sum of Decimals; None for other types, and where its largest number
+        has more than 38 digits.
     """
 
     value: Value
@@ -49,6 +60,7 @@ class BoundSum(BoundAggregate):
     grid: Grid
     per: Per
     nonnegative: bool
+    scale: int | None = None
 
     monotone: ClassVar[bool] = True
 
@@ -69,6 +81,11 @@ class BoundSum(BoundAggregate):
     def note(self) -> str:
         return sign_note(self.nonnegative)
 
+    def decimals(self, values: Sequence[Noisy]) -> list[Fraction]:
+        """The numbers that `combine` gives as floats, exactly."""
+        noisy = values[0].reshape(-1).tolist()
+        return [self.grid.step * (max(0, v) if self.nonnegative else v) for v in noisy]
+
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         noisy = values[0].reshape(-1)
         if self.nonnegative:
@@ -84,7 +101,7 @@ class BoundSum(BoundAggregate):
                 per = dtype.units_per_second // 1_000
                 held = [max(-_INT64, min(_INT64, v // per)) for v in whole]
                 return whole_series(self.name, held, duration_type("ms"))
-            return pl.Series(self.name, map(Decimal, whole), dtype=pl.Decimal(_DIGITS, 0))
+            return pl.Series(self.name, map(Decimal, whole), dtype=pl.Decimal(DIGITS, 0))
         return as_series(self.name, noisy.astype(np.float64) * float(step), dtype)
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
@@ -117,7 +134,9 @@ class Sum(ScoringAggregate):
 
     A sum of integers is Int64 where bounds are below 2**31, else Decimal(38, 0), so that no sum of
     up to 2**32 rows is beyond its type. A sum of durations is in milliseconds if their own unit
-    might not hold it, and refused if milliseconds might not either.
+    might not hold it, and refused if milliseconds might not either. A sum of a Decimal column,
+    also where it is clipped or filtered, is a Decimal of its scale: the noisy number is rounded to
+    it, and the ends of its interval are rounded outwards.
 
     Proof
     -----
@@ -161,13 +180,40 @@ class Sum(ScoringAggregate):
         statistic = grid_sum(value, bounds, scope.resolution)
         use = MeasurementUse(Additive(Table(total_of(statistic, per_unit))), "sum")
         grid = statistic.grid
-        return BoundSum(request, (use,), value, bounds, grid, self.per, self.nonnegative)
+        scale = decimal_scale(request.tree, scope.facts.columns)
+        if scale is not None and grid.step * 2**63 * 10**scale >= 10**DIGITS:
+            scale = None
+        return BoundSum(request, (use,), value, bounds, grid, self.per, self.nonnegative, scale)
 
     def score(self, request: Request, scope: QueryScope) -> Statistic:
         assert request.tree is not None
         require_rows_scored(request, scope, self.per, self.bounds)
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
         return grid_sum(value, bounds_of(value, self.bounds, "sum"))
+
+
+_KEEP_DECIMALS = {"clip", "neg", "abs", "add", "sub", "when", "fill_null", "coalesce"}
+"""Operations whose result has the decimal places of its operands, as in Polars."""
+
+
+def decimal_scale(tree: Tree, columns: Columns) -> int | None:
+    """The decimal places of an expression of Decimals and integers; None for every other."""
+    if isinstance(tree, Call) and tree.operation.name in _KEEP_DECIMALS:
+        parts = tree.args[1:] if tree.operation.name == "when" else tree.args
+        missing = [isinstance(part, Literal) and part.value is None for part in parts]
+        scales = [
+            _scale(part, columns) for part, none in zip(parts, missing, strict=True) if not none
+        ]
+        known = [scale for scale in scales if scale is not None]
+        decimals = any(decimal_scale(part, columns) is not None for part in parts)
+        return max(known) if decimals and len(known) == len(scales) else None
+    dtype = domain(tree, columns).dtype
+    return (dtype.scale or 0) if dtype.is_decimal else None
+
+
+def _scale(tree: Tree, columns: Columns) -> int | None:
+    """As `decimal_scale`, and 0 for integers."""
+    return 0 if domain(tree, columns).dtype.is_integer else decimal_scale(tree, columns)
 
 
 def fits_int64(bounds: tuple[Fraction, Fraction]) -> bool:
@@ -187,7 +233,7 @@ def _require_room(value: Value, bounds: tuple[Fraction, Fraction]) -> None:
         return
     dtype = value.domain.dtype
     if not dtype.is_temporal:
-        if max(abs(end) for end in bounds) * _MOST_ROWS >= 10**_DIGITS:
+        if max(abs(end) for end in bounds) * _MOST_ROWS >= 10**DIGITS:
             raise InvalidBounds(
                 "a sum of integers within these bounds may have more than 38 digits",
                 where=words(value.tree),

@@ -324,6 +324,36 @@ def whole_series(name: str, numbers: Sequence[int] | NDArray[np.int64], dtype: D
     return series
 
 
+DIGITS = 38
+"""The most digits of a Decimal."""
+
+
+def decimal_series(
+    name: str, numbers: Iterable[Fraction | float | None], scale: int, *, up: bool | None = None
+) -> pl.Series:
+    """Numbers as a Decimal column of 38 digits, each rounded to the nearest, or up or down, and
+    held at the largest number of that type. None and NaN become null.
+    """
+    most, places = int("9" * DIGITS), int("1" + "0" * scale)
+
+    def digits(number: Fraction | float) -> int:
+        if isinstance(number, float) and math.isinf(number):
+            return most if number > 0 else -most
+        scaled = Fraction(number) * places
+        whole: int = (
+            round(scaled) if up is None else math.ceil(scaled) if up else math.floor(scaled)
+        )
+        return max(-most, min(most, whole))
+
+    def decimal(number: Fraction | float | None) -> Decimal | None:
+        if number is None or number != number:
+            return None
+        whole = digits(number)  # as a tuple, because arithmetic rounds to 28 digits
+        return Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -scale))
+
+    return pl.Series(name, map(decimal, numbers), dtype=pl.Decimal(DIGITS, scale))
+
+
 def scalar_of(number: Fraction, dtype: DType) -> Scalar:
     """One number as a value of `dtype`, for candidates and plans."""
     if dtype.is_integer:

@@ -160,22 +160,21 @@ class AskedQuery(NoRawAccess):
         split: Split = "least error",
         runs: int = 100,
     ) -> Simulation:
-        """Run the same plan on public or synthetic data many times, and see how far off it is.
+        """Measure the errors of the plan by many runs on public or synthetic data.
 
-        Nothing is charged or recorded, and no protected data is read: rows come from the argument
-        alone. The frame is aggregated once, with one choice of the rows and groups that limits
-        drop. Only the noise is drawn again for each run.
+        This charges and records nothing, and reads only `public_frame`. The frame is aggregated
+        once, with one choice of the rows and groups that limits drop. Each run draws new noise.
 
-        The result is not private: it reveals the frame that is passed in. So give data that
-        anybody may see, never the protected data or a copy of it. The protected object itself is
-        refused, and so are scans of a protected file by any path. But a copy, such as the same
-        file read into memory again, cannot be distinguished from public data.
+        The result is not private: it reveals `public_frame`. Pass data that anybody may see, never
+        the protected data or a copy of it. dpframe refuses the protected object itself and scans of
+        a protected file by any path. It cannot recognise a copy, such as the same file read into
+        memory again.
 
         Parameters
         ----------
         public_frame
-            A frame with the columns and types of the protected one; others are not used. For a
-            query over several private frames a mapping ``{frame name: public frame}``.
+            A frame with the columns and types of the protected one; other columns are not used. For
+            a query over several private frames, a mapping ``{frame name: public frame}``.
         epsilon, delta, rho, accuracy, split
             As for `plan`.
         runs
@@ -191,7 +190,7 @@ class AskedQuery(NoRawAccess):
         Raises
         ------
         UnsupportedOperation
-            When something private is given, or frames or types do not fit.
+            When the frame is private, or frames or types do not fit.
         UnknownColumn
             When the public frame lacks a column.
         InvalidBudget
@@ -222,13 +221,12 @@ class AskedQuery(NoRawAccess):
         runs: int = 10_000,
         confidence: Number = 0.95,
     ) -> Audit:
-        """Run the same plan on worst-case neighbours, and show which epsilon that proves, for
-        reviewers who want evidence.
+        """Run the plan on worst-case neighbours to prove a lower bound on its epsilon.
 
         dpframe builds two frames that differ in one individual. It tries the values in the query,
         values next to them and extremes, and uses those that change the plan's exact tables the
         most. The whole pipeline runs on both many times. The event that best distinguishes the
-        frames gives a lower bound on epsilon. Nothing is charged, no protected data is read.
+        frames gives a lower bound on epsilon. This charges nothing and reads no protected data.
 
         Parameters
         ----------
@@ -253,7 +251,7 @@ class AskedQuery(NoRawAccess):
         InvalidBudget
             As for `plan`.
         EngineError
-            When a made-up row makes the query fail, which must not be: report it.
+            When a made-up row makes the query fail: an error of dpframe, please report it.
 
         Notes
         -----

@@ -41,34 +41,34 @@ class CollectingSession(PayingSession):
         weights: Sequence[Number] | None = None,
         limits: Limits = "auto",
     ) -> Plan:
-        """The plan of a query at a spend, or one plan of several queries that share the spend;
-        touches no data and charges nothing.
+        """The plan of a query at a spend, or one plan of several queries that share the spend.
+        Reads no data and charges nothing.
 
-        See `PrivateQuery.plan` for parameters and errors. The query is one of this session, or was
-        made without one: `InvalidBudget` if it belongs to another.
+        See `PrivateQuery.plan` for parameters and errors. The query belongs to this session or to
+        none: raises `InvalidBudget` if it belongs to another.
 
         Parameters
         ----------
         query
-            A query, or a list of them, which may be of different frames of the session. Outputs of
-            queries with the same frame, filters and groups share what is drawn, as those of one
-            query do; the order of the queries is part of the plan.
+            A query, or a list of queries, also of different frames of the session. Outputs with the
+            same frame, filters and groups share noise, as those of one query do. The order of the
+            queries is part of the plan.
         accuracy
-            By the names of outputs; one that several queries have is called ``"n of query 2"``.
+            By the names of outputs. If several queries have the name, write ``"n of query 2"``.
         weights
-            The share of each query, relative to the others, which is divided among its outputs by
-            their own `weight=`. Without it all outputs of all queries share as those of one do.
+            The weight of each query in the spend; its share is divided among its outputs by their
+            own `weight=`. By default the outputs of all queries share as those of one query do.
         limits
-            As for `PrivateQuery.plan`. Queries of a list that lack a limit share one, on rows,
-            which is found on the frame that they have in common.
+            As for `PrivateQuery.plan`. All queries of a list that lack a limit get the same limit
+            on rows, which is found on their common frame.
 
         Raises
         ------
         UnsupportedOperation
-            When the list is empty, or holds what is no query; when several queries lack a limit and
-            are of different frames.
+            When the list is empty, or has an item that is not a query. Also when several queries
+            lack a limit and are of different frames.
         InvalidBudget
-            When the queries are not paid for by one budget, or a weight is not positive.
+            When several budgets would pay for the queries, or a weight is not positive.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
         if isinstance(query, PrivateQuery):
@@ -131,11 +131,11 @@ class CollectingSession(PayingSession):
         reuse: Reuse = "never",
         limits: Limits = "auto",
     ) -> pl.DataFrame | list[pl.DataFrame]:
-        """Charge, run and release a query, even one that was built without a session; or several
-        queries in one charge, with one frame for each in the list that is returned.
+        """Charge, run and release a query of this session, or one that was built without a session.
+        Several queries make one charge and return a list of frames.
 
-        See `PrivateQuery.collect` and `Session.plan` for parameters and errors. `InvalidBudget` if
-        a query belongs to another session.
+        See `PrivateQuery.collect` and `Session.plan` for parameters and errors. Raises
+        `InvalidBudget` if a query belongs to another session.
 
         Examples
         --------

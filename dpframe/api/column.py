@@ -22,15 +22,15 @@ def col(name: str | pl.Expr, *more: str) -> Column:
     Parameters
     ----------
     name
-        The name of a column; or a row-wise expression, such as ``pl.col("at").dt.hour()``, which
-        stays what it is.
+        The name of a column, or a row-wise expression such as ``pl.col("at").dt.hour()``, which is
+        returned unchanged.
     more
         Further names.
 
     Raises
     ------
     UnsupportedOperation
-        For what is no name.
+        For a value that is neither a name nor an expression.
 
     Examples
     --------

@@ -53,9 +53,9 @@ class Combination:
     frame
         The weighted means of their results, as Float64, next to the columns of groups.
     cost
-        What was charged for all of them together. The combination costs nothing.
+        The sum of the charges of all releases. The combination costs nothing.
     weights
-        By output how much each release counts, in their order.
+        By output, the weight of each release, in their order.
     """
 
     frame: pl.DataFrame
@@ -65,10 +65,8 @@ class Combination:
 
     def accuracy(self, column: str, confidence: Number = 0.95) -> float:
         """A bound on the error of an output that holds with the given confidence, for each number
-        separately. It follows from the weighted sum of all noises, whose laws the plans state.
-
-        Like that of plans it is about noise: what limits and clamping do to results, they do to
-        each of them.
+        separately. It follows from the laws of noise in the plans. It covers noise alone: the bias
+        of limits and clamping is in each release, and remains.
 
         Raises
         ------
@@ -96,25 +94,25 @@ class Combination:
 
 @sealed
 def combine(releases: Sequence[Release]) -> Combination:
-    """Combine several releases of one query into one: each number is their mean, weighted by the
-    inverse of the variance of its noise. It is post-processing and costs nothing.
+    """Combine several releases of one query into one. Each number is their mean, weighted by the
+    inverse of the variance of its noise. This is post-processing and costs nothing.
 
-    Of two releases at the same spend the noise is that of one at 1.41 times the spend, and of all
-    such means this has the least variance: the inverse of the sum of inverses (Gauss-Markov).
+    Two releases at the same spend give the noise of one at 1.41 times the spend. No other weighted
+    mean has a smaller variance (Gauss-Markov).
 
     Parameters
     ----------
     releases
-        Results of the same query at any spends, of different charges: what ``release(...)``
-        returned, also what ``reuse="same"`` handed out. The query has counts and sums only, without
-        ``nonnegative=True``. They are of the same rows if the mean is to say anything of them; if
-        rows were added between two of them, it is a mean of both states.
+        Results of ``release(...)`` of the same query, from different charges and at any spends;
+        also those of ``reuse="same"``. The query has counts and sums only, without
+        ``nonnegative=True``. The frame should have the same rows each time: if rows were added
+        between two releases, the result is a mean of both states.
 
     Raises
     ------
     UnsupportedOperation
-        When they are not of one query, two are of one charge, or an output is no number with
-        unbiased noise of a known law, such as a mean, a quantile or one that cannot be negative.
+        When the releases are of different queries, two are of one charge, or an output does not
+        have unbiased noise of a known law, such as a mean, a quantile or a nonnegative count.
 
     Examples
     --------

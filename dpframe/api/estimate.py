@@ -9,14 +9,14 @@ __all__ = ["Estimate"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number that follows from a release, with its error.
+    """A number computed from a release, with its error.
 
     Parameters
     ----------
     value
         The number.
     error
-        The exact number is no further from it than this with 95% confidence.
+        The 95% error: with 95% confidence the exact number is within this distance of `value`.
     """
 
     value: int

@@ -35,9 +35,9 @@ _HOW = (
 class DPExpr(pl.Expr):
     """A dp aggregate, or arithmetic of several, waiting for a private frame.
 
-    It is a Polars expression only so far as types and names go. Given to plain Polars it raises:
-    it never yields a number without noise. Arithmetic with other dp expressions and constants is
-    post-processing and costs only its parts.
+    It has the type and the names of a Polars expression, but plain Polars raises an error when it
+    runs one, so it never yields a number without noise. Arithmetic with other dp expressions and
+    constants is post-processing and costs only its parts.
 
     Examples
     --------

@@ -81,20 +81,19 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     def limit_rows(self, n: int, by: Any = None, *, order_by: str | None = None) -> PrivateFrame:
         """Keep at most `n` rows of each individual, or of each individual and value of `by`.
 
-        Needed where one individual could otherwise have any number of rows. Which rows are kept is
-        decided by a secret hash of the rows; what is dropped biases results, so choose `n` such
-        that few are.
+        This is needed where one individual could have any number of rows. A secret hash of the rows
+        decides which rows stay. Dropped rows bias results, so choose `n` such that few are dropped.
 
         Parameters
         ----------
         n
             A positive integer.
         by
-            Column names, or None for rows in all; the identifier says nothing more than None.
+            Column names; None limits all rows of an individual together, as the identifier does.
         order_by
-            A column of dates, datetimes or whole numbers: rows with its least values are kept
-            before others, and nulls last. Streams need it, whose frames grow from night to night:
-            rows that were kept stay kept then.
+            A column of dates, datetimes or whole numbers. Rows with the least values are kept
+            first, and nulls last. Streams need it: their frames grow every night, and rows that the
+            limit kept before must stay.
 
         Raises
         ------
@@ -115,8 +114,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         by
             Column names; those that a later group-by uses.
         order_by
-            One of them, of dates, datetimes or whole numbers: groups with its least values are kept
-            before others, and nulls last. Streams need it.
+            One of them, of dates, datetimes or whole numbers. Groups with the least values are kept
+            first, and nulls last. Streams need it.
 
         Raises
         ------
@@ -126,21 +125,21 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         return self._then(LimitGroups(n, self._by(by, "limit_groups"), order_by))
 
     def limit_norm(self, n: Number) -> PrivateFrame:
-        """Let each individual's rows count less, all by one factor, so that the norm of what it has
-        in the groups asked for is `n` at most; never more than they are.
+        """Weight each individual's rows by one factor of at most 1, so that the norm of its rows in
+        all groups is at most `n`.
 
-        The norm is the root of the sum of squares of an individual's numbers of rows in each group;
-        for aggregates over individuals, of ones: an individual in 9 groups has a norm of 3. Nothing
-        is dropped, so results are biased less than by `limit_groups` at the same noise. Counts,
-        sums, means and variances support it; a mean is then a weighted mean of the rows. If
-        groups are chosen privately, an individual counts in at most 256 of them, unless
+        The norm is the root of the sum of squares of an individual's row counts over groups. For
+        aggregates over individuals each group counts as 1, so an individual in 9 groups has a norm
+        of 3. No row is dropped, so results have less bias than with `limit_groups` at the same
+        noise. Counts, sums, means and variances support it; a mean is then a weighted mean of the
+        rows. If groups are found privately, an individual counts in at most 256 of them, unless
         `limit_groups` sets another number.
 
         Parameters
         ----------
         n
-            From 1/64 on: as many rows as an individual may have in one group, or the root of the
-            number of groups in which it may have one.
+            The largest norm, at least 1/64: the number of rows of an individual in one group, or
+            the root of the number of groups with one row each.
 
         Raises
         ------
@@ -160,11 +159,11 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         coverage: Number = 0.95,
         details: bool = False,
     ) -> pl.DataFrame:
-        """Limits that most individuals keep, found privately, before there is a query; it is a
-        release and costs its spend.
+        """Find privately the limits that most individuals keep. This is a release and costs its
+        spend.
 
-        Limits that the frame has do not count. See `PrivateQuery.suggest_limits`, which also finds
-        bounds, and compares ways to limit.
+        Earlier limits of the frame have no effect. `PrivateQuery.suggest_limits` also finds bounds,
+        and compares the kinds of limits for a query.
 
         Parameters
         ----------
@@ -227,14 +226,14 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``. Another join would reveal which keys
             are in the private frame.
         suffix
-            Ends the names of new columns whose name is taken.
+            Appended to the names of new columns whose name is taken.
         validate
-            ``"m:1"`` checks that each key is once in a public frame. What is private cannot be
-            checked: a check that fails would reveal it.
+            ``"m:1"`` checks that a public frame has each key once. Keys of private frames cannot be
+            checked, because a check that fails would reveal them.
         nulls_equal, coalesce
-            As they are by default in Polars.
+            Only the defaults of Polars.
         maintain_order, allow_parallel, force_parallel
-            Accepted as in Polars; private rows have no order.
+            Have no effect, because private rows have no order.
 
         Raises
         ------
@@ -252,7 +251,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         return self._and(other, step)
 
     def concat(self, other: PrivateFrame) -> PrivateFrame:
-        """The rows of both frames, which have the same columns; an individual has those of both.
+        """The rows of both frames, which must have the same columns. An individual's rows are those
+        in both.
 
         Raises
         ------
@@ -329,25 +329,26 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     def group_by(
         self, *by: Any, keys: IntoKeys | None = None, maintain_order: bool = True, **named_by: Any
     ) -> GroupBy:
-        """Group rows, by public keys or by groups that are found; or by whose they are.
+        """Group rows by public keys, by groups found in the data, or by the individual.
 
-        With the identifier among `by`, ``agg`` takes Polars' own aggregates and gives a private
-        frame with one row for each individual, and each value of further keys.
+        With the identifier in `by`, ``agg`` takes Polars' own aggregates and returns a private
+        frame with one row for each individual, and for each value of further keys.
 
         Parameters
         ----------
         by
             Columns or row-wise expressions; or `dpframe.rollup`, `dpframe.cube` or
-            `dpframe.grouping_sets`, for several tables in one result. A column outside a row's
-            set is null there; the column ``grouping`` distinguishes that from a null key.
+            `dpframe.grouping_sets`, for several tables in one result. A column that is not in the
+            set of a row is null there, and the column ``grouping`` distinguishes this from a null
+            key.
         keys
-            A list, Series, DataFrame, ``{column: values}`` (their product) or `dpframe.keys`. Every
-            key appears in the result, in the order given, even when empty; other rows are dropped.
-            Without keys the categories of Enum, Boolean and declared columns are used; else groups
-            with enough individuals are found privately when the query runs, which needs a delta.
-            Those come sorted.
+            A list, Series, DataFrame, ``{column: values}`` (their product) or `dpframe.keys`. The
+            result has every key, in this order, even if no row has it; rows with other keys are
+            dropped. Without keys the categories of Enum, Boolean and declared columns are used.
+            Otherwise the query finds groups with enough individuals privately when it runs, and
+            returns them sorted. This needs a delta.
         maintain_order
-            Accepted for Polars' sake: results always come in the order of the keys.
+            Has no effect: results are always in the order of the keys.
 
         Raises
         ------
@@ -397,7 +398,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         Raises
         ------
         UnsupportedOperation
-            For what is no dp expression; the message names the one to use.
+            For an expression that is not a dp expression; the message names the one to use.
         UnboundedSensitivity
             When one individual could change a result by any amount.
         """
@@ -407,7 +408,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
 
     @property
     def session(self) -> PayingSession | None:
-        """The `Session` that pays for queries; of a part of a partition, that of this part."""
+        """The `Session` that pays for queries; for a part of a partition, the part's session."""
         return self._session
 
     @property
@@ -421,7 +422,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         return list(self._relation.facts.columns)
 
     def explain_unit(self) -> str:
-        """Whom the session protects here, and what is known of the columns."""
+        """Whom the session protects in this frame, and the known facts about its columns."""
         return frame_words(self._relation)
 
     def __repr__(self) -> str:

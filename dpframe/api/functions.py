@@ -60,7 +60,7 @@ def count(
     column
         Column name or expression; None counts rows, and the result is named ``len``.
     per, bounds
-        With ``"unit"`` an individual counts at most ``bounds=(0, n)`` times in a group.
+        With ``per="unit"`` and ``bounds=(0, n)`` an individual counts at most n times in a group.
     nonnegative
         Whether negative noisy counts become 0 (which biases small counts upwards).
     weight
@@ -108,8 +108,8 @@ def sum(
     bounds
         The pair (lo, hi) in the column's units; may be left out where it can be inferred.
     per
-        ``"row"`` clamps each row. ``"unit"`` clamps an individual's total in a group, which for one
-        row per individual is the same.
+        ``"row"`` clamps each row. ``"unit"`` clamps an individual's total in a group; with one row
+        per individual this is the same.
     nonnegative, weight, mechanism
         As for `count`.
 
@@ -138,8 +138,9 @@ def mean(
 ) -> DPExpr:
     """The mean of values clamped to `bounds`; nulls and NaN are skipped.
 
-    It is a noisy sum, centred in the bounds, over a noisy count; clamped to the bounds, and null
-    where the noisy count is below 1. Numbers give floats, dates and times values of their type.
+    It is a noisy sum, centred in the bounds, divided by a noisy count, and clamped to the bounds.
+    Null where the noisy count is below 1. The mean of numbers is a float, that of dates and times
+    has their type.
 
     Parameters
     ----------
@@ -151,11 +152,11 @@ def mean(
         ``"row"``, or ``"unit"`` for the mean, over individuals, of each one's total in the group,
         clamped to `bounds`.
     shrink
-        Whether to move the means of groups towards their common mean, each by as much as its noise
-        is above their spread. With many small groups the total error is several times smaller, at
-        the same privacy. But the result is biased: groups look more alike than they are. A group
-        whose noisy count is below 1 gets the common mean, not null. There is no bound on the
-        error then (`Plan.accuracy`); intervals hold the exact mean as before.
+        Whether to move the means of groups towards their common mean, more so the larger their
+        noise is relative to their spread. With many small groups the total error is several times
+        smaller, at the same privacy. But the result is biased: groups look more alike than they
+        are. A group whose noisy count is below 1 gets the common mean, not null. `Plan.accuracy`
+        then has no bound on the error; intervals are those of means without shrinkage.
     weight, mechanism
         As for `count`.
 
@@ -182,8 +183,8 @@ def var(
 ) -> DPExpr:
     """The variance of values clamped to `bounds`, in the square of their units.
 
-    It is made of a noisy count, sum and sum of squares; clamped to what the bounds allow, and null
-    where the noisy count is below 1 or not above `ddof`.
+    It is computed from a noisy count, sum and sum of squares, and clamped to what the bounds allow.
+    Null where the noisy count is below 1 or not above `ddof`.
 
     Parameters
     ----------
@@ -244,21 +245,21 @@ def ratio(
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
-    """The total of one column over that of another, which are clamped together.
+    """The total of one column divided by the total of another, where both are clamped jointly.
 
-    A pair of numbers that exceeds the bounds of either is multiplied by the largest factor of at
-    most 1 that brings both within: it keeps its ratio and counts less. If two sums are clamped
-    separately and then divided, the ratio is biased where one of them is clamped more. The totals
-    are drawn at once; the interval is that of Fieller (1954). Null where the lower total is
-    within its own noise.
+    If one of a row's two numbers exceeds its bounds, both are multiplied by the largest factor that
+    brings both within bounds. The row keeps its ratio and counts less. Clamping two sums separately
+    would bias their ratio if one of them is clamped more. The totals are drawn jointly, and the
+    interval is that of Fieller (1954). Null where the denominator is within its own noise.
 
     Parameters
     ----------
     column, denominator
         Column names or expressions of numbers or Booleans; nulls and NaN count as 0.
     bounds, denominator_bounds
-        Pairs (lo, hi) that hold 0, of either; may be left out where they can be inferred. A value
-        beyond a bound of 0 adds nothing, and neither does the other number of its row.
+        The bounds (lo, hi) of each column; both pairs must contain 0. May be left out if dpframe
+        can infer them. If a bound is 0, a value beyond it adds nothing, and neither does the other
+        number of its row.
     per
         ``"row"``, or ``"unit"`` for an individual's pair of totals in the group, as for `sum`.
     weight, mechanism
@@ -330,10 +331,10 @@ def n_unique(
 
 @sealed
 def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto") -> DPExpr:
-    """Powers of two between which nearly all values lie, as a list [lower, upper]; null where too
-    few values are seen through the noise.
+    """Powers of two between which most values lie, as a list [lower, upper]; null if the noise
+    hides the values.
 
-    For columns with an unknown range: spend a little on bounds, then use them as public ones.
+    For columns with an unknown range: spend a little on bounds, then use them as public bounds.
 
     Parameters
     ----------

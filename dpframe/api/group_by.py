@@ -28,7 +28,7 @@ from dpframe.sealed import all_sealed
 
 @all_sealed
 class PrivateGroupBy(NoRawAccess, Shortcuts):
-    """A private frame in groups: of public keys, or found privately when a query runs."""
+    """A private frame in groups. Their keys are public, or a query finds them privately."""
 
     __slots__ = ("_groups", "_rows")
     _noun = "a private group-by"
@@ -42,12 +42,13 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         self._groups = groups
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
-        """A query with one row per key, in the order of the keys; found groups come sorted.
+        """A query with one row per key, in the order of the keys. Groups that the query finds are
+        sorted.
 
         Raises
         ------
         UnsupportedOperation
-            For what is no dp expression; the message names the one to use.
+            For an expression that is not a dp expression; the message names the one to use.
         UnboundedSensitivity
             When one individual could change a result by any amount.
         """
@@ -69,8 +70,8 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         Parameters
         ----------
         rounds
-            In how many rounds, up to 4; each costs eight times as much as the one before. Left out,
-            two where people are in any number of groups, and one where limits say in how many.
+            The number of rounds, at most 4; each costs eight times as much as the one before. By
+            default two if people may be in any number of groups, and one if limits bound it.
 
         Raises
         ------

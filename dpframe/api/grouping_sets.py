@@ -20,8 +20,8 @@ def rollup(*columns: Any) -> SetsAsked:
     """Groups by all of the columns, by all but the last, ..., by the first, and all rows together;
     for `PrivateFrame.group_by`.
 
-    All tables are released from one spend: what is best to measure is found, and every table is
-    rebuilt from that by least squares, so that all of them add up.
+    One spend pays for all tables. dpframe chooses the best numbers to measure and computes every
+    table from them by least squares, so that all tables add up.
 
     Parameters
     ----------

@@ -173,8 +173,8 @@ def declaring(parameters: Parameters) -> Iterator[None]:
 class ParameterValue(pl.Expr):
     """A parameter of a job: an expression of its value, which plans show by its name.
 
-    `value` is the value itself, for where no expression can stand: keys of groups, bounds, names of
-    files. It is public, as the whole plan is.
+    `value` is the plain Python value. Use it where an expression does not fit: in keys of groups,
+    bounds and names of files. It is public, as the whole plan is.
     """
 
     value: Any
@@ -216,7 +216,7 @@ class ParameterValue(pl.Expr):
 
 @sealed
 def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterValue:
-    """A parameter of a job, which each run is given: ``dpframe run JOB --param day=2026-11-22``, or
+    """A parameter of a job. Each run sets it by ``dpframe run JOB --param day=2026-11-22``, or by
     ``DPFRAME_PARAM_DAY`` in the environment.
 
     Use it in expressions as a constant, or as a key of `Session.partition`; its `value` is the
@@ -230,7 +230,7 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
         ``pl.Date``, ``pl.Datetime("us", zone)``, ``pl.Int64``, ``pl.Float64``,
         ``pl.Decimal(scale=2)``, ``pl.Boolean``, ``pl.String``, or ``pl.List`` of one.
     default
-        The value of runs that are given none; without it they are refused.
+        The value of runs that do not set it; without a default they are refused.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class PayingSession:
 
     @property
     def budget(self) -> Budget:
-        """The whole budget as it was given, with all that was granted later.
+        """The whole budget, with all amounts that were granted later.
 
         For a part: the amount that it was charged plus the amount that it can still be charged,
         which other parts change.
@@ -45,7 +45,7 @@ class PayingSession:
 
     @property
     def remaining(self) -> Budget:
-        """What is left; nothing of a budget that was closed."""
+        """The remaining budget; 0 once the budget was closed."""
         return self._payer.ledger.remaining
 
     def remaining_in(self, day: date | None) -> Budget:
@@ -88,13 +88,14 @@ class PayingSession:
         """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`. If
         known, the columns `user`, `host`, `process`, `job` and `run` state who was charged.
 
-        Charges of other processes that use the ledger are included. Amounts are what was charged:
-        with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last
-        column, `mu_squared`. For a budget per time window, the amounts are by how much each
-        charge raised the largest amount that any window has spent. Two more columns, `windows`
-        and `in_each`, list the charged windows and the amount for each. They count for a person's
-        rows in one window; for the whole of a person who is present in n of them epsilon is n
-        times as large.
+        Charges of other processes that use the ledger are included. Amounts are in the measure of
+        the charge: with ``composition="zcdp"`` rho and no epsilon, with ``"gdp"`` only a last
+        column `mu_squared`.
+
+        For a budget per time window, an amount is the increase of the largest amount spent in any
+        window. Two more columns, `windows` and `in_each`, list the charged windows and the amount
+        for each. These amounts are for a person's rows in one window; for a person with rows in n
+        of them epsilon is n times as large.
         """
         return history_of(self._payer.ledger.entries, self._payer.measure)
 
@@ -102,15 +103,15 @@ class PayingSession:
         """One row per kept result of the budget, including those of other processes:
         `fingerprint` of the plan, `time` in UTC, `frame`, `cost` and `query` in words. `run`,
         `periods` (of a stream, or the part or windows that were charged) and `parameters` are set
-        where the result has them, and `number` is that of its charge.
+        where the result has them, and `number` is the number of its charge.
 
-        A result is handed out again by the same query with ``reuse="same"``, or written to a file
-        by ``dpframe ledger restore``.
+        The same query with ``reuse="same"`` returns a stored result again, and ``dpframe ledger
+        restore`` writes it to a file.
         """
         return kept_frame(self._payer.ledger.keeping)
 
     def plot(self) -> Any:
-        """What was spent over time, as an Altair chart: `history` added up, below the budget.
+        """The spent budget over time, as an Altair chart: `history` added up, below the budget.
 
         Raises
         ------

@@ -75,7 +75,7 @@ class PrivateQuery(ResultVerbs, AskedQuery):
     def pipe(
         self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What a function of the query gives: ``function(query, ...)``."""
+        """Call a function with the query: ``function(query, ...)``."""
         return function(self, *args, **kwargs)
 
     @named_spend()
@@ -90,7 +90,7 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         limits: Limits = "auto",
         report_dropped: bool = False,
     ) -> Plan:
-        """What `collect` with the same spend would do. Touches no data and charges nothing.
+        """The plan of `collect` with the same spend. Reads no data and charges nothing.
 
         Parameters
         ----------
@@ -103,17 +103,15 @@ class PrivateQuery(ResultVerbs, AskedQuery):
             How the cost is divided where no output has a weight: ``"least error"`` minimises the
             sum of squared relative errors, ``"equal"`` gives each output the same.
         limits
-            What happens where the query lacks a limit on individuals' rows or groups. ``"auto"``:
-            when the query runs it finds the limit with the least total error, from dropped rows
-            and noise together, and spends 5% on that. The plan lists the limits that may be found
-            and the error of the query under each; it is charged once. None: such a query is
-            refused.
+            For a query that lacks a limit on individuals' rows or groups. ``"auto"``: when the
+            query runs, it spends 5% to find the limit with the least total error from dropped rows
+            and noise. The plan lists the possible limits and the error of the query under each; it
+            is charged once. None: such a query is refused.
         report_dropped
-            Whether to spend a tenth on the share of rows that limits drop or bounds clamp, in a
-            column `dropped`: for each group where groups are listed, else for all rows. Totals
-            that are clamped for ``per="unit"`` do not count, nor do limits of frames that are
-            joined; of an individual up to ten times the rows that a limit keeps are seen. Of a
-            limit that is found it is what that one drops.
+            Whether to spend a tenth on a column `dropped`: the share of rows that limits drop or
+            bounds clamp, for each group if groups are listed, otherwise for all rows. It does not
+            cover clamped totals of ``per="unit"`` and limits of joined frames. It counts up to ten
+            times as many rows of an individual as a limit keeps.
 
         Raises
         ------
@@ -123,7 +121,7 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         UnboundedSensitivity
             With ``limits=None``, when an individual may have any number of rows or groups.
         UnsupportedOperation
-            When a limit would have to be found and cannot be: in sessions with `composition`.
+            When the query needs a limit and cannot find one, in sessions with `composition`.
         """
         return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
 
@@ -164,7 +162,7 @@ class PrivateQuery(ResultVerbs, AskedQuery):
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
-        Each call is a new release with a new cost, but with ``reuse="same"``.
+        Each call is a new release with a new cost, except with ``reuse="same"``.
 
         Parameters
         ----------
@@ -176,37 +174,36 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         split
             As for `plan`.
         interval
-            A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
-            the exact result for the clamped values lies between them with that confidence, for each
-            number on its own. Under a found limit the interval is for the result over all rows.
-            It includes the rows that the limit may drop, provided that no individual has more
-            than five times the limit or 2,000 rows; `Release.remark` states their number. What
-            limits drop that you wrote is not covered. This covers the privacy noise, not sampling
-            error. Numbers whose intervals do not overlap differ in these data, but perhaps not in
-            the population that the data are from. It is post-processing and costs nothing.
-            Selections, such as quantiles and winners, have no interval, and a query with one is
-            refused before it is charged.
+            A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number.
+            With this confidence the exact result for the clamped values lies between them, for each
+            number separately. This is post-processing and costs nothing.
+
+            Intervals cover privacy noise, not sampling error. If two intervals do not overlap, the
+            numbers differ in these data, but perhaps not in the population behind them. Intervals
+            do not cover rows that your own limits drop. With a limit that the query finds, they
+            also cover the dropped rows, if no individual has more than five times the limit or
+            2,000 rows; `Release.remark` states their number. Selections, such as quantiles and
+            winners, have no interval: such a query is refused before it is charged.
         sampling
-            Whether intervals also cover the sampling of rows, or of individuals where these are
-            protected, from a larger population: for counts, shares, sums, means, and differences
-            and ratios of these. It is computed from released numbers and is too wide rather than
-            too narrow. A count and a variance of the same values in the same query make it
-            narrower.
+            Whether intervals also cover sampling error: the data are a sample of rows, or of the
+            protected individuals, from a larger population. For counts, shares, sums, means, and
+            differences and ratios of these. It is computed from released numbers, and is rather too
+            wide than too narrow. A count and a variance of the same values in the same query make
+            it narrower.
         engine
-            How Polars runs a Polars frame: one of its engines by name, or a function that is given
-            a LazyFrame and returns its DataFrame, for executors elsewhere. Exact numbers could be
-            computed with its input, so the person who runs it must be trusted with the data.
+            How Polars runs a Polars frame: the name of one of its engines, or a function that takes
+            a LazyFrame and returns its DataFrame, for executors elsewhere. The function sees
+            private rows, so the person who runs it must be trusted with the data.
         reuse
-            ``"same"``: in a session with ``keep_releases=True``, return the newest kept result of
-            the same query, at no cost. The same query has the same plan (so the same spend),
-            outputs in the same order, the same interval, and frames of the same names in the same
-            budget. Names must have been given, and stand for the data: a frame of other rows
-            needs another name. Nothing is charged for what was charged before and is lost, or is
-            being computed.
+            ``"same"``: in a session with ``keep_releases=True``, return the newest stored result of
+            the same query at no cost. The same query has the same plan and spend, outputs in the
+            same order, the same interval, and frames with the same names in the same budget. Each
+            frame needs a name, which stands for its data: a frame of other rows needs another name.
+            If the result was charged but is lost, or is being computed, an error is raised and
+            nothing is charged.
         limits
-            As for `plan`. `Release.remark` states which limit was found, about how many rows it
-            drops and how many it may drop. A `DroppedRows` warning appears if these are more than
-            a tenth.
+            As for `plan`. `Release.remark` states the limit that the query found, and estimates how
+            many rows it drops. A `DroppedRows` warning appears if these may be more than a tenth.
         report_dropped
             As for `plan`.
 
@@ -215,16 +212,16 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         InvalidBudget
             When the spend is empty, not positive, or in another measure.
         BudgetExceeded
-            When it does not fit what remains; no data was read then.
+            When the cost exceeds the remaining budget. No data is read then.
         EngineError
             When the engine fails; the charge stays.
         LedgerError
-            When the charge, or what became of it, cannot be recorded; nothing comes out. With
+            When the charge or its outcome cannot be recorded; nothing is released. With
             ``reuse="same"`` also when the result was lost or changed, or is being computed.
         PlanMismatch
             When the session requires approval and this plan has none.
         UnsupportedOperation
-            When nothing is kept that could be reused, or a frame has no name.
+            With `reuse`, when the session stores no results, or a frame has no name.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
         asked = read_intervals(interval, sampling)

@@ -38,28 +38,28 @@ class Release:
     frame
         The result.
     plan
-        How it was made.
+        The plan of the query.
     cost
-        What was charged; of one of several queries, what was charged for all of them together.
+        The charge. With several queries in one plan, the charge for all of them.
     answers
-        What its outputs answer at no further cost, by their names; see `between`.
+        By output, questions that it answers at no further cost; see `between`.
     query
-        For a plan of several queries, the number of the query that it answers, from 1.
+        For a plan of several queries: the number of the query of this result, from 1.
     reused
-        Whether the result was kept, and is handed out again: `cost` was charged once, before.
+        Whether this is a stored result that was charged before.
     remark
-        A sentence that says so, or that the result could not be kept; which limit was found, and
-        how much it drops.
+        A sentence about the release: it is a stored result, it could not be stored, or which limit
+        the query found and how many rows that drops.
     origin
-        Equal for results of one charge only.
+        Equal for results of the same charge, and for no others.
     released
-        When, where it is kept.
+        The time of the release, if it is stored.
     plain
-        The outputs that are noisy counts or sums as they are; see `dpframe.combine`.
+        The outputs that are single noisy counts or sums; see `dpframe.combine`.
     warnings
-        The sentences of all warnings of it, of the classes of `ResultWarning`.
+        The sentences of all its warnings, which are of the classes of `ResultWarning`.
     limited
-        The plan under the limit that was found, where one was; else None.
+        The plan under the limit that the query found; None without such a limit.
     """
 
     frame: pl.DataFrame
@@ -110,29 +110,28 @@ class Release:
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
     ) -> Estimate:
-        """How many rows have a value between two edges of a released distribution function or
-        histogram of bins, with its error. It is post-processing and costs nothing.
+        """The number of rows with a value between two edges of a released distribution function or
+        histogram of bins, with its error. This is post-processing and costs nothing.
 
-        For a distribution function, whose edges are upper ends: rows above `low` and up to
-        `high`. Of a histogram, whose bins begin at an edge: rows from `low` to below `high`, and
-        up to `high` where that is the last edge.
+        A distribution function counts rows above `low` and up to `high`. A histogram counts rows
+        from `low` to below `high`, or up to `high` if that is the last edge.
 
         Parameters
         ----------
         low, high
-            Edges of the release. None as `low` of a distribution function is below all values.
+            Edges of the release. For a distribution function, None as `low` is below all values.
         output
-            Which output, where there are several with edges.
+            The name of the output, if several have edges.
         where
-            The group, where there are several: ``release.between(18, 65, country="DE")``. By
-            grouping sets the columns of one set.
+            The group, as in ``release.between(18, 65, country="DE")``. With grouping sets, the
+            columns of one set.
 
         Returns
         -------
         Estimate
-            The number and its error, which is exact for the release as it was made: noise of
-            neighbouring edges is partly the same. With ``nonnegative=True`` a distribution
-            function's is that of its numbers before they were made to rise.
+            The number and its exact error, which takes into account that edges share noise. For a
+            distribution function with ``nonnegative=True`` it is the error before the counts were
+            made to rise.
 
         Raises
         ------
@@ -169,17 +168,16 @@ class Release:
     def plot(self, *, most: int = 30) -> Any:
         """The result as an Altair chart: bars with intervals, histograms, distribution functions.
 
-        Where a date or time is among the groups, all of them are shown, as a line over time with
-        its intervals as a band, and a second key as several lines. Two other keys are a table of
-        cells.
+        Groups with a date or time become a line over time, with intervals as a band, and one line
+        for each value of a second key. Groups with two other keys become a heat map.
 
-        Intervals are those of `interval=`, where the release was made with it; else those that the
-        plan knows of counts, sums and histograms, which hold each with 95% confidence.
+        Intervals are those of `interval=` if the release has them. Otherwise they are the 95%
+        intervals of counts, sums and histograms from the plan, for each number separately.
 
         Parameters
         ----------
         most
-            How many groups are shown of each output, the largest first.
+            The number of groups to show for each output, the largest first. Lines show all.
 
         Raises
         ------
@@ -194,8 +192,8 @@ class Release:
         Parameters
         ----------
         path
-            A file to write, as a whole page that loads nothing and runs no script. None writes no
-            file and gives a fragment for another page.
+            A file to write, as a complete page that loads nothing and runs no script. None writes
+            no file and returns a fragment for another page.
 
         Returns
         -------
@@ -220,14 +218,13 @@ class Release:
         Parameters
         ----------
         path
-            A ``.parquet`` file, which holds the plan in its metadata, or a ``.csv`` file; its
-            plan goes into a second file with ``.plan.json`` added to the name. ``dpframe
-            inspect`` reads either.
+            A ``.parquet`` file, with the plan in its metadata, or a ``.csv`` file, with the plan in
+            a second file whose name ends in ``.plan.json``. ``dpframe inspect`` reads either.
 
         Raises
         ------
         UnsupportedOperation
-            When it cannot be written there, or in that form.
+            When the file cannot be written, or has another ending.
         """
         place = Path(path)
         with destination(place) as made:
@@ -235,8 +232,7 @@ class Release:
 
     @property
     def own_plan(self) -> Plan:
-        """The part of the plan that is about this result; under the limit that was found, where one
-        was."""
+        """The part of the plan about this result, under the limit that the query found, if any."""
         if self.limited is not None and self.query is not None:
             after_search = self.query - 1
             return own_plan(self.limited, after_search) if self.limited.queries else self.limited
@@ -269,22 +265,22 @@ def stated_plan(release: Release) -> Plan:
 
 
 class Releases(Sequence[Release]):
-    """The results of several queries that were one plan and one charge, in their order.
+    """The results of several queries with one plan and one charge, in their order.
 
-    Each `Release` says the whole cost, which was charged once for all of them.
+    Each `Release` states the whole cost, which was charged once for all of them.
 
     Parameters
     ----------
     frames
         The results.
     plan
-        How they were made.
+        The plan of all queries.
     answers
-        What each answers at no further cost; see `Release.between`.
+        For each result, questions that it answers at no further cost; see `Release.between`.
     plain
-        The outputs of each that are noisy counts or sums as they are.
+        For each result, the outputs that are single noisy counts or sums.
     reused, remark, origin, released, warnings
-        As of each `Release`.
+        As for `Release`.
     """
 
     __slots__ = ("_releases", "plan", "remark", "reused")
@@ -328,8 +324,8 @@ class Releases(Sequence[Release]):
         return [release.frame for release in self._releases]
 
     def after(self, found: str, limited: Plan | None) -> Releases:
-        """The same without the search for a limit, which comes before a query that lacks one; where
-        words say that none was sought, as they are. `limited` is the plan under that limit.
+        """The releases without the search for a limit, which precedes a query that lacks one.
+        `limited` is the plan under the limit that the search found.
         """
         if not found:
             return self

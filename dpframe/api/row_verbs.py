@@ -52,7 +52,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnsupportedOperation
-            For what is no condition, or mixes rows, or has no known rule.
+            For an expression that is not a condition, mixes rows, or has no known rule.
         UnknownColumn
             When the frame does not have the column.
         """
@@ -123,12 +123,12 @@ class RowVerbs(ABC):
         maintain_order: bool = False,
         multithreaded: bool = True,
     ) -> Self:
-        """The same rows: aggregates do not depend on their order, so nothing has to be sorted.
+        """The same rows, unsorted: aggregates do not depend on the order of rows.
 
         Raises
         ------
         UnsupportedOperation
-            For what has no order, or mixes rows.
+            For values without an order, or an expression that mixes rows.
         UnknownColumn
             When the frame does not have the column.
         """
@@ -201,7 +201,7 @@ class RowVerbs(ABC):
         Raises
         ------
         UnsupportedOperation
-            For casts that are not known to be the same for every row and version.
+            For casts whose result may depend on other rows or on the version of Polars.
         UnitDropped
             When the identifier is cast.
         """

@@ -37,10 +37,11 @@ def quantile(
 
     A candidate c has the score -max(q n - #{x <= c}, #{x < c} - q n, 0) among n values: how far its
     ranks are from q n, which one row moves by at most max(q, 1 - q). The exponential mechanism
-    (McSherry & Talwar 2007) chooses over bounds, where gaps between values count by their length;
-    permute-and-flip (McKenna & Sheldon 2020) among candidates, but in zCDP and where a person is in
-    many groups. Nulls and NaN are skipped. Several quantiles of one column, as a list or as several
-    outputs of one query, are answered together where that has less error, and come in their order.
+    (McSherry & Talwar 2007) chooses over bounds, where gaps between values count by their length.
+    Permute-and-flip (McKenna & Sheldon 2020) chooses among candidates, except in zCDP and where a
+    person is in many groups. Nulls and NaN are skipped. Several quantiles of one column, as a list
+    or as several outputs of one query, are answered jointly if that has less error, and never
+    cross.
 
     Parameters
     ----------
@@ -49,13 +50,13 @@ def quantile(
     q
         Between 0 and 1 with at most six decimals; a list gives a list.
     bounds
-        The interval (lo, hi) to choose over; values outside count as its ends. May be left out
-        where it can be inferred.
+        The interval (lo, hi) to choose from; values outside count as its ends. May be left out if
+        dpframe can infer it.
     candidates
-        Public values to choose among instead.
+        Public values to choose from instead.
     per
-        ``"row"``; ``"unit"`` is over individuals, of their totals in the group: each is one value
-        there, so rows need no limit.
+        ``"row"``, or ``"unit"`` for the quantile over individuals of their totals in the group. A
+        total is one value for each individual, so rows need no limit.
     weight
         As for `count`.
     mechanism
@@ -120,7 +121,7 @@ def argmax(
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
-    """The candidate with the highest score, chosen privately: only its identity comes out.
+    """The candidate with the highest score, chosen privately. Its score is not released.
 
     The mechanism is permute-and-flip (McKenna & Sheldon 2020), or the exponential mechanism
     (McSherry & Talwar 2007), if that has the smaller error: in zCDP, and for many winners or
@@ -130,7 +131,7 @@ def argmax(
     Parameters
     ----------
     column
-        Its values are the candidates.
+        The column whose values are the candidates.
     score
         A dp aggregate, or a row-wise expression that is summed; None counts rows.
     candidates
@@ -138,7 +139,8 @@ def argmax(
     k
         How many winners; more than one come in order of selection, with a column `rank` from 1.
     bounds
-        What one row may add to a row-wise score; may be left out where it can be inferred.
+        The bounds (lo, hi) of what one row adds to a row-wise score; may be left out if dpframe can
+        infer them.
     weight, mechanism
         As for `quantile`.
 

@@ -30,77 +30,77 @@ from dpframe.sealed import all_sealed
 
 @all_sealed
 class Session(StreamingSession):
-    """A privacy budget and the frames whose release it pays for.
+    """A privacy budget, and the private frames whose releases it pays for.
 
     Parameters
     ----------
     budget
-        `PureDP`, `ApproxDP` or `ZCDP`; its kind is the measure in which the session counts.
+        `PureDP`, `ApproxDP` or `ZCDP`. Its class is the measure of the session.
     epsilon, delta, rho
         Short for a budget: epsilon alone is `PureDP`, with delta `ApproxDP`, rho is `ZCDP`.
     ledger
-        Where the budget is kept: None for memory, which forgets it with the process; a path or
-        ``sqlite:///`` URL for a file, a ``postgresql://`` URL for a database. In it each `name` has
-        one budget that is created once.
+        Where the budget is recorded. None is memory, which ends with the process. A path or
+        ``sqlite:///`` URL is a file, a ``postgresql://`` URL a database. A ledger has one budget
+        for each `name`, which is created once.
     name
-        What plans call the session, and the name of its budget in the ledger, where it is
-        ``"default"`` if left out.
+        The name of the session in plans, and of its budget in the ledger: ``"default"`` if left
+        out.
     composition
-        How an (epsilon, delta) is spent. ``"sum"``: costs add up as they are. ``"zcdp"``: it is
-        turned into the largest rho that implies it, and plans are charged what they cost in rho.
-        Noise is the same; many small plans then cost about the root of what they do in sums, and a
-        few large ones more. Spends are (epsilon, delta), which each plan satisfies on its own, or
-        `rho=`; `spent`, `remaining` and costs of plans are amounts of rho. ``"gdp"``: the same
-        with the square of mu of Gaussian differential privacy, which has room for an eighth more
-        Gaussian noise, and for less of any other.
+        How plans use up an (epsilon, delta). ``"sum"`` adds up their costs. ``"zcdp"`` converts the
+        budget to the largest rho that implies it, and charges each plan its cost in rho. Many small
+        plans then cost about the root of their sum, and a few large ones cost more. Noise is the
+        same. A spend is an (epsilon, delta), which each plan satisfies separately, or `rho=`, and
+        `spent`, `remaining` and costs of plans are amounts of rho. ``"gdp"`` does the same with the
+        square of mu of Gaussian differential privacy: it pays for an eighth more plans with
+        Gaussian noise, and for fewer with other noise.
     require_approval
-        Whether a plan runs only if its fingerprint is approved in the ledger, under the session's
+        Whether a plan runs only if the ledger has an approval of its fingerprint for the session's
         `name`: see ``dpframe approve``. With a key in the environment (``DPFRAME_APPROVAL_KEY``)
-        only approvals count that were signed with it.
+        only approvals signed with it count.
     keep_releases
-        Whether to keep results next to the ledger: in a folder that only the file's owner can
+        Whether to store results next to the ledger: in a folder that only the file's owner can
         read, in a table in PostgreSQL, or in memory without a ledger. Then ``collect(...,
-        reuse="same")`` returns them again at no cost, and a lost one can be restored.
+        reuse="same")`` returns them again at no cost, and a lost result can be restored.
     per
         None for one budget; ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"`` for a budget of
         this amount in each calendar window of the data's time. Frames are then protected with
         `Identifier` and the same window, and a plan is charged to each window whose rows it may
-        read. A new month has a whole budget, at any time it is queried. `spent` is what the
-        window has spent that has spent most, `remaining` what it has left, `remaining_in` that of
-        another.
+        read. Each window has a full budget, at any time it is queried. `spent` is the largest
+        amount spent in any window, `remaining` is what is left in that window, and `remaining_in`
+        is for a window that you name.
     must_exist
         Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
         session. Then a mistyped name or path is an error; otherwise it opens a new budget. In a
-        job that ``dpframe run`` runs, it is always an error.
+        job that ``dpframe run`` runs, a mistyped name or path is always an error.
     create
-        Whether the budget may be new in a job that ``dpframe run`` runs. Elsewhere a session opens
-        a budget that is new unless it must exist.
+        Whether a job that ``dpframe run`` runs may open a new budget. In other programs a session
+        opens a new budget unless `must_exist` is set.
 
     Raises
     ------
     InvalidBudget
-        When there is no budget, or one that is not positive and finite, or it does not fit the
-        composition; when the window length is not one of those listed.
+        When the budget is missing, not positive and finite, or does not fit the composition. Also
+        when `per` is not one of the listed windows.
     LedgerError
-        When the ledger cannot be opened, does not verify, or has another budget by that name; when
-        the name of a new budget looks like that of another.
+        When the ledger cannot be opened, does not verify, or has another budget with this name.
+        Also when the name of a new budget looks like that of another.
     NoBudget
-        When the budget does not exist, and it must or the session is one of a job that may not open
-        it. Nothing is created then.
+        When the budget does not exist, and `must_exist` or a job forbids to create it. Nothing is
+        created then.
 
     Guarantee
     ---------
     All results of `collect` and `release` together are differentially private at `budget` for the
     unit of `protect`, even if each query is chosen after seeing earlier results. A plan runs only
     if the sum of all costs stays within the budget, which is a valid privacy filter (Rogers,
-    Roth, Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds of all
+    Roth, Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds for all
     sessions together that use the same name in it, now or earlier, in this process or another.
     With ``composition="zcdp"`` all plans together are rho-zCDP by the filter for rho, and rho
     implies the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less. With
     ``composition="gdp"`` they are mu-GDP by the filter for mu (Smith & Thakurta 2022), and mu
     implies the budget (Balle & Wang 2018, Theorem 8), rounded towards less. With `per` all this
-    holds of frames that differ in one person's rows in one window (`Timeline` has the proof), and
-    n times over for the whole of a person with rows in n windows.
+    holds for frames that differ in one person's rows in one window (`Timeline` has the proof). A
+    whole person with rows in n windows has n times this loss (see `Identifier`).
 
     Examples
     --------
@@ -183,7 +183,7 @@ class Session(StreamingSession):
         memory: str | int | None = None,
         spill: bool = True,
     ) -> PrivateFrame:
-        """Put a frame under the session's protection: the trust boundary.
+        """A private frame, whose releases this session pays for: the trust boundary.
 
         Parameters
         ----------
@@ -191,22 +191,21 @@ class Session(StreamingSession):
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
             pattern such as ``"visits/*.parquet"``. Also a folder of Parquet files, a Delta table
             or its folder, a pyarrow Table, batch reader or dataset. On a DuckDB relation or a
-            Spark DataFrame queries run on that engine. The data owner is responsible for
-            everything that was done to it before; dpframe checks everything after. Each line of a
-            CSV or NDJSON file is a row, read as text and parsed by `schema`. A reader can be read
-            only once, so its batches are written to a temporary file without a name as they come.
-            A relation must yield the same rows each time.
+            Spark DataFrame queries run on that engine. The data owner is responsible for all
+            earlier steps on the frame; dpframe checks all later ones. Each line of a CSV or NDJSON
+            file is a row, read as text and parsed by `schema`. A batch reader can be read only
+            once, so its batches are written to a temporary file without a name. A relation must
+            yield the same rows each time.
         unit
             Whom to protect: `dpframe.Rows`, `dpframe.Identifier` or the name of its column, or
-            `dpframe.Through` another frame that knows whose a row is.
+            `dpframe.Through` another frame that identifies the owners of rows.
         name
-            What plans call the frame. Frames without one are called by their place in each plan,
-            "data" and "data 2", or by the session's name if it has one. A name also stands for the
-            frame where `partition` goes on with what its parts were charged before, so two frames
-            have two names.
+            The name of the frame in plans. By default it is the session's name if it has one, or
+            "data", "data 2" and so on, by the frame's place in the plan. `partition` recognises a
+            frame by this name and continues the charges of its parts, so give each frame its own.
         bounds
-            Declared bounds of columns, {column: (lo, hi)}. Used for tightness; aggregates clamp
-            again.
+            Declared bounds of columns, {column: (lo, hi)}. They make plans tighter. Aggregates
+            clamp values anyway.
         categories
             Declared values of columns, {column: [values]}; public.
         schema
@@ -220,34 +219,35 @@ class Session(StreamingSession):
             values are in the names of folders, such as ``year=2026``. A pattern of Parquet files
             has such columns only if a schema states them; on DuckDB and Spark they are text.
         typical
-            What a value of a numeric column is like, {column: value}, from what is public. Plans
-            show it and warn about bounds and limits whose noise is too large for it. Privacy does
-            not depend on it; fingerprints do, because risks follow from it.
+            Publicly known typical values of numeric columns, {column: value}. Plans show them, and
+            warn about bounds and limits whose noise is too large for them. They do not affect
+            privacy, but they are part of the fingerprint, because risks depend on them.
         engine
-            What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
-            ``"spark"``. Other frames are on an engine already.
+            The engine for queries of files: ``"polars"`` (the default), ``"duckdb"`` or
+            ``"spark"``. Other frames have an engine already.
         storage_options
             For a path in an object store, such as ``"s3://bucket/visits/*.parquet"`` or the
             folder of a Delta table: the options of `polars.scan_parquet` and `polars.scan_delta`,
             for example ``{"aws_access_key_id": ..., "aws_secret_access_key": ...}``. They are in
             no plan, fingerprint, ledger, log, message or representation.
         memory
-            About how much memory queries of individuals may take on Polars: ``"2GB"``, a number of
-            bytes, or ``"auto"`` for three quarters of what the machine or its control group has.
-            Where that is not enough by the sizes of files, which are taken as public, people are
-            divided into buckets and counted a bucket at a time. Results are the same. None is
-            ``"auto"`` where the sizes of all files are known, and as much as it takes elsewhere.
+            Roughly the memory that queries of individuals may use on Polars: ``"2GB"``, a number of
+            bytes, or ``"auto"`` for three quarters of the memory of the machine or its control
+            group. If this is too little for the sizes of the files, which count as public, dpframe
+            divides people into buckets and counts one bucket at a time, with the same results.
+            None is ``"auto"`` if the sizes of all files are known, and no limit otherwise.
         spill
-            Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``, if
-            that is a disk with five times the files' bytes free, ten times if there is text. They
-            have no names, so no other process can open them and none remains even after a kill.
-            Without them each bucket is a scan of its own, and the frame must yield the same rows
+            Whether to divide rows into buckets by temporary files, in the folder of ``TMPDIR``, if
+            that is a disk with five times the files' bytes free, ten times if there is text. The
+            files have no names, so no other process can open them and none remains, even after a
+            kill. Otherwise each bucket is a separate scan, and the frame must yield the same rows
             each time.
 
         Raises
         ------
         UnsupportedOperation
-            For another kind of frame, or a unit unlike that of the session's other frames.
+            For another kind of frame, or a unit that differs from that of the session's other
+            frames.
         UnknownColumn, InvalidBounds
             When a declaration is wrong.
         """
@@ -286,7 +286,7 @@ class Session(StreamingSession):
         delay: str | dt.timedelta | None = None,
         every: str | None = None,
     ) -> dict[Any, PrivateFrame]:
-        """Divide a frame into disjoint parts; only the most expensive are paid for.
+        """Divide a frame into disjoint parts. The session pays only for the most expensive ones.
 
         Parameters
         ----------
@@ -295,16 +295,16 @@ class Session(StreamingSession):
         by
             A column, a row-wise expression, or a list of them.
         keys
-            As for `group_by`: a list, Series, DataFrame or ``{column: values}`` (their product);
-            known categories where left out. Rows with other keys are in no part. A key in a list
-            may be a parameter, ``keys=[day]``, and a list a parameter that is one: then one
-            approval of a range of it covers the parts of all its values.
+            As for `group_by`: a list, Series, DataFrame or ``{column: values}`` (their product), or
+            the known categories by default. Rows with other keys are in no part. A key may be a
+            parameter, ``keys=[day]``, and so may the whole list. An approval of a range of the
+            parameter then covers the parts of all its values.
         delay
-            Of parts by a date, how long after its end each may be released at the earliest, so that
-            rows that come late count: as for `stream`. It changes nothing about cost or guarantee.
+            For parts by a date: how long each part waits after its end before it may be released,
+            so that late rows count, as for `stream`. It does not change cost or guarantee.
         every
-            With a `delay`, how long the period is that has the date of a key: ``"1d"``, which it is
-            where left out, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"``.
+            With a `delay`: the length of the period that a key stands for, ``"1d"`` by default, or
+            ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"``.
 
         Returns
         -------
@@ -317,8 +317,8 @@ class Session(StreamingSession):
         MissingKeys
             When keys would have to be read from private data, or are not values of their columns.
         UnsupportedOperation
-            When there are more than 10,000 parts, or two keys are equal in Python; and for a
-            `delay` where keys have no date, or more than one, or `every` without one.
+            When there are more than 10,000 parts, or two keys are equal in Python. Also for a
+            `delay` if keys do not have exactly one date, and for `every` without a `delay`.
         InvalidBudget
             When the frame belongs to another session.
         UnboundedSensitivity
@@ -329,9 +329,8 @@ class Session(StreamingSession):
         Neighbouring frames differ in at most g parts: `contributions` of them when rows are added
         or removed, twice as many when they change. With an identifier it is as many as
         ``limit_groups(g, by=...)`` allows, which then chooses the same groups for all parts. The
-        session is charged the sum of the g largest totals of parts, before data is read, in any
-        order of queries on parts (parallel composition; the argument is in
-        `dpframe/ledger/parts.py`).
+        session is charged the sum of the g largest totals of parts, for queries in any order, and
+        before data is read (parallel composition; the proof is in `dpframe/ledger/parts.py`).
 
         A part has its own session, `part.session`. There `spent` is the amount charged to this
         part, and `remaining` is the most that can still be charged to it. Spending up to the total
@@ -348,9 +347,8 @@ class Session(StreamingSession):
 
         Rows may be added to the frame while its parts are in use. A row must never change its
         key, because it would then be in two parts. A name must always mean one frame, in which
-        all rows of one individual, at any time, are within its `contributions`. Nor may rows
-        vanish where the first dates are kept, or fail a filter before that limit which they have
-        passed.
+        all rows of one individual, at any time, are within its `contributions`. If a limit keeps
+        the first dates, rows must not vanish, or fail a filter before the limit that they passed.
 
         Examples
         --------

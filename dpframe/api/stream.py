@@ -85,8 +85,8 @@ class Stream:
     Guarantee
     ---------
     All results of all periods together cost what the plan states, no matter which periods are
-    released, when and how often. Each sum is drawn with noise once, kept before it is handed out,
-    and afterwards handed out unchanged. See `NightlySums` for what it rests on.
+    released, when and how often. Each sum gets noise once, is stored before it is released, and
+    stays unchanged afterwards. `NightlySums` has the proof.
     """
 
     def __init__(self, asked: StreamAsked, payer: Payer, opened: OpenedStream) -> None:
@@ -96,12 +96,12 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """The name that it is opened with."""
+        """The name of the stream."""
         return self._asked.name
 
     @property
     def plan(self) -> Plan:
-        """What it draws, and what that costs for all periods."""
+        """The plan of the stream, with the cost of all periods."""
         return self._asked.prepared.plan
 
     @property
@@ -111,8 +111,8 @@ class Stream:
 
     @property
     def periods(self) -> pl.DataFrame:
-        """One row per period: `period` is its first day, `drawn` says whether its sums were drawn,
-        `lost` whether what was drawn is not there any more.
+        """One row per period: `period` is its first day, `drawn` whether its sums were drawn, and
+        `lost` whether the draw was lost.
         """
         schedule = self._asked.schedule
         opened = self._now()
@@ -127,8 +127,8 @@ class Stream:
         )
 
     def due(self, period: dt.date) -> dt.datetime | None:
-        """From when on a period may be released, in UTC: when it is over and its `delay` has
-        passed; None without a delay, when it may be released at any time.
+        """The earliest time in UTC to release a period: its end plus the `delay`. None without a
+        delay, because it may then be released at any time.
 
         Parameters
         ----------
@@ -143,13 +143,13 @@ class Stream:
         return self._asked.due(self._asked.schedule.number(period))
 
     def release(self, period: dt.date, *, engine: PolarsMode = "auto") -> pl.DataFrame:
-        """What each group had in a period, and its running total up to it.
+        """The numbers of each group in a period, and the running totals up to it.
 
-        All due periods that were not drawn yet, including earlier ones, are drawn from one read
-        of the data, and kept. An earlier draw is handed out unchanged; nothing is charged in
-        either case. Release a period when it is over, or some days later: rows that come later
-        count in totals from the next period on that is drawn. A stream with a `delay` draws no
-        period before it is due; earlier draws are handed out at any time.
+        The first release of a period draws and stores this period and all earlier ones without a
+        draw, from one read of the data. Later calls return the stored numbers unchanged. Neither
+        charges anything. Release a period when it is over, or some days later: later rows count in
+        the totals of the next period that is drawn. A stream with a `delay` draws no period before
+        it is due.
 
         Parameters
         ----------
@@ -169,30 +169,29 @@ class Stream:
         UnsupportedOperation
             When the stream does not have the period.
         TooEarly
-            When its `delay` has not passed; `due` of the error says from when on it may be
-            released. Nothing was read or drawn then.
+            When its `delay` has not passed; `due` of the error is the earliest time for its
+            release. Nothing was read or drawn then.
         EngineError
             When the engine fails; nothing was drawn then.
         LedgerError
-            When what was drawn cannot be kept or recorded; nothing comes out.
+            When the draw cannot be stored or recorded; nothing is released.
         BudgetExceeded
             When it is not drawn, and the stream or its budget was closed.
         PlanMismatch
-            When it is not drawn, and no approval of the plan counts any more that the stream was
-            opened under, or that the session needs.
+            When it is not drawn, and the approval of the plan has lapsed.
         """
         return self._frame(None, self._asked.schedule.number(period), engine)
 
     def window(self, period: dt.date, length: int, *, engine: PolarsMode = "auto") -> pl.DataFrame:
-        """The same for `length` periods up to the one with this date: the running total up to it,
-        minus the one before the first. It has columns for the outputs themselves alone.
+        """The numbers of `length` periods together: the running total up to the last one, minus the
+        total before the first one. The result has no columns of running totals.
 
         Parameters
         ----------
         period
-            A date in the last of them.
+            A date in the last period.
         length
-            How many periods; those before the stream began have nothing.
+            The number of periods; periods before the stream began count as empty.
         engine
             As for `release`.
 
@@ -207,27 +206,26 @@ class Stream:
     def accuracy(
         self, period: dt.date, confidence: Number = 0.95, *, window: int | None = None
     ) -> dict[str, float]:
-        """How far each number of a period may be off, with that probability each, in any one group;
-        known in advance.
+        """A bound on the error of each number of a period, which holds with the given confidence
+        for each number and group separately. It is known in advance.
 
-        It is the error by noise, against the rows that were there whenever something was drawn.
-        Lost draws are left out, and their period is estimated; the error of that is unknown, and
-        later totals depend on it less and less.
+        It covers noise alone, relative to the rows at the time of each draw. If a draw was lost,
+        its period is estimated with an unknown error, which later totals depend on less and less.
 
         Parameters
         ----------
         period
             A date in it.
         confidence
-            Between 0 and 1. Of totals that never fall the bound holds for all periods up to this
-            one at once.
+            Between 0 and 1. For totals that never fall the bound holds for all periods up to this
+            one together.
         window
             The number of periods, as for `Stream.window`; None for `release`.
 
         Returns
         -------
         dict[str, float]
-            By the names of the columns of numbers.
+            The bounds, by the names of the columns of numbers.
 
         Raises
         ------

@@ -46,49 +46,50 @@ class StreamingSession(CollectingSession):
     ) -> Stream:
         """Running totals of a query, published period after period for one charge.
 
-        The first call with a name charges the spend, for all periods at once; later ones, also in
-        other processes, open the stream again and charge nothing. Then `Stream.release` publishes
-        a period.
+        The first call with a name charges the spend for all periods at once. Later calls, also in
+        other processes, open the stream again and charge nothing. `Stream.release` publishes a
+        period.
 
         Parameters
         ----------
         name
-            What the stream is opened by; each budget of a ledger has its own.
+            The name of the stream, within a budget of the ledger.
         query
-            Counts and sums, of all rows or by public keys, of this session.
+            A query of this session with counts and sums, of all rows or by public keys.
         by
-            The column of dates or datetimes that says in which period a row is; a datetime with a
-            zone by the date there. Rows in no period, and those without a date, are not counted.
+            The column of dates or datetimes that decides the period of a row. A datetime with a
+            zone counts by the date there. Rows in no period, and rows without a date, are not
+            counted.
         every
             How long a period is: ``"1d"``, ``"1w"`` from Monday on, ``"1mo"``, ``"1q"`` or
             ``"1y"``.
         start, periods
-            The first day of the first period, and how many there are.
+            The first day of the first period, and the number of periods.
         delay
-            How long after its end a period may be released at the earliest, so that rows that come
-            late count in it: a duration as Polars writes it (``"2d"``, ``"36h"``, ``"1mo"``) or a
-            timedelta. Periods end at midnight in the time zone of the column, or in UTC where it
-            has none; the clock is that of the machine. It changes nothing about cost or guarantee.
-            None to release periods at any time.
+            How long a period waits after its end before it may be released, so that late rows
+            count: a duration as Polars writes it (``"2d"``, ``"36h"``, ``"1mo"``) or a timedelta.
+            Periods end at midnight in the time zone of the column, or in UTC if it has none, by the
+            machine's clock. It does not change cost or guarantee. None releases periods at any
+            time.
         monotone
-            Whether totals never fall: each is the larger of what it would be and the one before. It
-            is post-processing, which biases totals upwards by little.
+            Whether totals never fall: a total below the one before is replaced by it. This is
+            post-processing, which biases totals slightly upwards.
         epsilon, delta, rho, accuracy, split
-            As for `PrivateQuery.plan`; an accuracy is that of the total with the largest error.
+            As for `PrivateQuery.plan`. An accuracy is that of the total with the largest error.
 
         Raises
         ------
         UnsupportedOperation
-            When a stream cannot be made of the query; a step, aggregate or unit without a known
-            proof is refused by name.
+            When the query has a step, aggregate or unit without a known proof for streams; the
+            message names it.
         UnboundedSensitivity
-            When no limit fixes how much one individual adds over all nights.
+            When no limit bounds how much one individual adds over all nights.
         LedgerError
-            When a stream of that name was opened with another query, schedule or spend.
+            When a stream of this name was opened with another query, schedule or spend.
         BudgetExceeded
-            When it does not fit what remains.
+            When the cost exceeds the remaining budget.
         PlanMismatch
-            When the session requires approval and the plan has none: `plan_stream` gives the
+            When the session requires approval and the plan has none: `plan_stream` returns the
             plan.
 
         Examples
@@ -133,7 +134,7 @@ class StreamingSession(CollectingSession):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
     ) -> Plan:
-        """The plan that `stream` charges; touches no data and charges nothing. See there for
+        """The plan that `stream` charges. Reads no data and charges nothing. See `stream` for
         parameters and errors.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)

@@ -30,9 +30,9 @@ def histogram(
 ) -> DPExpr:
     """Rows per category or bin.
 
-    The result has a row for each: the category in a column of the column's name, or for bins the
-    text ``[0, 10)``, `lower` and `upper`; then `count`. Bins are closed on the left and open on
-    the right, the last one closed.
+    The result has a row for each. The column's name holds the category, or for bins a text such as
+    ``[0, 10)``, followed by `lower` and `upper`. The last column is `count`. Bins include their
+    left edge and not their right one, except for the last bin, which includes both.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def histogram(
         Edges, a number of equal bins within the bounds, or categories; None takes the categories
         of an Enum, Boolean or declared column.
     bounds
-        For a number of bins; may be left out where it can be inferred.
+        The bounds (lo, hi) for a number of bins; may be left out if dpframe can infer them.
     other
         Whether one last row counts everything else: other values, null and NaN.
     per
-        ``"row"``; ``"unit"`` counts individuals by their totals in the group, in bins: each is in
-        one, so rows need no limit.
+        ``"row"``, or ``"unit"`` to count individuals by bins of their totals in the group. Each
+        individual is in one bin, so rows need no limit.
     nonnegative, weight
         As for `count`.
     mechanism
@@ -96,13 +96,13 @@ def cdf(
     column
         Column name or expression of numbers, dates or times.
     bins
-        Rising edges, or a number of equal bins within the bounds, whose upper edges are taken.
+        Rising edges, or a number of equal bins within the bounds, whose upper edges are used.
     bounds
-        For a number of bins; may be left out where it can be inferred.
+        The bounds (lo, hi) for a number of bins; may be left out if dpframe can infer them.
     nonnegative
-        Whether counts are made to rise from 0: the nearest such numbers are released.
+        Whether counts are made to rise from 0: the nearest rising numbers are released.
     per
-        ``"row"``, as all distribution functions are.
+        Only ``"row"``.
     weight, mechanism
         As for `count`.
 

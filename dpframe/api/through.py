@@ -24,21 +24,22 @@ _WHERE = "dp.Through(...)"
 @all_sealed
 @dataclass(frozen=True, slots=True, eq=False)
 class Through:
-    """A unit for frames without an identifier, whose owners are known from another private frame:
-    an item belongs to the customer who has its order.
+    """A unit for frames without an identifier: another private frame identifies the owners of rows.
+    An item, for example, belongs to the customer who has its order.
 
-    The protected frame gets the identifier as a column, and everything works as if the data owner
-    had joined it before. If several individuals have a row's key, it becomes a row of each. If
-    none has it, the row is dropped.
+    The protected frame gets the identifier as a column, as if the data owner had joined it before.
+    If several individuals have a row's key, each of them gets a copy of the row. If none has it,
+    the row is dropped.
 
     Parameters
     ----------
     frame
-        The private frame that knows, as `Session.protect` gave it, whose unit is an identifier.
+        The private frame with the owners, unchanged since `Session.protect`. Its unit is an
+        identifier.
     on
-        The column that both have, of text, integers, dates or categories; a null matches nothing.
+        The common key column, of text, integers, dates or categories; a null matches nothing.
     left_on, right_on
-        The same where it has two names, in the frame that is protected and in `frame`.
+        The key column in the protected frame and in `frame`, if their names differ.
 
     Raises
     ------
@@ -54,11 +55,11 @@ class Through:
     Proof
     -----
     A protected row is a pair of a row r and an individual who has the key of r in `frame`, each
-    pair once. Let c come or go, and d be anybody else. The rows of d in `frame` are the same before
-    and after, so d has the same keys. Rows that come or go with c have keys that d has not, so the
-    rows with the keys of d are the same as well, and so are the pairs of d. All others are of c,
-    and have the identifier of c. This is the meaning of protection by an identifier, and every
-    rule for such frames applies to this one from here on.
+    pair once. Let individual c be added or removed, and let d be another individual. The rows of d
+    in `frame` stay the same, so d has the same keys. Rows that come or go with c do not have keys
+    of d, so the rows with the keys of d stay the same, and so do the pairs of d. All other pairs
+    have the identifier of c. This is the meaning of protection by an identifier, so every rule for
+    such frames applies.
 
     Examples
     --------

@@ -41,41 +41,41 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
-    """What runs of a plan on worst-case neighbours prove, made by `PrivateQuery.audit`.
+    """The evidence from many runs of a plan on worst-case neighbours; see `PrivateQuery.audit`.
 
-    An audit cannot show that a plan is private; it can show that it is not. A plan whose noise is
-    as it claims has `proved` below `claimed` with the chosen confidence, and the nearer the two are
-    the less is wasted. Few runs, a large epsilon or a small delta leave `proved` far below.
+    An audit cannot show that a plan is private, but it can show that it is not. If the noise is
+    what the plan claims, `proved` is below `claimed` with the chosen confidence. The closer the
+    two are, the tighter the plan's claim. With few runs, a large epsilon or a small delta `proved`
+    stays far below.
 
     Parameters
     ----------
     plan
-        What was audited.
+        The audited plan.
     runs
-        How often it ran on each of the two frames.
+        The number of runs on each of the two frames.
     confidence
-        Of `proved`.
+        The confidence of the bound `proved`.
     claimed
-        The epsilon that the plan claims at `delta`. If the plan claims a rho this is the best
-        known claim of the stated mechanisms there, which is less than what the rho implies.
+        The epsilon that the plan claims at `delta`. For a plan in rho it is the best epsilon that
+        is known for its mechanisms, which is below the one that rho implies.
     proved
         A lower bound on its true epsilon at `delta`, from the runs.
     delta
-        Of (epsilon, delta); 0 in pure DP. Where the plan claims a rho, the one of several at which
-        most is proved.
+        The delta of (epsilon, delta); 0 in pure DP. For a plan in rho the audit tries several
+        deltas and takes the one at which it proves most.
     neighbours
         The two frames, in words.
     reach
-        How far each part of the plan moves between the two, as a share of its declared
-        sensitivity: columns `part`, `l1`, `l2`. Above 1 it is declared too small.
+        How much each part of the plan changes between the two frames, as a share of its declared
+        sensitivity: columns `part`, `l1`, `l2`. A value above 1 refutes the declared sensitivity.
     curve
-        For events that were looked at: how often each happened on the side where it is more
-        likely, `more likely`, and on the other, `other`, both as shares of the runs that were
-        counted.
+        A row for each event: its share of the runs on the frame where it is more likely, `more
+        likely`, and on the other frame, `other`.
     calls
-        How many more releases of one frame were drawn one by one, as `collect` draws them.
+        The number of further releases of one frame that were drawn singly, as `collect` does.
     differences
-        In what these differ from the runs, which are drawn jointly; a sentence each.
+        How these releases differ from the runs, which are drawn in bulk; a sentence each.
     """
 
     plan: Plan = field(repr=False)
@@ -92,16 +92,15 @@ class Audit:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is shown to be wrong: more is proved, a part moves by more than its
-        declared sensitivity, or releases that are drawn one by one are unlike the runs.
+        """Whether the audit refutes the claim: it proves a larger epsilon, a part changes by more
+        than its declared sensitivity, or releases that are drawn singly differ from the runs.
         """
         exceeds = any(share > 1 + 1e-9 for name in ("l1", "l2") for share in self.reach[name])
         return self.proved > self.claimed or exceeds or bool(self.differences)
 
     def plot(self) -> Any:
-        """The claim and what was seen, as an Altair chart: events whose probability on one frame
-        is this much larger than on the other that the claim forbids it would lie in the shaded
-        part.
+        """The claim and the observed events, as an Altair chart. Events in the shaded part would
+        refute the claim: they are too much more likely on one frame than on the other.
 
         Raises
         ------

@@ -247,7 +247,7 @@ class ZCDP(Budget):
     rho
         The privacy loss.
     delta
-        What may fail altogether; 0 unless groups are to be discovered.
+        The probability that the guarantee fails altogether; 0 unless queries find their groups.
 
     Raises
     ------
@@ -296,7 +296,7 @@ class ZCDP(Budget):
 class GDP(Budget):
     """Gaussian differential privacy (Dong, Roth & Su 2022), counted in mu squared, which adds up.
 
-    What sessions with ``composition="gdp"`` count in. It has no delta of its own.
+    Sessions with ``composition="gdp"`` add up this measure. It has no delta.
 
     Parameters
     ----------

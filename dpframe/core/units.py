@@ -80,12 +80,12 @@ class Identifier:
         The column that identifies individuals. Rows where it is null belong to no individual and
         are dropped.
     window
-        None for all rows of a person. ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, ``"1q"`` or
-        ``"1y"`` for those in one such window of `time`: what is called an individual is a person in
-        a window then, wherever individuals are limited, counted or hidden.
+        None protects all rows of a person. ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, ``"1q"`` or
+        ``"1y"`` protects a person's rows in one such window of `time`. An "individual" is then a
+        person in a window, also for limits and for counts of individuals.
     time
-        With a window: the Date or Datetime column that says when. Zoned times are in the windows of
-        their own zone. Rows where it is null are in a window of their own.
+        With a window: the column with the Date or Datetime of a row. Times with a zone are in the
+        windows of that zone. Rows with a null time form a separate window.
 
     Raises
     ------

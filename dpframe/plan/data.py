@@ -75,7 +75,7 @@ class PlanData:
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:
-        """What is drawn, and paid for, each once: of parts that are drawn jointly the first."""
+        """Each draw once, with its cost: the first part of each joint draw."""
         found: dict[int, NoisyAggregate] = {}
         for release in self.releases:
             found.setdefault(release.draw, release)
@@ -83,11 +83,11 @@ class PlanData:
 
     @property
     def events(self) -> tuple[AnyEvent, ...]:
-        """What the plan does, for `dpframe.accounting`: one event per draw and round.
+        """The events of the plan for `dpframe.accounting`: one per draw and round.
 
-        A reviewer who doubts the plan's cost can count them again with any accountant, or pass
-        them to another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards
-        more privacy loss.
+        A reviewer who doubts the plan's cost can compute it again with any accountant, or with
+        another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards more
+        privacy loss.
         """
         return tuple(event for release in self.draws for event in release.events)
 
@@ -122,24 +122,24 @@ class PlanData:
             The output's name; for the table of one histogram or distribution function also
             ``"count"``.
         confidence
-            Between 0 and 1. An output of several selections gives each an equal share of what may
-            go wrong (union bound).
+            Between 0 and 1. An output of several selections gives each an equal share of the
+            failure probability (union bound).
         simultaneous
-            Whether the bound holds for all groups together. For numbers with noise of their own it
-            does so as often as asked for; for those that share noise, as sets and edges do, more
-            often (union bound).
+            Whether the bound holds for all groups together. For numbers with separate noise the
+            confidence is exact. For numbers that share noise, as sets and edges do, it is higher
+            (union bound).
         count
-            A public guess of the number of values in a group, for means and variances; without it
-            their bound is what the clamping of the result alone guarantees. For randomised
-            response the number of rows.
+            A public guess of the number of values in a group, for means and variances. Without it
+            the bound is the one that clamping the result guarantees. For randomised response: the
+            number of rows.
         guess
             A public guess of the values in a group, for means and variances: the expected result,
             such as 40, or facts about the values, as ``{"mean": 40, "std": 12}``. A Series of
-            public values like them also gives `count` by default. Without it the bound holds for
-            all data.
+            public values like them also gives `count` by default. Without a guess the bound holds
+            for all data.
         query
             For a plan of several queries: the number of the query, from 1. It may be left out
-            where no other has an output of that name.
+            if only one query has an output of that name.
 
         Raises
         ------

@@ -32,9 +32,9 @@ class NoisyAggregate:
     Parameters
     ----------
     name
-        The output column it is first used in.
+        The first output column that uses it.
     aggregate
-        What it is there: ``"count"``, ``"sum"``, ``"mean.sum"``, ``"histogram"``, ...
+        Its role there: ``"count"``, ``"sum"``, ``"mean.sum"``, ``"histogram"``, ...
     sensitivity
         The sensitivity of the whole vector, in the value's own units; for selections that of the
         scores.
@@ -55,8 +55,8 @@ class NoisyAggregate:
     spread
         How many rows of one individual may count, and in how many groups.
     repeats
-        How often one individual meets the mechanism: rounds of a selection, groups that may appear,
-        rows that report on their own; else once.
+        How many runs of the mechanism depend on one individual: rounds of a selection, groups that
+        may appear, or rows that report separately. Otherwise 1.
     candidates
         For selections: how many candidates there are.
     scores
@@ -70,10 +70,10 @@ class NoisyAggregate:
     bias
         The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
     draw
-        The number of what is drawn at once; parts that are drawn jointly have the same, and the
-        same `cost`, which is that of the whole draw and counts once.
+        The number of the draw. Parts that are drawn jointly have the same number and the same
+        `cost`: that of the whole draw, which counts once.
     joint
-        How the number follows from what is drawn jointly; None where it is drawn alone.
+        How the number is computed from a joint draw; None if it is drawn alone.
     """
 
     name: str
@@ -121,8 +121,8 @@ class NoisyAggregate:
         -------
         float
             For noise, the exact quantile of its discrete law. For selections, how far the chosen
-            score may be below the best (McSherry & Talwar 2007, Theorem 7). For groups that are
-            found, the number of individuals with which one appears so surely.
+            score may be below the best (McSherry & Talwar 2007, Theorem 7). For groups found in
+            the data, the size at which a group appears with this confidence.
 
         Raises
         ------
@@ -145,8 +145,8 @@ class NoisyAggregate:
 
     @property
     def events(self) -> tuple[AnyEvent, ...]:
-        """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss. Of
-        parts that are drawn jointly each has those of the draw, which happens once.
+        """The events of this draw for `dpframe.accounting`; roots are rounded towards more privacy
+        loss. Parts that are drawn jointly each return the events of the one draw.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class NoisyAggregate:
 
     @property
     def exposure(self) -> Exposure:
-        """What one individual can do to it."""
+        """How much one individual can change it."""
         if self.joint is not None:
             return Exposure(self.joint.exact, self.repeats)
         if self.scores is None:

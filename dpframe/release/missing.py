@@ -117,9 +117,9 @@ class MissingRows:
             return self._ratio(aggregate, values, noise, half)
         kind = aggregate.request.kind
         if kind in _ADDS_UP:
-            low, high = self._moves(_plain(aggregate))
+            low, high = self._moves(plain_aggregate(aggregate))
             return _moved(ends[0], math.floor(low)), _moved(ends[1], math.ceil(high))
-        inner = _plain(aggregate)
+        inner = plain_aggregate(aggregate)
         if isinstance(inner, BoundMean):
             return _between(ends, np.ones(len(ends[0])), inner.bounds)
         if isinstance(inner, BoundVariance):
@@ -192,12 +192,12 @@ class MissingRows:
         return lower, upper
 
 
-def _plain(aggregate: BoundAggregate) -> BoundAggregate:
+def plain_aggregate(aggregate: BoundAggregate) -> BoundAggregate:
     """The aggregate that is rebuilt from other tables."""
     inner = getattr(aggregate, "inner", None)
     if isinstance(inner, tuple):
         inner = inner[0]
-    return _plain(inner) if isinstance(inner, BoundAggregate) else aggregate
+    return plain_aggregate(inner) if isinstance(inner, BoundAggregate) else aggregate
 
 
 def _rises(statistic: Statistic) -> bool:

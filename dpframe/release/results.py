@@ -17,6 +17,8 @@ from dpframe.aggregates.own_sets import AdditiveOfSet
 from dpframe.aggregates.quantile import BoundQuantile
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column
+from dpframe.aggregates.sum import BoundSum
+from dpframe.aggregates.values import decimal_series
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
@@ -26,7 +28,7 @@ from dpframe.release.doubts import null_within_noise
 from dpframe.release.draw import Draw
 from dpframe.release.intervals import interval_of
 from dpframe.release.keys import with_some_key
-from dpframe.release.missing import MissingRows
+from dpframe.release.missing import MissingRows, plain_aggregate
 from dpframe.release.order import in_order
 from dpframe.release.sampling import unknown_sampling
 from dpframe.rows.failures import FAILURES
@@ -72,6 +74,10 @@ def assemble(
             replace(column, ends=interval_of(output, query, noisy, draws, asked, missing))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
+    columns = [
+        _in_scale(column, output, noisy)
+        for column, output in zip(columns, query.outputs, strict=True)
+    ]
     groups = shown_groups(query.groups)
     if len(columns) == 1:
         return columns[0].shape.frame(columns[0], groups)
@@ -153,7 +159,13 @@ def made_up_result(query: Query) -> pl.DataFrame:
     sets = isinstance(query.groups, SetGroups)
     if query.groups is not None and query.groups.size > 1 and not sets and not query.chooses_groups:
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
-    return assemble(query, _trial(query, 1000, 0))
+    made = assemble(query, _trial(query, 1000, 0))
+    # a Decimal of 0 fails where it divides
+    return made.with_columns(
+        pl.lit(1000).cast(dtype).alias(name)
+        for name, dtype in made.schema.items()
+        if isinstance(dtype, pl.Decimal)
+    )
 
 
 def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
@@ -283,6 +295,26 @@ def _output(
             for (p, column), a in zip(columns.items(), output.aggregates.values(), strict=True)
         }
     return output_column(output, columns)
+
+
+def _in_scale(column: Column, output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:
+    """A sum of a Decimal column as Decimal; every other column as it is."""
+    only = output.only
+    summed = None if only is None else plain_aggregate(only)
+    if only is None or not isinstance(summed, BoundSum) or summed.scale is None:
+        return column
+    floats = column.values.to_list()
+    exact = summed.decimals([noisy[key] for key in only.keys]) if summed is only else floats
+    numbers = [None if old is None else new for old, new in zip(floats, exact, strict=True)]
+    values = decimal_series(column.values.name, numbers, summed.scale)
+    if column.ends is None:
+        return replace(column, values=values)
+    low, high = column.ends
+    ends = (
+        decimal_series(low.name, low.to_list(), summed.scale, up=False),
+        decimal_series(high.name, high.to_list(), summed.scale, up=True),
+    )
+    return replace(column, values=values, ends=ends)
 
 
 def output_column(output: Output, columns: Mapping[str, Column]) -> Column:

@@ -33,28 +33,28 @@ class Simulation:
     Parameters
     ----------
     plan
-        What was simulated.
+        The simulated plan.
     runs
-        How often noise was drawn.
+        The number of draws of noise.
     results
         One row for each run, output, group and entry: `run`, the keys, `output`, `entry` where an
         output has several numbers (categories, bins, quantiles, ranks), and three numbers.
         `plain` is the result of Polars without bounds and limits, `exact` the released result
         without noise, and `noisy` the released result, null if it has none. Dates are days, times
         and durations seconds. Choices have `plain_choice`, `exact_choice` and `choice` instead. A
-        key of such a name has an underscore after it.
+        key with the name of one of these columns gets an underscore.
     errors
         One row for each output, group and entry: the keys, `output`, `entry`, `plain`, `exact`,
         and over all runs that have a result
 
         - `bias`: the mean of noisy - plain, with limits and noise,
-        - `limits_bias`: exact - plain, what clamping, limits and the grid of values do,
+        - `limits_bias`: exact - plain, the effect of clamping, limits and the grid of values,
         - `rmse`: the root of the mean square of noisy - plain,
-        - `noise_rmse`: that of noisy - exact, what noise does,
+        - `noise_rmse`: the root of the mean square of noisy - exact, the effect of noise,
         - `relative_error`: the median of |noisy - plain| / |plain|, null where plain is 0,
-        - `error_95`: what |noisy - plain| keeps within in 95% of runs,
+        - `error_95`: the 95% quantile of |noisy - plain|,
         - `missing`: the share of runs without a result,
-        - `wrong`: for choices, the share of runs in which another one was made than plain Polars.
+        - `wrong`: for choices, the share of runs with another choice than plain Polars.
     """
 
     plan: Plan = field(repr=False)
@@ -63,18 +63,18 @@ class Simulation:
     errors: pl.DataFrame = field(repr=False)
 
     def plot(self, *, relative: bool = True, most: int = 30, values: bool = False) -> Any:
-        """The distribution of errors, as an Altair chart: for each output and group the median, the
-        middle half and the middle 90% of runs, and what limits do to the exact result.
+        """The distribution of errors, as an Altair chart. For each output and group it shows the
+        median, the middle half and the middle 90% of runs, and the bias by limits.
 
         Parameters
         ----------
         relative
-            Whether errors are shares of the plain results; else they are in the output's units.
+            Whether errors are shares of the plain results, or in the output's units.
         most
-            How many groups are shown of each output, the largest first.
+            The number of groups to show for each output, the largest first.
         values
-            Instead of errors, the plain result of each group (before) and where 90% of released
-            ones lie (after), in the output's units.
+            Whether to show, instead of errors, the plain result of each group (before) and the
+            range of 90% of released results (after), in the output's units.
 
         Raises
         ------

@@ -28,7 +28,7 @@ def total(mechanism: Any = "auto") -> dp.DPExpr:
 
 
 def ratios(plan: dp.Plan) -> dict[str, float]:
-    said = forced_words(plan).partition("least error: ")[2]
+    said = forced_words(plan).partition("least error are ")[2]
     return {name: float(ratio) for name, ratio in re.findall(r"(\w+) ([0-9.e+]+)", said)}
 
 
