@@ -168,7 +168,7 @@ def _require_no_connection(text: str) -> None:
     raise LedgerError(
         "ledger= is a connection string, which dpframe would take for the name of a file",
         where="ledger",
-        remedy='write ledger="postgresql://user@host:5432/database", and put the password '
+        remedy='write ledger="postgresql://host:5432/database", and put the password '
         "into ~/.pgpass",
     )
 
@@ -179,7 +179,7 @@ def _unusable(place: object, why: str) -> LedgerError:
         f"the ledger {shown!r} {why}",
         where="ledger",
         remedy=(
-            'write the path of a file, ledger="budget.db", or ledger="postgresql://user@host/name"',
+            'write the path of a file, ledger="budget.db", or ledger="postgresql://host/name"',
             "leave ledger= out to keep the budget in memory",
         ),
     )

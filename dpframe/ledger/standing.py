@@ -29,7 +29,7 @@ def unwitnessed(records: int, name: str) -> LedgerError:
         "missing, as after copying one file alone",
         remedy=(
             "put the head file back next to the ledger",
-            "if the head file is lost and this is not a copy, accept the ledger: `dpframe ledger adopt`",
+            "if it is lost and this is not a copy, accept the ledger: `dpframe ledger adopt`",
         ),
     )
 

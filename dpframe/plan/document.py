@@ -305,7 +305,7 @@ def no_plan() -> UnsupportedOperation:
         where=_WHERE,
         remedy=(
             "pass the text that plan.to_json() returns",
-            'pass its file: pathlib.Path("plan.json")',
+            "pass its file as a pathlib.Path",
         ),
     )
 
