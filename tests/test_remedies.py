@@ -23,6 +23,7 @@ def test_following_a_message_leads_to_a_result(block: Block) -> None:
         remedies.parsed(piece)  # what looks like code is code
 
 
+@pytest.mark.skipif(not remedies.NEWEST, reason="some wrong uses need a newer Polars")
 def test_no_more_places_are_left_than_before() -> None:
     left, budgets = remedies.left(), remedies.budgets()
     over = {name: count for name, count in left.items() if count > budgets.get(name, 0)}

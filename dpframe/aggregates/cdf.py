@@ -288,7 +288,7 @@ def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
             where=where,
             remedy=(
                 "write for example bins=[10, 20]",
-                "write bins=100 where the bounds of the column are known",
+                "write bins=10 where the bounds of the column are known",
             ),
         )
     if bounds is not None:

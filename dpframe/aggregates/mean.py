@@ -29,7 +29,14 @@ from dpframe.aggregates.shrunk import (
     variances_of,
 )
 from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
+from dpframe.aggregates.values import (
+    Value,
+    as_series,
+    bounds_of,
+    number_of_time,
+    numeric_value,
+    show_value,
+)
 from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for, grid_of_squares
@@ -322,10 +329,7 @@ class Variance(Aggregate):
             raise UnsupportedOperation(
                 f"values of type {value.domain.dtype} have no {self.kind}",
                 where=words(value.tree),
-                remedy="take a number from it first, such as "
-                + (
-                    ".dt.total_seconds()" if value.domain.dtype.name == "Duration" else ".dt.year()"
-                ),
+                remedy=number_of_time(value.domain.dtype),
             )
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         squares = grid_of_squares(grid, scope.resolution)

@@ -20,7 +20,7 @@ from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.ratio_interval import ratio_ends
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import Statistic
-from dpframe.aggregates.values import Value, bounds_of, numeric_value, or_declare
+from dpframe.aggregates.values import Value, bounds_of, number_of_time, numeric_value, or_declare
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
 from dpframe.core.tree import Tree
@@ -234,7 +234,7 @@ def _number(tree: Tree, scope: QueryScope) -> Value:
         raise UnsupportedOperation(
             f"values of type {value.domain.dtype} have no ratio",
             where=words(tree),
-            remedy="convert them to numbers first, for example with .dt.total_seconds()",
+            remedy=number_of_time(value.domain.dtype),
         )
     return value
 

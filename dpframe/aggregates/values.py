@@ -163,6 +163,12 @@ def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:
     )
 
 
+def number_of_time(dtype: DType) -> str:
+    """What to write where values of a temporal type cannot be computed with."""
+    part = ".dt.total_seconds()" if dtype.name == "Duration" else ".dt.year()"
+    return f"take a number from it first, such as {part}"
+
+
 def or_declare(way: str, tree: Tree, what: str, example: str) -> str | tuple[str, str]:
     """A way to write it in the query, and for a column to declare it where it is protected."""
     if not isinstance(tree, Column):

@@ -75,7 +75,7 @@ class LimitGroups(Step):
             raise UnsupportedOperation(
                 f"{self.order_by!r} is not one of the columns of by=, which order the groups",
                 where=self.words(),
-                remedy=(f"write by=[..., {self.order_by!r}]", f"order by one of {list(self.by)}"),
+                remedy=f"write by={[*self.by, self.order_by]!r}",
             )
         return before.limited(GroupLimit(self.n, frozenset(self.by), self.order_by))
 

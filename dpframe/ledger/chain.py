@@ -98,14 +98,14 @@ class Chain:
     def following(self, drafts: Iterable[Draft]) -> list[Record]:
         """Drafts as the next records, which do not build on each other; nothing is appended."""
         time = datetime.now(UTC).isoformat(timespec="microseconds")
-        made: list[Record] = []
+        result: list[Record] = []
         seq, tip = self.length, self.tip
         for draft in drafts:
             record = sealed(draft, seq + 1, time, tip, self.seal)
             self._check(record)
-            made.append(record)
+            result.append(record)
             seq, tip = record.seq, record.hash
-        return made
+        return result
 
     def begin(self, row: tuple[Any, ...], rows: Iterable[tuple[Any, ...]]) -> None:
         """Begin at a checkpoint, with the rows of the records that it refers to."""

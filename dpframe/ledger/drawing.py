@@ -102,13 +102,13 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
 
     def closing(chain: HasStreams) -> Draft:
         require_open(chain.account(budget))
-        found = stream_of(chain, budget, name)
-        if found.closed is not None:
+        stream = stream_of(chain, budget, name)
+        if stream.closed is not None:
             raise BudgetExceeded(
-                f"the stream {name!r} was closed on {found.closed.time[:10]} already",
+                f"the stream {name!r} was closed on {stream.closed.time[:10]} already",
                 remedy="leave it closed: it releases nothing new",
             )
-        return Draft(budget, "ended", found.number, who=who, why=why)
+        return Draft(budget, "ended", stream.number, who=who, why=why)
 
     store.append(closing)
     return stream_of(store.read(), budget, name)
@@ -122,8 +122,8 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     LedgerError
         When the stream does not exist.
     """
-    found = chain.streams.find(budget, name)
-    if found is None:
+    stream = chain.streams.find(budget, name)
+    if stream is None:
         known = ", ".join(repr(one.name) for one in chain.streams.of(budget))
         raise LedgerError(
             f"the budget {budget!r} has no stream {name!r}",
@@ -131,4 +131,4 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
             if known
             else "open one: session.stream(...)",
         )
-    return found
+    return stream
