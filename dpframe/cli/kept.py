@@ -209,7 +209,7 @@ def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
         raise BadInput(
             UnsupportedOperation(
                 "this is too short for a fingerprint",
-                remedy=f"give {_SHORTEST} characters or more, as many as tell it from others",
+                remedy=f"give {_SHORTEST} characters or more, enough to distinguish it from others",
             ),
             Path(parsed.fingerprint),
         )

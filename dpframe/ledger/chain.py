@@ -210,7 +210,7 @@ class Chain:
             return
         if record.act == "revoked":
             if not any(a.fingerprint == record.fingerprint for a in self._approvals(record)):
-                raise broken(f"{where} revokes what nobody approved")
+                raise broken(f"{where} revokes an approval that does not exist")
             return
         account = self.accounts.get(record.name)
         if (account is None) != (record.act == "opened"):
@@ -281,7 +281,7 @@ class Chain:
             case _:
                 right = bool(record.who)
         if not right:
-            raise broken(f"{where} does not say what the records before it add up to")
+            raise broken(f"{where} does not state the sums of the records before it")
 
     def _open(self, record: Record) -> None:
         amount, within = record.amount, record.within

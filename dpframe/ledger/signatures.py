@@ -81,7 +81,7 @@ class ApprovalKey:
             if len(secret) == 32:
                 return cls("ed25519" if scheme == "ed25519" else "ed25519-public", secret)
         raise LedgerError(
-            "what is given as the key for approvals is not a key", where=KEY_VARIABLE, remedy=_FORMS
+            "the key for approvals is not a valid key", where=KEY_VARIABLE, remedy=_FORMS
         )
 
     def sign(self, *fields: Any) -> str:
