@@ -221,7 +221,7 @@ def test_plan_review(capsys: pytest.CaptureFixture[str]) -> None:
     printed = printed_by(module, capsys)
     assert "limit raised 2 -> 3" in printed
     assert "keeps it" in printed
-    assert "a person's rows beyond 3 values of region" in printed
+    assert "excess rows of people with more than 3 values of region" in printed
     assert "approved " in printed
     assert "At most 3 regions of a person: it runs" in printed
     assert "At most 4 regions of a person: the plan" in printed

@@ -75,7 +75,7 @@ def reviewed(parsed: argparse.Namespace) -> Reviewed:
 
 def _allowed(plan: Plan, given: dict[str, str], path: Path) -> Allowed:
     known = {parameter.name: parameter for parameter in plan.parameters}
-    made = []
+    result = []
     for name, text in sorted(given.items()):
         if name not in known:
             names = ", ".join(known) or "none"
@@ -96,5 +96,5 @@ def _allowed(plan: Plan, given: dict[str, str], path: Path) -> Allowed:
             )
             raise BadInput(refusal, path)
         if found is not None:
-            made.append((name, found))
-    return tuple(made)
+            result.append((name, found))
+    return tuple(result)

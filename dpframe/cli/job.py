@@ -145,8 +145,8 @@ class Job:
         """
         if not self.payer.ledger.identities:
             raise UnsupportedOperation(
-                "the session keeps its budget in memory, so nobody can know whether the job was "
-                "run before",
+                "the session keeps its budget in memory, so dpframe cannot know whether the job "
+                "was run before",
                 where="--run-id, --once",
                 remedy='keep it in a ledger: dp.Session(..., ledger="budget.db")',
             )
@@ -194,7 +194,7 @@ def read_job(
     allowed = ("epsilon", "delta", "rho", "accuracy", "split", *apart)
     unknown = [name for name in spend if name not in allowed]
     if unknown:
-        raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
+        raise _bad(path, f"`spend` has {unknown[0]!r}, which is not one of {', '.join(allowed)}")
     weights = spend.get("weights")
     if not is_list:
         refuse_weights(weights)

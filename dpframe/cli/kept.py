@@ -94,16 +94,16 @@ def _added(acts: Any, name: str, words: str, more: str) -> Any:
     return added
 
 
-def _found(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
+def _attempts_in(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
     """What was begun in a budget, or in all, in the order of charges."""
     chain = store.read(whole=True)
     names = list(chain.accounts) if name is None else [chain.account(name).name]
-    made = [
+    result = [
         (StoredKeeping(store, budget), budget, attempt)
         for budget in names
         for attempt in chain.results.of(budget).by_number.values()
     ]
-    return sorted(made, key=lambda one: one[2].number)
+    return sorted(result, key=lambda one: one[2].number)
 
 
 def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
@@ -114,7 +114,7 @@ def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
 
 def _releases(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
-    found = _found(store, parsed.name)
+    found = _attempts_in(store, parsed.name)
     streams = _streams(store.read(), parsed.name)
     rows = [
         {
@@ -168,7 +168,7 @@ def _prune(parsed: Parsed) -> int:
 
 
 def _restore(parsed: Parsed) -> int:
-    keeping, attempt = _asked(parsed)
+    keeping, attempt = _attempt_of_plan(parsed)
     try:
         content = content_of(keeping, attempt)
     except NotKept as why:
@@ -195,12 +195,12 @@ def _restore(parsed: Parsed) -> int:
     return 0
 
 
-def _asked(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
+def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
     """The newest kept result of the plan."""
     given = parsed.fingerprint.lower()
     kept = [
         (keeping, attempt)
-        for keeping, _, attempt in _found(store_at(parsed.ledger, create=False), parsed.name)
+        for keeping, _, attempt in _attempts_in(store_at(parsed.ledger, create=False), parsed.name)
         if attempt.content is not None and parsed.number in (None, attempt.number)
     ]
     found = [one for one in kept if one[1].begun.identity.fingerprint.startswith(given)]
@@ -209,7 +209,7 @@ def _asked(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
         raise BadInput(
             UnsupportedOperation(
                 "this is too short for a fingerprint",
-                remedy=f"give {_SHORTEST} characters or more, as many as tell it from others",
+                remedy=f"give {_SHORTEST} characters or more, enough to distinguish it from others",
             ),
             Path(parsed.fingerprint),
         )

@@ -148,10 +148,10 @@ def _write(plan: Plan, path: Path) -> None:
 def _holds_a_plan(path: Path) -> bool:
     """Whether a file is a plan, perhaps an edited one or one of another version."""
     try:
-        found = json.loads(path.read_bytes())
+        fields = json.loads(path.read_bytes())
     except (OSError, RecursionError, ValueError):
         return False
-    return isinstance(found, dict) and found.keys() >= {"schema_version", "fingerprint", "plan"}
+    return isinstance(fields, dict) and fields.keys() >= {"schema_version", "fingerprint", "plan"}
 
 
 def _add_diff(commands: Any) -> None:

@@ -17,7 +17,7 @@ from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
-from dpframe.cli.log import add_log, logged, told_end, told_plan
+from dpframe.cli.log import add_log, log_end, log_plan, logged
 from dpframe.cli.output import say
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -136,13 +136,13 @@ def _released(parsed: argparse.Namespace) -> int:
     repeat = _repeat(parsed)
     if repeat is not ONCE_MORE:
         job.keep()
-    told_plan(job)
+    log_plan(job)
     releases = job.release(repeat) if paths is None else _written(job, paths, repeat)
     if parsed.json:
         said = {} if repeat is ONCE_MORE else {"reused": releases.reused}
         print(json.dumps(_record(job, releases, paths) | said | parsed.announced, indent=2))
         _remark(releases)
-        told_end(job, releases, paths)
+        log_end(job, releases, paths)
         return 0
     if paths is None:
         with pl.Config(**_WHOLE):
@@ -155,7 +155,7 @@ def _released(parsed: argparse.Namespace) -> int:
         to_errors=True,
     )
     _remark(releases)
-    told_end(job, releases, paths)
+    log_end(job, releases, paths)
     return 0
 
 

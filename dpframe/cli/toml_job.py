@@ -110,18 +110,18 @@ def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
         What the session or the query refuses.
     """
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _bad(path, f"it is not TOML: {error}") from None
     except OSError as error:
         raise _bad(path, f"it cannot be read: {error.strerror}") from None
     try:
-        _only(found, _TABLES, "the job")
-        given = _parameters(found, parameters)
-        spend, output = _table(found, "spend"), _path(found, "output", path.parent)
-        session = _session(_table(found, "session"), path.parent)
-        frame = _source(session, _table(found, "source"), path.parent)
-        query = _Reader(given).queries(frame, found)
+        _only(fields, _TABLES, "the job")
+        given = _parameters(fields, parameters)
+        spend, output = _table(fields, "spend"), _path(fields, "output", path.parent)
+        session = _session(_table(fields, "session"), path.parent)
+        frame = _source(session, _table(fields, "source"), path.parent)
+        query = _Reader(given).queries(frame, fields)
     except _WrongError as error:
         raise _bad(path, str(error)) from None
     return {"query": query, "spend": spend, "output": output}
@@ -194,14 +194,14 @@ def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, P
     """The parameters that the job declares, by name; others are refused."""
     declared = _table(found, "parameters") if "parameters" in found else {}
     parameters.require_known(declared)
-    made = {}
+    result = {}
     for name, given in declared.items():
         where = f"[parameters] {name}"
         if not isinstance(given, dict) or not isinstance(given.get("type"), str):
             raise _WrongError(f'{where} is a table with a type, such as {{type = "date"}}')
         _only(given, _DECLARED, where)
-        made[name] = parameters.declare(name, _type(given, where), given.get("default"))
-    return made
+        result[name] = parameters.declare(name, _type(given, where), given.get("default"))
+    return result
 
 
 def _type(given: Mapping[str, Any], where: str) -> ParameterType:
@@ -326,10 +326,10 @@ def _by(given: Mapping[str, Any]) -> list[str]:
 def _table(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     if name not in given:
         raise _WrongError(f"[{name}] is missing")
-    found = given[name]
-    if not isinstance(found, dict):
-        raise _WrongError(f"[{name}] is a table, not {found!r}")
-    return found
+    result = given[name]
+    if not isinstance(result, dict):
+        raise _WrongError(f"[{name}] is a table, not {result!r}")
+    return result
 
 
 def _list(given: object) -> list[Any]:

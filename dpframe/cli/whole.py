@@ -97,7 +97,7 @@ def _adopt(parsed: Parsed) -> int:
     head = owners.adopt(store, parsed.by, parsed.reason)
     still = store.read().streams.doubted()
     if not parsed.json:
-        _told(parsed, "accepted", store, head)
+        _print_head(parsed, "accepted", store, head)
         for budget, stream in still:
             say(
                 f"the stream {stream.name!r} of {budget!r} knows of {stream.drawn} of "
@@ -141,7 +141,7 @@ def _move(parsed: Parsed) -> int:
     source = store_at(parsed.ledger, create=False)
     destination = store_at(parsed.to, pinned=False)  # the head file elsewhere follows
     head = owners.move(source, destination, parsed.by)
-    return _told(parsed, f"moved to {destination.where}", destination, head)
+    return _print_head(parsed, f"moved to {destination.where}", destination, head)
 
 
 def _rekey(parsed: Parsed) -> int:
@@ -152,10 +152,10 @@ def _rekey(parsed: Parsed) -> int:
         )
     store = store_at(parsed.ledger, create=False)
     head = owners.rekey(store, Seal.of(key, NEW_KEY_VARIABLE), parsed.by)
-    return _told(parsed, "sealed with the new key", store, head)
+    return _print_head(parsed, "sealed with the new key", store, head)
 
 
-def _told(parsed: Parsed, what: str, store: Store, head: Head) -> int:
+def _print_head(parsed: Parsed, what: str, store: Store, head: Head) -> int:
     """Where the ledger is now, and its head, which can be kept elsewhere and compared."""
     if parsed.json:
         print(json.dumps(_fields(store, head), indent=2))

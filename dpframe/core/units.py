@@ -143,7 +143,7 @@ class Identifier:
             )
         if self.time == self.column:
             raise UnsupportedOperation(
-                f"{self.column!r} cannot both say whose a row is and when it was",
+                f"{self.column!r} cannot be both the identifier and the time",
                 where="dp.Identifier(..., time=...)",
                 remedy=f"name the column of times, as in {example}",
             )

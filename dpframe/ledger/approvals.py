@@ -130,26 +130,26 @@ def read_approval(record: Record) -> Approval:
     ValueError, TypeError
         When it holds none.
     """
-    found = json.loads(record.why or "")
-    if not isinstance(found, dict) or not record.fingerprint:
+    fields = json.loads(record.why or "")
+    if not isinstance(fields, dict) or not record.fingerprint:
         raise ValueError
-    document, signature = found.get("plan"), found.get("signature")
+    document, signature = fields.get("plan"), fields.get("signature")
     if not isinstance(document, str) or not isinstance(signature, str | None) or not record.who:
         raise TypeError
     time = datetime.fromisoformat(record.time)
     made = record.name, record.fingerprint, record.who, time, document, signature
-    if found.keys() == _OLD_FIELDS:
+    if fields.keys() == _OLD_FIELDS:
         return Approval(*made, number=record.seq)
-    allowed = read_allowed(found.pop(_ALLOWED)) if _ALLOWED in found else ()
-    if found.keys() != _FIELDS:
+    allowed = read_allowed(fields.pop(_ALLOWED)) if _ALLOWED in fields else ()
+    if fields.keys() != _FIELDS:
         raise ValueError
-    given, ledger, runs, until = (found[key] for key in ("id", "ledger", "runs", "until"))
+    given, ledger, runs, until = (fields[key] for key in ("id", "ledger", "runs", "until"))
     if not isinstance(given, str) or not isinstance(ledger, str):
         raise TypeError
     if runs is not None and (type(runs) is not int or runs < 1):
         raise ValueError
     day = None if until is None else date.fromisoformat(until)
-    bound = Bound.read(found["budget"])
+    bound = Bound.read(fields["budget"])
     return Approval(*made, given, ledger, bound, runs, day, number=record.seq, allowed=allowed)
 
 
@@ -321,14 +321,14 @@ class Requirement:
             When no approval counts.
         """
         same = self.same(approvals, fingerprint)
-        found = next(self.counting(same, ledgers, bound), None)
-        if found is None:
+        approval = next(self.counting(same, ledgers, bound), None)
+        if approval is None:
             why = self.reasons(same, ledgers, bound)
             raise PlanMismatch(
                 f"the plan {fingerprint[:16]} is not approved{why}",
                 remedy="have it approved again: `dpframe approve PLAN.json --by WHO`",
             )
-        return found
+        return approval
 
     def reasons(self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound) -> str:
         """Why none of some approvals counts, the newest first; empty if there are no

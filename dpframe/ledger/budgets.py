@@ -46,7 +46,9 @@ def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
             raise _there(chain.accounts[draft.name])
         require_new(draft.name, [*chain.accounts, *chain.approvals])
         others = tuple(chain.accounts)
-        made.append(NewBudget(draft.name, _given(draft), store.where, others, not chain.length))
+        made.append(
+            NewBudget(draft.name, _amount_words(draft), store.where, others, not chain.length)
+        )
         return draft
 
     store.append(opening)
@@ -54,7 +56,7 @@ def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
         tell(new)
 
 
-def _given(draft: Draft) -> str:
+def _amount_words(draft: Draft) -> str:
     assert draft.amount is not None
     return exact_words(draft.within or draft.amount)
 
@@ -221,7 +223,7 @@ def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
                 remedy=f"grant {' and '.join('--' + k for k in known)}",
             )
     main = amount(amounts.get(budget.currency, 0), budget.currency)
-    made = budget.of(main, amount(amounts.get("delta", 0), "delta"))
-    if made.is_zero:
+    result = budget.of(main, amount(amounts.get("delta", 0), "delta"))
+    if result.is_zero:
         raise InvalidBudget("the grant is empty", remedy=f"write --{budget.currency} MORE")
-    return made
+    return result

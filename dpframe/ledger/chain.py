@@ -97,14 +97,14 @@ class Chain:
     def following(self, drafts: Iterable[Draft]) -> list[Record]:
         """Drafts as the next records, which do not build on each other; nothing is appended."""
         time = datetime.now(UTC).isoformat(timespec="microseconds")
-        made: list[Record] = []
+        result: list[Record] = []
         seq, tip = self.length, self.tip
         for draft in drafts:
             record = sealed(draft, seq + 1, time, tip, self.seal)
             self._check(record)
-            made.append(record)
+            result.append(record)
             seq, tip = record.seq, record.hash
-        return made
+        return result
 
     def begin(self, row: tuple[Any, ...], rows: Iterable[tuple[Any, ...]]) -> None:
         """Begin at a checkpoint, with the rows of the records that it refers to."""
@@ -210,7 +210,7 @@ class Chain:
             return
         if record.act == "revoked":
             if not any(a.fingerprint == record.fingerprint for a in self._approvals(record)):
-                raise broken(f"{where} revokes what nobody approved")
+                raise broken(f"{where} revokes an approval that does not exist")
             return
         account = self.accounts.get(record.name)
         if (account is None) != (record.act == "opened"):
@@ -281,7 +281,7 @@ class Chain:
             case _:
                 right = bool(record.who)
         if not right:
-            raise broken(f"{where} does not say what the records before it add up to")
+            raise broken(f"{where} does not state the sums of the records before it")
 
     def _open(self, record: Record) -> None:
         amount, within = record.amount, record.within

@@ -196,15 +196,15 @@ class FolderContents:
                 raise PermissionError(None, "it may not be written")
 
     def remove(self, number: int, count: int) -> bool:
-        found = False
+        result = False
         with self._explained("deleted from"):
             for part in range(1, count + 1):
                 with suppress(FileNotFoundError):
                     self._place(number, part).unlink()
-                    found = True
-            if found:
+                    result = True
+            if result:
                 sync_folder(self.folder)
-        return found
+        return result
 
     def present(self, token: str, work: Callable[[], R]) -> R:
         path, process = self._lock_of(token), os.getpid()

@@ -99,13 +99,13 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
 
     def closing(chain: HasStreams) -> Draft:
         require_open(chain.account(budget))
-        found = stream_of(chain, budget, name)
-        if found.closed is not None:
+        stream = stream_of(chain, budget, name)
+        if stream.closed is not None:
             raise BudgetExceeded(
-                f"the stream {name!r} was closed on {found.closed.time[:10]} already",
+                f"the stream {name!r} was closed on {stream.closed.time[:10]} already",
                 remedy="do nothing: it draws no more",
             )
-        return Draft(budget, "ended", found.number, who=who, why=why)
+        return Draft(budget, "ended", stream.number, who=who, why=why)
 
     store.append(closing)
     return stream_of(store.read(), budget, name)
@@ -119,11 +119,11 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     LedgerError
         When the stream does not exist.
     """
-    found = chain.streams.find(budget, name)
-    if found is None:
+    stream = chain.streams.find(budget, name)
+    if stream is None:
         known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
         raise LedgerError(
             f"the budget {budget!r} has no stream {name!r}",
             remedy=f"use one of its streams: {known}",
         )
-    return found
+    return stream

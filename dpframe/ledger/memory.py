@@ -19,7 +19,7 @@ from dpframe.ledger.releasing import Exclusive
 from dpframe.ledger.scopes import Scope, Totals
 from dpframe.ledger.streaming import MemoryStreams
 from dpframe.ledger.streams import StreamOpening
-from dpframe.ledger.watching import happened, told_charge
+from dpframe.ledger.watching import happened, report_charge
 from dpframe.ledger.windows import Every, Timeline
 
 
@@ -141,7 +141,7 @@ class MemoryLedger:
             self._unit = self._unit or unit
             if beginning is not None:
                 self.keeping.begin(number, beginning.at(scope))
-            told_charge(None, number, fingerprint, cost)
+            report_charge(None, number, fingerprint, cost)
             return number
 
         return self._lock.run(charging)

@@ -140,15 +140,15 @@ class Record:
     @property
     def amount(self) -> Budget:
         """What was granted or charged."""
-        found = _WITHIN.fullmatch(self.measure or "")
-        measure = found["measure"] if found else self.measure or ""
+        match = _WITHIN.fullmatch(self.measure or "")
+        measure = match["measure"] if match else self.measure or ""
         return _amount(measure, self.main or "", self.slack or "")
 
     @property
     def within(self) -> ApproxDP | None:
         """The whole (epsilon, delta) that a budget of rho stands for, where it was opened so."""
-        found = _WITHIN.fullmatch(self.measure or "")
-        return ApproxDP(Fraction(found["epsilon"]), Fraction(found["delta"])) if found else None
+        match = _WITHIN.fullmatch(self.measure or "")
+        return ApproxDP(Fraction(match["epsilon"]), Fraction(match["delta"])) if match else None
 
 
 @lru_cache(maxsize=1024)

@@ -132,7 +132,7 @@ def _drafted(
     terms: Terms,
     bound: Bound,
 ) -> Draft:
-    made = Approval(
+    approval = Approval(
         plan.name,
         plan.fingerprint,
         who,
@@ -146,8 +146,8 @@ def _drafted(
         terms.until,
         allowed=plan.allowed,
     )
-    signature = None if key is None else key.sign(*made.signed_fields())
-    why = _text(made, signature)
+    signature = None if key is None else key.sign(*approval.signed_fields())
+    why = _text(approval, signature)
     return Draft(plan.name, "approved", fingerprint=plan.fingerprint, who=who, why=why)
 
 

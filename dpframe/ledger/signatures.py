@@ -81,7 +81,7 @@ class ApprovalKey:
             if len(secret) == 32:
                 return cls("ed25519" if scheme == "ed25519" else "ed25519-public", secret)
         raise LedgerError(
-            "what is given as the key for approvals is not a key", where=KEY_VARIABLE, remedy=_FORMS
+            "the key for approvals is not a valid key", where=KEY_VARIABLE, remedy=_FORMS
         )
 
     def sign(self, *fields: Any) -> str:
@@ -123,9 +123,9 @@ class ApprovalKey:
     def _public(self) -> ed25519.Ed25519PublicKey:
         if self.scheme == "ed25519":
             return _private(self.secret).public_key()
-        made: ed25519.Ed25519PublicKey
-        made = _library().Ed25519PublicKey.from_public_bytes(self.secret)
-        return made
+        key: ed25519.Ed25519PublicKey
+        key = _library().Ed25519PublicKey.from_public_bytes(self.secret)
+        return key
 
 
 def new_pair() -> tuple[str, str]:
@@ -147,8 +147,8 @@ def _message(fields: Sequence[Any]) -> bytes:
 
 
 def _private(secret: bytes) -> ed25519.Ed25519PrivateKey:
-    made: ed25519.Ed25519PrivateKey = _library().Ed25519PrivateKey.from_private_bytes(secret)
-    return made
+    key: ed25519.Ed25519PrivateKey = _library().Ed25519PrivateKey.from_private_bytes(secret)
+    return key
 
 
 def _is_signed(key: ed25519.Ed25519PublicKey, signature: bytes, text: bytes) -> bool:

@@ -147,7 +147,7 @@ class Store(Transactions):
             return made, chain
 
         def alone() -> R:
-            made, chain = self._transact(transaction, writing=True, adopting=adopting)
+            result, chain = self._transact(transaction, writing=True, adopting=adopting)
             if added:
                 trusted, self._version = self._version, None  # until it is extended as a whole
                 chain.seal = used
@@ -157,7 +157,7 @@ class Store(Transactions):
                 seen = Seen(chain.length, chain.tip, chain.identity)
                 for witness, file in zip(self._witnesses, files, strict=True):
                     witness.write(file, seen, seal=seal)
-            return made
+            return result
 
         with self._explained():
             return self._alone(lambda: release_after(alone, lambda: close_all(files)), writing=True)

@@ -28,7 +28,7 @@ from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping, kept
 from dpframe.ledger.streaming import StoredStreams
 from dpframe.ledger.streams import StreamOpening
-from dpframe.ledger.watching import happened, told_charge
+from dpframe.ledger.watching import happened, report_charge
 from dpframe.ledger.windows import NAMES, Every
 
 _OTHER_FLOATS = Fraction(1, 10**6)
@@ -176,11 +176,11 @@ class StoredLedger:
             used = None if by is None else by.number
             if stream is not None:
                 before.append(stream.draft(self._name, chain.streams, fingerprint, used))
-            made = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
-            return [*before, made]
+            draft = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
+            return [*before, draft]
 
         number = self._store.append(charging)
-        told_charge(self._name, number, fingerprint, cost)
+        report_charge(self._name, number, fingerprint, cost)
         return number
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:

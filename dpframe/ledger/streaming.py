@@ -120,9 +120,9 @@ class MemoryStreams:
         self._lock.run(adding)
 
     def bind(self, name: str, types: Types) -> OpenedStream:
-        found = self._found[name]
-        found.require_types(types)
-        return found
+        stream = self._found[name]
+        stream.require_types(types)
+        return stream
 
 
 class StoredStreams:
@@ -168,17 +168,17 @@ class StoredStreams:
                 return None
             return typed_draft(self._budget, now, types)
 
-        found = self.find(name)
-        if found is not None and found.types is None:
+        stream = self.find(name)
+        if stream is not None and stream.types is None:
             self._store.append(binding)
-            found = self.find(name)
-        if found is None:
+            stream = self.find(name)
+        if stream is None:
             raise LedgerError(
                 f"the ledger has no stream {name!r} any more",
                 remedy="open it again: session.stream(...)",
             )
-        found.require_types(types)
-        return found
+        stream.require_types(types)
+        return stream
 
 
 def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:

@@ -214,7 +214,7 @@ class CombinedNoise(AdditiveMechanism):
         TypeError
             Always.
         """
-        raise TypeError("combined noise is not drawn by itself: draw its law, and combine that")
+        raise TypeError("combined noise is not drawn directly: draw its law, and combine that")
 
 
 @lru_cache(maxsize=256)

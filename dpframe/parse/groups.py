@@ -21,6 +21,7 @@ from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
+from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, words
 from dpframe.rows.grouped import distinct
 from dpframe.rows.listed import listed
@@ -182,6 +183,8 @@ def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str)
 def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     names = list(domains)
     single = names[0] if len(names) == 1 else None
+    if type(keys).__module__.split(".")[0] == "pyarrow":
+        keys = _of_arrow(keys)
     match keys:
         case Keys():
             if keys.is_named or single is None:
@@ -219,6 +222,14 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 where=where,
                 remedy="write the values in a list: keys=[...]",
             )
+
+
+def _of_arrow(keys: Any) -> object:
+    """A table or array of pyarrow as a frame or Series of Polars; other values unchanged."""
+    try:
+        return pl.from_arrow(keys)
+    except (*FAILURES, TypeError):
+        return keys
 
 
 def _are_integers(keys: range, found: Domain) -> bool:

@@ -189,7 +189,7 @@ class PlanData:
             if having:
                 raise UnknownColumn(
                     f"queries {' and '.join(map(str, having))} have an output {column!r}",
-                    remedy=f"say which one: plan.accuracy({column!r}, query={having[0]})",
+                    remedy=f"name the query: plan.accuracy({column!r}, query={having[0]})",
                 )
         if column == _COUNTS and column not in outputs and len(outputs) == 1:
             (only,) = outputs.values()  # a table has its counts in a column of this name

@@ -270,14 +270,14 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise edited(f"it has more than {_LONGEST >> 20} megabytes")
     try:
-        found = json.loads(
+        fields = json.loads(
             text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
         )
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or "schema_version" not in found:
+        fields = None
+    if not isinstance(fields, dict) or "schema_version" not in fields:
         raise no_plan()
-    version = found["schema_version"]
+    version = fields["schema_version"]
     if type(version) is not int or version != SCHEMA_VERSION:
         shown = f"{version}" if type(version) is int else "that is not an integer"
         raise UnsupportedOperation(
@@ -285,7 +285,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
             where=_WHERE,
             remedy="read it with the dpframe that wrote it, or plan the query again",
         )
-    return _with_parts(found)
+    return _with_parts(fields)
 
 
 def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
@@ -309,18 +309,18 @@ def no_plan() -> UnsupportedOperation:
 
 def _finite(text: str) -> float:
     """A number that JSON has."""
-    found = float(text)
-    if not math.isfinite(found):
+    result = float(text)
+    if not math.isfinite(result):
         raise ValueError
-    return found
+    return result
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose names are all different: of two, readers may show either."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise ValueError
-    return found
+    return result
 
 
 def _contents(plan: PlanData) -> dict[str, Any]:
@@ -345,18 +345,18 @@ def _contents(plan: PlanData) -> dict[str, Any]:
 def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
     """What the edition before made fingerprints of."""
     left = (*_ONCE_OF_SESSION, _COLUMNS)
-    found = _without_later_warnings(
+    result = _without_later_warnings(
         {name: item for name, item in contents.items() if name not in left}
     )
-    if "blocks" in found:
-        found["blocks"] = [
+    if "blocks" in result:
+        result["blocks"] = [
             _without_later_warnings({n: item for n, item in block.items() if n != _COLUMNS})
-            for block in found["blocks"]
+            for block in result["blocks"]
         ]
-    found["outputs"] = [
-        {**output, "note": _as_of_before(output["note"])} for output in found["outputs"]
+    result["outputs"] = [
+        {**output, "note": _as_of_before(output["note"])} for output in result["outputs"]
     ]
-    return found
+    return result
 
 
 def _without_later_warnings(contents: dict[str, Any]) -> dict[str, Any]:

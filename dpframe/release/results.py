@@ -298,7 +298,7 @@ def _output(
 
 
 def _in_scale(column: Column, output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:
-    """A sum of a Decimal column as Decimal; every other column as it is."""
+    """A sum of a Decimal column as Decimal; other columns unchanged."""
     only = output.only
     summed = None if only is None else plain_aggregate(only)
     if only is None or not isinstance(summed, BoundSum) or summed.scale is None:

@@ -159,11 +159,11 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
 def _of_other(words: str) -> str:
     """Whom a joined frame protects."""
     name, _, whom = words.partition(": ")
-    found = re.fullmatch(
+    match = re.fullmatch(
         r'adding or removing all rows of one individual, identified by "(.*)"', whom
     )
     return (
-        f"all rows of one person (column {found[1]}), in {name}" if found else f"{whom}, in {name}"
+        f"all rows of one person (column {match[1]}), in {name}" if match else f"{whom}, in {name}"
     )
 
 
@@ -297,7 +297,8 @@ def _per(plan: PlanData) -> str:
             "of the time; with 95% errors"
         )
     best = "the best of " if plan.best_group else "per "
-    return f"{best}{groups}, {plan.groups or 0:,} keys: {_short(plan.keys, 110)}; with 95% errors"
+    keys = f"{plan.groups or 0:,} key{'' if plan.groups == 1 else 's'}"
+    return f"{best}{groups}, {keys}: {_short(plan.keys, 110)}; with 95% errors"
 
 
 def _plain(code: str) -> str:
@@ -357,7 +358,7 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
         yield f"rows beyond {_plain(found.words('n'))}; dpframe chooses n, from {choices}, at run"
     limits = limits_in(block)
     if found is None and limits:
-        yield f"a person's rows beyond {' and beyond '.join(limits)}"
+        yield f"excess rows of people with more than {' or '.join(limits)}"
     yield from (
         f"part of the weight of people with many rows, by {step.words}"
         for step in block.steps

@@ -189,8 +189,9 @@ def release_page(title: str, inside: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escaped(title)}</title>\n"
-        "<style>body{margin:1rem auto;max-width:72rem;padding:0 1rem}</style>\n"
-        f"</head>\n<body>\n<main>\n{inside}\n</main>\n</body>\n</html>\n"
+        "<style>body{margin:1rem auto;max-width:72rem;padding:0 1rem}\n"
+        "h1{font:600 1.3rem system-ui,sans-serif}</style>\n"
+        f"</head>\n<body>\n<main>\n<h1>{line(title)}</h1>\n{inside}\n</main>\n</body>\n</html>\n"
     )
 
 

@@ -55,7 +55,12 @@ def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ())
     for weight, question in _of_plan(plan):
         asked[question] = weight
     first = sorted(asked.items(), key=lambda one: -one[1])  # which keeps the order of equals
-    return tuple(question for question, _ in first[:_MOST])
+    several = [question for question, _ in first]
+    return tuple(
+        question
+        for question in several
+        if not any(other != question and other.startswith(question) for other in several)
+    )[:_MOST]
 
 
 def _of_block(
@@ -157,12 +162,12 @@ def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
     """Frames that the query treats as public, and private frames that are joined."""
     for step in plan.steps:
         kind = step.definition.get("step") if isinstance(step.definition, dict) else None
-        if found := _PUBLIC.search(step.words):
-            rows = "1 row" if found[1] == "1" else f"{found[1]} rows"
+        if match := _PUBLIC.search(step.words):
+            rows = "1 row" if match[1] == "1" else f"{match[1]} rows"
             yield (
                 90,
-                f"Is the public frame with {rows} ({found[2]}) free of private data, or was it "
-                f"computed from the rows of people?{_computed(plan, found[2].split(', '))}",
+                f"Is the public frame with {rows} ({match[2]}) free of private data, or was it "
+                f"computed from the rows of people?{_computed(plan, match[2].split(', '))}",
             )
         elif "Join" in str(kind):
             yield 60, "May the join give one person many rows? Rows of both frames are multiplied."
@@ -236,10 +241,10 @@ def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
     if "types list them" not in plan.grouping:
         texts = len(key_values(plan))
         many = (plan.groups or 0) > 30
+        these = "Is this one key" if plan.groups == 1 else f"Are these {plan.groups or 0:,} keys"
         yield (
             (70 if many else 55) if texts else 25,
-            f"Are these {plan.groups or 0:,} keys public and complete: {plan.keys}? Rows with "
-            "other values are dropped.",
+            f"{these} public and complete: {plan.keys}? Rows with other values are dropped.",
         )
     if len(by) >= 3 and (plan.groups or 0) > 100:
         yield (

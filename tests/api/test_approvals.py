@@ -274,7 +274,7 @@ def test_a_key_that_is_none_stops_everything(
     query = people_of(session).dp_count()
     approved(ledger, query.plan(epsilon=0.1))
     monkeypatch.setenv(KEY_VARIABLE, garbled)
-    with pytest.raises(dp.LedgerError, match="key for approvals is not a key"):
+    with pytest.raises(dp.LedgerError, match="key for approvals is not a valid key"):
         query.collect(epsilon=0.1)
     assert session.spent.is_zero
 

@@ -29,7 +29,7 @@ def job(folder: Path, text: str, name: str = "job.py") -> Path:
         (GOOD.replace("spend =", "cost ="), "`spend` is missing"),
         (GOOD + "spend = {}", "`spend` is a dict, not a dict with what may be spent"),
         (GOOD + "spend = 0.5", "`spend` is a float"),
-        (GOOD + "spend = {'epsilom': 1}", "`spend` has 'epsilom', which is none of epsilon"),
+        (GOOD + "spend = {'epsilom': 1}", "`spend` has 'epsilom', which is not one of epsilon"),
         (GOOD + "spend = {1: 1}", "`spend` has 1"),
         (GOOD + "output = 3", "`output` is a int, not a path"),
         ("raise ValueError('Mrs Hidden has 3')", "it failed with ValueError in line 1"),

@@ -235,7 +235,7 @@ def test_a_checkpoint_that_lies_is_found_by_a_full_check(place: Place) -> None:
     used(place, None)
     seq = lie(place)
     rehashed(place, Seal(None), seq)
-    with pytest.raises(dp.LedgerError, match=f"record {seq} does not say what"):
+    with pytest.raises(dp.LedgerError, match=f"record {seq} does not state the sums"):
         verify(place)
     used(fresh := other(place), KEY)
     seq = lie(fresh)

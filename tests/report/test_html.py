@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -178,3 +179,32 @@ def test_on_a_narrow_screen_each_cell_has_a_line_with_its_name() -> None:
     rows = re.findall(r'<tr class="dpf-line">(.*?)</tr>', html)
     cells = [cell for row in rows for cell in re.findall("<td([^>]*)>(.)", row)]
     assert all('data-name="' in made or "dpf-number" not in made for made, _ in cells)
+
+
+def test_pages_have_what_readers_of_screens_need(tmp_path: Path) -> None:
+    """What axe-core asks of pages, as far as it can be read without a browser."""
+    people = dp.Session(epsilon=99).protect(pl.LazyFrame({"a": [1], "b": ["x"]}), dp.Rows())
+    query = people.group_by("b", keys=["x"]).agg(dp.count(), dp.mean("a", (0, 9)).alias("m"))
+    plan = query.plan(epsilon=20).explain("html", details=True)
+    release = query.release(epsilon=20).to_html(tmp_path / "release.html")
+    for page in (plan, release):
+        assert page.startswith('<!DOCTYPE html>\n<html lang="en"')
+        for tag in ("<title>", "<main>", "<h1>", 'name="viewport"', "<meta charset"):
+            assert page.count(tag) == 1, tag
+        assert not re.search(r"<th>|<th scope=\"col\"[^>]*><bdi dir=\"ltr\"></bdi>", page)
+        assert all("aria-label=" in tag for tag in re.findall(r'<[^>]* role="img"[^>]*>', page))
+        names = re.findall(r' id="([^"]+)"', page)
+        assert len(names) == len({*names})
+
+
+def test_text_of_pages_has_contrast() -> None:
+    """Also quiet text, in the light, in the dark and on paper."""
+    quiet = min(float(share) for share in re.findall(r"opacity:(\.\d+)", STYLE))
+    pairs = re.findall(r"background:(#[0-9a-f]{6});color:(#[0-9a-f]{6})", PAGE_STYLE)
+    assert len(pairs) == 3
+    for back, front in pairs:
+        parts = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (front, back)]
+        shades = [round(quiet * f + (1 - quiet) * b) for f, b in zip(*parts, strict=True)]
+        mixed = "#" + "".join(f"{shade:02x}" for shade in shades)
+        dark, light = sorted((luminance(back), luminance(mixed)))
+        assert (light + 0.05) / (dark + 0.05) > 4.5

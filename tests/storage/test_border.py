@@ -70,7 +70,7 @@ def test_a_dataset_whose_filter_is_not_told_is_refused() -> None:
         __module__ = "pyarrow.dataset"
         _scan_options = None
 
-    with pytest.raises(dp.UnsupportedOperation, match="does not tell how the dataset is filtered"):
+    with pytest.raises(dp.UnsupportedOperation, match="does not show how the dataset is filtered"):
         protected(Newer(pa.table({"x": [1.0]})))
 
 

@@ -250,22 +250,22 @@ class PostgresStore(Store):
         """Another connection."""
         parameters: dict[str, Any] = {**self._address.parameters, "client_encoding": "utf8"}
         try:
-            made: Connection = psycopg.connect(
+            connection: Connection = psycopg.connect(
                 autocommit=True,
                 prepare_threshold=None,  # poolers that share connections would mix them up
                 **parameters,
             )
         except psycopg.Error as error:
             raise unconnected(self.where, error) from None
-        finalize(self, _close, made, os.getpid())
-        made.add_notice_handler(partial(_note_warning, self._warnings))
-        encoding = made.info.parameter_status("server_encoding")
+        finalize(self, _close, connection, os.getpid())
+        connection.add_notice_handler(partial(_note_warning, self._warnings))
+        encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise LedgerError(
                 f"the database {self.where!r} has the encoding {encoding}",
                 remedy="create one with ENCODING 'UTF8'",
             )
-        return made
+        return connection
 
 
 _ALL: WeakSet[PostgresStore] = WeakSet()

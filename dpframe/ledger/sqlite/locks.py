@@ -220,13 +220,13 @@ def lock_of(path: Path, create: bool) -> FileLock:
 
 def _known_lock(path: Path, create: bool) -> FileLock:
     try:
-        found = _LOCKS.get(identity(path))
+        lock = _LOCKS.get(identity(path))
     except FileNotFoundError:
-        found = None
-    if found is None:
-        found = FileLock(path, create)
-        _LOCKS[found.file] = found
-    return found
+        lock = None
+    if lock is None:
+        lock = FileLock(path, create)
+        _LOCKS[lock.file] = lock
+    return lock
 
 
 def _close_inherited() -> None:

@@ -75,7 +75,7 @@ def without_filter(dataset: Any) -> tuple[Any, Any]:
             rows._scan_options.clear()
             return rows, stated["filter"]
     raise UnsupportedOperation(
-        "this version of pyarrow does not tell how the dataset is filtered",
+        "this version of pyarrow does not show how the dataset is filtered",
         where=_WHERE,
         remedy="protect the dataset without a filter, and filter the private frame",
     )

@@ -176,7 +176,7 @@ class Border:
                 f"the connection does not read a temporary file with which it is tried ({kind})",
                 where=_WHERE,
                 remedy="use a connection that may read files: SET enable_external_access is true "
-                "unless somebody changes it",
+                "by default",
             )
         if rows != [_RIGHT]:
             raise _unsafe("is off and statistics decide about rows all the same")

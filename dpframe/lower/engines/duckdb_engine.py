@@ -158,7 +158,7 @@ class DuckDBEngine(Engine):
         folded = [column.casefold() for column in relation.columns]
         if len(set(folded)) < len(folded):
             raise UnsupportedOperation(
-                "two columns have names that DuckDB does not tell apart",
+                "two columns have names that DuckDB does not distinguish",
                 where="session.protect(relation, ...)",
                 remedy="give one of them another name first",
             )

@@ -414,7 +414,7 @@ def require_no_pushdown() -> None:
     pl.collect_all(queries, optimizations=NOTHING_PUSHED)
     if any(handed) or len(handed) < len(queries):
         raise UnsupportedOperation(
-            f"Polars {pl.__version__} hands filters to what reads the rows although it is told not "
+            f"Polars {pl.__version__} hands filters to what reads the rows although it was set not "
             "to, so statistics of stored data could decide which rows a frame has",
             where=_WHERE,
             remedy=("protect the path of Parquet files", "protect a frame in memory"),

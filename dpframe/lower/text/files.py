@@ -211,7 +211,7 @@ def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
         raise UnsupportedOperation(
             "the columns have duplicate or empty names, or differ between files",
             where="session.protect(path, ...)",
-            remedy=f"say which to read: {_EXAMPLE}",
+            remedy=f"state the columns to read: {_EXAMPLE}",
         )
     return pl.Schema(dict.fromkeys(first, pl.String()))
 
