@@ -128,7 +128,7 @@ def test_ledgers_name_their_streams(path: Path, capsys: pytest.CaptureFixture[st
     assert run("adopt", path) == 0
     capsys.readouterr()
     assert main(["ledger", "show", "--ledger", str(path)]) == 0
-    assert f"{drawn}; it draws nothing new" in capsys.readouterr().out
+    assert f"{drawn}; it releases nothing new" in capsys.readouterr().out
     assert main(["ledger", "show", "--ledger", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["default"]["streams"]
     assert found == [
