@@ -174,7 +174,10 @@ def _restore(parsed: Parsed) -> int:
     except NotKept as why:
         raise LedgerError(
             f"the result of the charge {attempt.number} cannot be restored: {why}",
-            remedy="put it back from a backup if there is one; nothing was written",
+            remedy=(
+                "restore its file from a backup",
+                "run the job again with --again, which is charged",
+            ),
         ) from None
     paths = _written(content, parsed.output)
     shown = [str(path) for path in paths]
@@ -208,15 +211,17 @@ def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
     if len(given) < _SHORTEST or len(plans) > 1:
         raise BadInput(
             UnsupportedOperation(
-                "this is too short for a fingerprint",
-                remedy=f"give {_SHORTEST} characters or more, as many as tell it from others",
+                f"{len(plans)} plans have a fingerprint that begins so"
+                if len(plans) > 1
+                else f"a fingerprint is given by {_SHORTEST} characters or more",
+                remedy="write more characters of it: `dpframe ledger releases` lists them",
             ),
             Path(parsed.fingerprint),
         )
     if not found:
         raise LedgerError(
             f"no result of the plan {given[:16]!r} is kept",
-            remedy="see `dpframe ledger releases` for those that are",
+            remedy="run `dpframe ledger releases`, which lists the results that are kept",
         )
     return found[-1]
 

@@ -209,17 +209,17 @@ def _unit(parsed: Parsed) -> str | None:
     if parsed.per is not None:
         if parsed.unit == "rows" or parsed.adjacency is not None:
             raise InvalidBudget(
-                "a budget for each window of time protects people within each of them",
+                "a budget for each window of time protects individuals, not rows",
                 where=f"--per {parsed.per}",
-                remedy="use --unit identifier, or leave --unit and --adjacency out",
+                remedy=("leave --unit and --adjacency out", "write --unit identifier"),
             )
         return Identifier("any", parsed.per, "when").kind
     if parsed.unit == "identifier":
         if parsed.adjacency == "change-one":
             raise InvalidBudget(
-                "an individual's rows are added or removed together",
+                "--adjacency change-one is for rows, not for individuals",
                 where="--adjacency change-one",
-                remedy="leave --adjacency out, or use --unit rows",
+                remedy=("leave --adjacency out", "write --unit rows"),
             )
         return Identifier("any").kind
     if parsed.unit is None and parsed.adjacency is None:
@@ -282,7 +282,7 @@ def _left_on(account: Account, day: str) -> Budget:
         number = number_of(timeline.every, date.fromisoformat(day))
     except ValueError:
         raise InvalidBudget(
-            f"{as_given(day)} is no day",
+            f"{as_given(day)} is not a day",
             where="--day",
             remedy="write for example --day 2026-11-22",
         ) from None

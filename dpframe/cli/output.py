@@ -86,6 +86,6 @@ class Announced:
         )
 
     def _tell_absent(self, refusal: NoBudget) -> None:
-        say(f"{refusal.what}; this plans for a new one", to_errors=True)
+        say(f"{refusal.what}; this command plans for a new one", to_errors=True)
         missing: list[str] = self._parsed.announced.setdefault("missing", [])
         missing.append(refusal.what)

@@ -61,11 +61,11 @@ def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
     for text in parsed.param:
         name, equals, value = text.partition("=")
         if not equals or not name or name in result:
-            what = "is given twice" if name in result else "is written NAME=VALUE"
+            is_twice = name in result
             raise UnsupportedOperation(
-                f"a parameter {what}" if name not in result else f"{name!r} {what}",
+                f"--param {name} is given twice" if is_twice else "--param takes NAME=VALUE",
                 where=f"--param {text}",
-                remedy="write for example --param day=2026-11-22",
+                remedy="give it once" if is_twice else "write for example --param day=2026-11-22",
             )
         result[name] = value
     return result

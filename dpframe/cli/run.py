@@ -177,7 +177,7 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
             raise UnsupportedOperation(
                 "without a run name it is unknown which result was lost",
                 where="--again",
-                remedy="add --run-id ID, or --once",
+                remedy=("add --run-id ID, with the name that the run had", "add --once"),
             )
         return ONCE_MORE
     if parsed.once:
@@ -185,7 +185,7 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
     name = str(parsed.run_id)
     if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise UnsupportedOperation(
-            f"the name of a run has from 1 to {LONGEST} characters that can be seen, on one line",
+            f"the name of a run has 1 to {LONGEST} visible characters on one line",
             where=f"--run-id {name[:LONGEST]}",
             remedy="write for example --run-id 2026-11-22",
         )

@@ -120,11 +120,15 @@ def _redraw(parsed: Parsed) -> int:
     one = to_redraw(store, parsed.name, parsed.stream)
     if not parsed.charge_again:
         raise LedgerError(
-            f"the stream {parsed.stream!r} may have drawn more than the {one.stream.drawn} periods "
-            f"that this ledger knows of; to draw them again costs {one.cost.words()} once more",
+            f"to release periods of the stream {parsed.stream!r} again costs "
+            f"{one.cost.words()} once more",
             where="dpframe ledger redraw",
-            remedy="say --charge-again, if what was drawn cannot be put back into the folder of "
-            "the streams",
+            why=f"it may have released more than the {one.stream.drawn} periods that this ledger "
+            "records",
+            remedy=(
+                "put the lost rows back into the folder of the streams, which costs nothing",
+                "add --charge-again, if they are lost",
+            ),
         )
     made = redraw(store, one, parsed.by, parsed.reason)
     if parsed.json:
@@ -148,7 +152,9 @@ def _rekey(parsed: Parsed) -> int:
     key = os.environ.get(NEW_KEY_VARIABLE)
     if key is None:
         raise LedgerError(
-            "there is no new key", where=NEW_KEY_VARIABLE, remedy="set the variable to it"
+            f"{NEW_KEY_VARIABLE} is not set",
+            where=NEW_KEY_VARIABLE,
+            remedy="set it to the new key",
         )
     store = store_at(parsed.ledger, create=False)
     head = owners.rekey(store, Seal.of(key, NEW_KEY_VARIABLE), parsed.by)

@@ -262,7 +262,7 @@ class Requirement:
         if approval.bound != bound:
             return f"is for {approval.bound.words()}, and the budget is now {bound.words()}"
         if approval.left is not None and approval.left < 1:
-            return f"was for {approval.runs} run{'s' if approval.runs != 1 else ''}"
+            return f"was for {approval.runs} run{'s' if approval.runs != 1 else ''}, already used"
         return None
 
     def why_lapsed(self, approval: Approval, ledgers: Collection[str]) -> str | None:
@@ -287,16 +287,19 @@ class Requirement:
         PlanMismatch
             With the reason why the newest approval has lapsed.
         """
-        why = ": it has no approval"
+        why = "it has no approval"
         for approval in self.same(approvals, fingerprint):
             lapsed = self.why_lapsed(approval, ledgers)
             if lapsed is None:
                 return
-            why = f": what {approval.by} approved on {approval.time:%Y-%m-%d} {lapsed}"
+            why = f"the approval by {approval.by} of {approval.time:%Y-%m-%d} {lapsed}"
         raise PlanMismatch(
-            f"the plan {fingerprint[:16]} is no longer approved{why}",
-            remedy="have it approved again, `dpframe approve PLAN.json --by WHO`; earlier "
-            "results can still be read",
+            f"the plan {fingerprint[:16]} is no longer approved",
+            why=why,
+            remedy=(
+                "have it approved again: `dpframe approve PLAN.json --by WHO`",
+                "read earlier results, which needs no approval",
+            ),
         )
 
     def counting(
@@ -323,22 +326,24 @@ class Requirement:
         same = self.same(approvals, fingerprint)
         approval = next(self.counting(same, ledgers, bound), None)
         if approval is None:
-            why = self.reasons(same, ledgers, bound)
             raise PlanMismatch(
-                f"the plan {fingerprint[:16]} is not approved{why}",
-                remedy="have it approved again: `dpframe approve PLAN.json --by WHO`",
+                f"the plan {fingerprint[:16]} is not approved",
+                why=self.reasons(same, ledgers, bound),
+                remedy="have it approved: `dpframe approve PLAN.json --by WHO`",
             )
         return approval
 
-    def reasons(self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound) -> str:
-        """Why none of some approvals counts, the newest first; empty if there are no
+    def reasons(
+        self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound
+    ) -> str | None:
+        """Why none of some approvals counts, the newest first; None if there are no
         approvals."""
         if not approvals:
-            return ""
+            return None
         newest = approvals[-1]
-        more = f", and {len(approvals) - 1} before it" if len(approvals) > 1 else ""
+        more = f"; {len(approvals) - 1} earlier did not count either" if len(approvals) > 1 else ""
         why = self.why_not(newest, ledgers, bound)
-        return f": what {newest.by} approved on {newest.time:%Y-%m-%d} {why}{more}"
+        return f"the approval by {newest.by} of {newest.time:%Y-%m-%d} {why}{more}"
 
 
 _UNSIGNED: dict[Signed, str] = {

@@ -99,7 +99,7 @@ def create(
 
 def _there(account: Account) -> LedgerError:
     return LedgerError(
-        f"there is a budget {account.name!r} already, opened with "
+        f"the ledger has the budget {account.name!r} already: it was opened with "
         f"{exact_words(account.totals[0])} on {account.grants[0].time[:10]}",
         remedy=("raise it with `dpframe ledger grant`", "choose another name"),
     )
@@ -138,7 +138,7 @@ def require_open(account: Account) -> None:
         raise BudgetExceeded(
             f"the budget {account.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
             f": {visible(end.why or '')}",
-            remedy="ask who closed it, and use another budget",
+            remedy="use another budget: name=...",
         )
 
 
@@ -208,7 +208,7 @@ def _added(
     added = counted_in(type(account.budget), now) - account.budget
     if added.is_zero:
         raise InvalidBudget(
-            f"the grant is too small to add any {added.currency}", remedy="grant more"
+            f"the grant is too small to add any {added.currency}", remedy="grant a larger amount"
         )
     return added, now
 
@@ -218,9 +218,9 @@ def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
     for given in amounts:
         if given not in known:
             raise InvalidBudget(
-                f"the budget is in {budget.measure}, which has no {given}",
+                f"the budget counts in {budget.measure}, which has no {given}",
                 where=f"--{given}",
-                remedy=f"grant {' and '.join('--' + k for k in known)}",
+                remedy=f"grant {' and '.join(f'--{k} MORE' for k in known)}",
             )
     main = amount(amounts.get(budget.currency, 0), budget.currency)
     result = budget.of(main, amount(amounts.get("delta", 0), "delta"))

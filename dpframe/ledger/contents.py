@@ -253,7 +253,7 @@ class FolderContents:
             why = error.strerror or type(error).__name__
             raise LedgerError(
                 f"results cannot be {act} {str(self.folder)!r}: {why}",
-                remedy="let this user read and write the folder, and make room there",
+                remedy=("let this user read and write the folder", "make room on its disk"),
             ) from None
 
 

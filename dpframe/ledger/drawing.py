@@ -77,7 +77,10 @@ def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms:
         raise BudgetExceeded(
             f"the stream {stream.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
             f": {visible(end.why or '')}",
-            remedy="ask who closed it; earlier results can still be read",
+            remedy=(
+                "release earlier periods again, which costs nothing",
+                "open another stream: session.stream(..., name=...), which is charged",
+            ),
         )
     if not terms.needs_approval and stream.approval is None:
         return
@@ -103,7 +106,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
         if stream.closed is not None:
             raise BudgetExceeded(
                 f"the stream {name!r} was closed on {stream.closed.time[:10]} already",
-                remedy="do nothing: it draws no more",
+                remedy="leave it closed: it releases nothing new",
             )
         return Draft(budget, "ended", stream.number, who=who, why=why)
 
@@ -121,9 +124,11 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     """
     stream = chain.streams.find(budget, name)
     if stream is None:
-        known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
+        known = ", ".join(repr(one.name) for one in chain.streams.of(budget))
         raise LedgerError(
             f"the budget {budget!r} has no stream {name!r}",
-            remedy=f"use one of its streams: {known}",
+            remedy=f"write one of its streams: {known}"
+            if known
+            else "open one: session.stream(...)",
         )
     return stream

@@ -415,7 +415,7 @@ class Attempts:
         found = self.newest(key, identity)
         if key is not None and (None if found is None else found.number) != number:
             raise Overtaken(
-                "another process began the same release at the same time", remedy="ask again"
+                "another process began the same release at the same time", remedy="run it again"
             )
 
 

@@ -178,7 +178,10 @@ class MemoryLedger:
 def other_unit(recorded: str, unit: str) -> LedgerError:
     """The refusal of a query under another notion of neighbour than earlier ones."""
     return LedgerError(
-        f"the ledger counts for the unit {recorded!r}, and the query is for {unit!r}",
-        why="their costs do not add up",
-        remedy=("protect the frame with the unit of the ledger", "use another name for the budget"),
+        f"the budget is for the unit {recorded!r}, and the query for {unit!r}",
+        why="costs for different units do not add up",
+        remedy=(
+            "protect the frame with the unit of the budget: protect(frame, unit=...)",
+            "use another budget: dp.Session(..., name=...)",
+        ),
     )

@@ -126,7 +126,7 @@ def _ends(text: str, kind: ParameterType) -> tuple[Held | None, Held | None]:
     low, _, high = text.partition(_TO)
     first, last = (kind.read(end) if end.strip() else None for end in (low, high))
     if first is None and last is None:
-        raise NotAValue(f'a range has an end: write for example LOW..HIGH, or "{ANY}"')
+        raise NotAValue(f'a range has at least one end: write for example LOW..HIGH, or "{ANY}"')
     if first is not None and last is not None and _comparable(first) > _comparable(last):
         raise NotAValue("the range ends before it begins")
     return first, last

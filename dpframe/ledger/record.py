@@ -202,7 +202,7 @@ class Seal:
                 remedy=(
                     f"use a random text of at least {SHORTEST_KEY} bytes, such as that "
                     "of `openssl rand -hex 32`",
-                    "unset the variable, for a ledger without a key",
+                    "unset the variable, if the ledger has no key",
                 ),
             )
         return cls(key)
@@ -301,7 +301,9 @@ def plain_text(value: object, what: str) -> str:
         raise LedgerError(
             f"{what} must be text that is not empty, not {value!r}",
             where=what,
-            remedy="write a text",
+            remedy=f'write for example {what} "Ada Lovelace"'
+            if what.startswith("--")
+            else f'write for example {what}="census 2026"',
         )
     try:
         value.encode()
@@ -309,7 +311,7 @@ def plain_text(value: object, what: str) -> str:
         raise LedgerError(
             f"{what} is not valid Unicode: {value!r}",
             where=what,
-            remedy="write it without broken characters",
+            remedy="remove the broken characters",
         ) from None
     return value
 

@@ -106,11 +106,11 @@ def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
     if stream.closed is not None:
         raise LedgerError(
             f"the stream {name!r} was closed on {stream.closed.time[:10]}",
-            remedy="do nothing: it draws no more",
+            remedy="leave it closed: it releases nothing new",
         )
     if stream.doubted is None:
         raise LedgerError(
-            f"the stream {name!r} has nothing to pay again: its draws are all on record",
-            remedy="release its periods",
+            f"the stream {name!r} needs no second payment: all that it released is on record",
+            remedy="release its periods again, which costs nothing",
         )
     return stream

@@ -150,7 +150,7 @@ class StoredStreams:
             now = chain.streams.find(self._budget, stream.name)
             if now is None or now.number != stream.number:
                 raise LedgerError(
-                    f"the ledger has no stream {stream.name!r} any more",
+                    f"the ledger no longer has the stream {stream.name!r}",
                     remedy="open it again: session.stream(...)",
                 )
             if batch in now.batches:
@@ -174,7 +174,7 @@ class StoredStreams:
             stream = self.find(name)
         if stream is None:
             raise LedgerError(
-                f"the ledger has no stream {name!r} any more",
+                f"the ledger no longer has the stream {name!r}",
                 remedy="open it again: session.stream(...)",
             )
         stream.require_types(types)
@@ -186,6 +186,6 @@ def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:
         return stream.after(batch)
     except ValueError:
         raise LedgerError(
-            f"other rows of the stream {stream.name!r} were recorded in place of these",
-            remedy="release the period again, which returns the rows that are kept",
+            f"another process recorded these periods of the stream {stream.name!r} first",
+            remedy="release the period again, which returns its rows and costs nothing",
         ) from None

@@ -127,7 +127,7 @@ class OpenedStream:
                         f"the column {name!r} of {frame!r} has type {now[name]}, and "
                         f"had {text} when the stream {self.name!r} was opened",
                         where="session.stream(...)",
-                        why="its rows would be in other periods or count differently, for "
+                        why="its rows could fall into other periods, or count differently, for "
                         "the same charge",
                         remedy=(
                             "cast it to the type that it had, before the frame is protected",
@@ -230,7 +230,7 @@ class StreamIsOpen(LedgerError):
 def opened_meanwhile(name: str) -> StreamIsOpen:
     """The refusal to pay for a stream once more."""
     return StreamIsOpen(
-        f"the stream {name!r} was opened by another process meanwhile",
+        f"another process opened the stream {name!r} in the meantime",
         remedy="open it again, which costs nothing",
     )
 

@@ -240,6 +240,6 @@ def _noises(used: Sequence[NoisyAggregate]) -> list[Drawn]:
 
 def _no_such_parts() -> PlanMismatch:
     return PlanMismatch(
-        "an output of the plan is not made of the releases that such an output has",
+        "an output of the plan does not fit its noisy aggregates",
         remedy="plan the query again",
     )

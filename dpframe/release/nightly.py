@@ -164,8 +164,8 @@ class RunningResults:
             return np.array(values, dtype=np.int64).reshape(self._groups, rows)
         except (IndexError, ValueError, OverflowError):
             raise LedgerError(
-                "what is kept of a stream is not of this stream",
-                remedy="restore the rows that lay beside the ledger",
+                "the rows that are kept of a stream are not its own",
+                remedy="restore the rows that were next to the ledger",
             ) from None
 
     def frame(self, rows: Sequence[Rows], span: Span) -> pl.DataFrame:

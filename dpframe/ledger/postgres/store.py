@@ -216,8 +216,8 @@ class PostgresStore(Store):
         if done != "COMMIT" or self._warnings:  # such as that a standby did not confirm in time
             raise LedgerError(
                 f"the ledger {self.where!r} did not confirm that the record is durable",
-                remedy="look at the server and its standbys; nothing was released, and "
-                "the last charge may count",
+                why="nothing was released, but the last charge may count",
+                remedy="check the server and its standbys, and run again",
             )
 
     def _rollback(self) -> None:

@@ -44,7 +44,7 @@ class SqliteTables:
         if mark != APPLICATION:
             raise LedgerError(
                 f"{str(self._path)!r} is a database, but not a ledger",
-                remedy="give the path of a ledger, or of a new file",
+                remedy=("write the path of a ledger", "write the path of a new file"),
             )
         if dict(found) != TABLES:
             raise broken("its tables were changed")

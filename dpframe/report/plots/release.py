@@ -94,7 +94,7 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
         raise UnsupportedOperation(
             "no output of the release is a number",
             where="release.plot()",
-            remedy="see release.frame",
+            remedy="read release.frame",
         )
     charts = []
     for made in bars:
