@@ -29,11 +29,6 @@ _EXAMPLES: Mapping[str, str | tuple[str, str]] = MappingProxyType(
 """What to write for an argument that is missing."""
 _OF_POLARS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "descending": (
-            "limits keep the least values of order_by first",
-            'add a column that falls where the other rises, .with_columns(last=-pl.col("n")), and '
-            'write order_by="last"',
-        ),
         "other": ("groups that are not listed are dropped", "use dp_histogram(column, other=True)"),
         "limits": (
             "a simulation, a suggestion or an audit is of one plan under one limit",

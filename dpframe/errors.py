@@ -105,7 +105,8 @@ class DPFrameError(Exception):
         if self.where is not None:
             lines.append(f"  in: {shown(self.where)}")
         if self.why is not None:
-            lines.append(f"  why: {shown(self.why)}")
+            reason, *facts = self.why.split("\n")
+            lines += [f"  why: {shown(reason)}", *map(shown, facts)]
         if self.remedy is not None:
             first, *second = self.remedy.split("\n", 1)
             lines.append(f"  instead: {shown(first)}")

@@ -54,13 +54,15 @@ def minimum_spend(
     """
     if not isinstance(wanted, Mapping):
         raise InvalidBounds(
-            f"an accuracy is given for each output, not as {as_given(wanted)}",
+            f"accuracy= is a dict of outputs and their errors, not {as_given(wanted)}",
             where="accuracy",
             remedy='write for example accuracy={"len": 50}',
         )
     targets = {name: _positive(name, error) for name, error in wanted.items()}
     if not targets:
-        raise InvalidBudget("no accuracy is given", remedy='write for example accuracy={"len": 50}')
+        raise InvalidBudget(
+            "accuracy= names no output", remedy='write for example accuracy={"len": 50}'
+        )
     if not _meets(query, measure.of(_MOST, slack), targets, split):
         raise InvalidBudget(
             f"no spend makes the error of {' and '.join(map(repr, targets))} so small with 95% "

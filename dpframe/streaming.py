@@ -146,7 +146,7 @@ def draw(
     raise EngineError(
         f"the stream failed after it read the data ({found.__name__})",
         why="its message is withheld because it may quote private data",
-        remedy="release the period again; it is paid for, and nothing was drawn",
+        remedy="release the period again, which costs nothing",
     )
 
 
@@ -190,9 +190,10 @@ def with_rising_totals(prepared: Prepared) -> Prepared:
         assert isinstance(use.part, NightlySums)
         if use.part.table.statistic.contribution(query.relation.facts).lo < 0:
             raise UnsupportedOperation(
-                f"the running total of {aggregate.name!r} may fall: rows add negative values",
+                f"the running total of {aggregate.name!r} may fall",
                 where="monotone=True",
-                remedy=("leave monotone out", "use bounds from 0 on"),
+                why="rows may add negative values",
+                remedy=("leave monotone= out", "use bounds from 0 on: bounds=(0, high)"),
             )
     return replace(prepared, plan=replace(plan, remarks=(*plan.remarks, _RISING)))
 

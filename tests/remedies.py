@@ -31,12 +31,13 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ class World:
     @property
     def spent(self) -> list[object]:
         """What the sessions of this world have spent."""
-        sessions = [v for v in vars(self).values() if isinstance(v, dp.Session)]
+        sessions: list[Any] = [v for v in vars(self).values() if isinstance(v, dp.Session)]
         frames = [v for k, v in vars(self).items() if isinstance(v, dp.PrivateFrame)]
         sessions += [v.session for v in frames if v is not vars(self).get("survey")]
         sessions += [self.session]
@@ -307,22 +308,24 @@ def refusal(block: Block) -> Refusal:
 # -- Following a message ------------------------------------------------------------------------
 
 
-class Unfollowed(Exception):
-    """A message whose way cannot be followed by itself, and that no block follows."""
+_FOLLOWED: set[tuple[object, str]] = set()
+"""Places and ways of messages that were followed without a user, so once is enough."""
+_MOST_GUESSES = 4
 
 
-def code_for(block: Block, way: int) -> str:
-    """What a user writes who follows a way of the message."""
-    written = block.ways.get(way)
-    if written is not None:
-        return written
-    text = refusal(block).ways[way]
-    for code in follow(block.code, refusal(block).error, text):
+def is_followed(block: Block, way: int) -> bool:
+    """Whether code that follows a way of the message can be written from it, and has a result."""
+    use = refusal(block)
+    text = use.ways[way]
+    if (use.place, text) in _FOLLOWED:
+        return True
+    for code in islice(follow(block.code, use.error, text), _MOST_GUESSES):
         with suppress(Exception):
             if not unlike(text, code):
                 result_of(code)
-                return code
-    raise Unfollowed(block.name)
+                _FOLLOWED.add((use.place, text))
+                return True
+    return False
 
 
 def is_action(code: str) -> bool:
@@ -330,15 +333,15 @@ def is_action(code: str) -> bool:
     return code.startswith("--")
 
 
-def result_of(code: str) -> object:
-    """What code gives in a world with rows, once it was collected."""
+def result_of(code: str, *, run: bool = False) -> object:
+    """What code gives in a world with rows: the plan of a query, or with `run` its result."""
     world = World(readable=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return collect(world.run(code), world)
+        return collect(world.run(code), world, run=run)
 
 
-def collect(value: object, world: World) -> object:
+def collect(value: object, world: World, *, run: bool) -> object:
     """The result of a query, of a count where there are only rows, and of other things itself."""
     if isinstance(value, dp.DPExpr):
         value = world.people.agg(value)
@@ -353,23 +356,25 @@ def collect(value: object, world: World) -> object:
     if isinstance(value, dp.PrivateFrame | dp.PrivateGroupBy):
         value = value.agg(dp.count())
     if isinstance(value, dp.PrivateQuery):
-        value = _collect_query(value)
+        value = _ask(value, run)
     if isinstance(value, pl.LazyFrame):
         value = value.collect()
     assert value is not None, "nothing came out"
     return value
 
 
-def _collect_query(query: dp.PrivateQuery) -> dp.Release:
-    """What comes out for a part of what the query's session has, or for that of a new session."""
+def _ask(query: dp.PrivateQuery, run: bool) -> object:
+    """The plan or the result of a query, for a part of what its session has or of a new one."""
+    ask: Callable[..., object] = query.collect if run else query.plan
     with suppress(dp.MissingKeys):
         try:
-            return query.collect(epsilon=0.4)
+            return ask(epsilon=0.4)
         except dp.InvalidBudget as error:
             if "belongs to no session" in str(error):
-                return dp.Session(epsilon=1.0).collect(query, epsilon=0.4)
-            return query.collect(rho=0.05)
-    return query.collect(epsilon=0.4, delta=1e-9)
+                session = dp.Session(epsilon=1.0)
+                return (session.collect if run else session.plan)(query, epsilon=0.4)
+            return ask(rho=0.05)
+    return ask(epsilon=0.4, delta=1e-9)
 
 
 # -- Code in messages ---------------------------------------------------------------------------
@@ -679,10 +684,9 @@ def outcome(block: Block) -> Outcome:
     """Follows each way of a block's message."""
     result = Outcome(block)
     for number, way in enumerate(refusal(block).ways):
-        try:
-            code = code_for(block, number)
-        except Unfollowed:
-            result.unfollowed = True
+        code = block.ways.get(number)
+        if code is None:
+            result.unfollowed |= not is_followed(block, number)
             continue
         if is_action(code):
             result.actions += 1

@@ -73,4 +73,4 @@ def test_no_command_prints_the_help(
 
 def test_data_that_is_not_there_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--data", "/nowhere"]) == 5
-    assert "no such file" in capsys.readouterr().err
+    assert "this file does not exist" in capsys.readouterr().err

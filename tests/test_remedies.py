@@ -23,6 +23,14 @@ def test_following_a_message_leads_to_a_result(block: Block) -> None:
         remedies.parsed(piece)  # what looks like code is code
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+def test_following_a_message_runs_to_its_end(block: Block) -> None:
+    for code in block.ways.values():
+        if not remedies.is_action(code):
+            remedies.result_of(code, run=True)
+
+
 @pytest.mark.skipif(not remedies.NEWEST, reason="some wrong uses need a newer Polars")
 def test_no_more_places_are_left_than_before() -> None:
     left, budgets = remedies.left(), remedies.budgets()

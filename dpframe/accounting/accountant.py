@@ -79,7 +79,7 @@ class Accountant(ABC):
             raise InvalidBudget(
                 "delta is a probability below 1",
                 where=f"delta={as_given(delta)}",
-                remedy="write 1e-8",
+                remedy="write for example delta=1e-8",
             )
         return self._epsilon(asked) if self.counts else 0.0
 

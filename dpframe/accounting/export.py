@@ -37,8 +37,8 @@ def to_dp_accounting(events: Iterable[AnyEvent]) -> Any:
         raise UnsupportedOperation(
             "dp-accounting is not installed",
             where="accounting.to_dp_accounting",
-            remedy="pip install dp-accounting, in an environment of its own if the versions "
-            "of attrs conflict",
+            remedy="install it, in a separate environment if versions of attrs conflict: pip "
+            "install dp-accounting",
         ) from None
     return dp_accounting.ComposedDpEvent([_one(event, dp_accounting) for event in events])
 
@@ -58,7 +58,7 @@ def _one(event: AnyEvent, library: Any) -> Any:
         return library.ZCDpEvent(float_up(zcdp_rho(event)))
     if slack(event):
         raise UnsupportedOperation(
-            "dp-accounting has no event with a delta",
+            "dp-accounting has no event for a mechanism that has a delta of its own",
             where=repr(event),
             remedy="leave the event out and add its epsilon and delta afterwards",
         )

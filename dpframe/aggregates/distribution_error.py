@@ -54,9 +54,9 @@ class DistributionError:
 
     def __post_init__(self) -> None:
         if not 1 <= self.shown <= self.cells <= min(_MOST, self.shown + 2):
-            raise ValueError("there are not so many edges")
+            raise ValueError("the number of edges is out of range")
         if not 2 <= self.branching <= _MOST:
-            raise ValueError("there is no such tree")
+            raise ValueError("a tree of this shape does not exist")
         _ = self.measured  # is checked as well
 
     @property
@@ -124,7 +124,7 @@ class RunError:
 
     def __post_init__(self) -> None:
         if not 1 <= self.cells <= self.edges.cells:
-            raise ValueError("there are not so many cells")
+            raise ValueError("the number of cells is out of range")
 
     def noise(self, laws: Noises) -> WeightedNoise:
         """The law of its noise, from that of each level."""
@@ -148,7 +148,7 @@ class RootError:
 
     def __post_init__(self) -> None:
         if not 1 <= self.shown <= self.cells <= self.shown + 1:
-            raise ValueError("there are not so many edges")
+            raise ValueError("the number of edges is out of range")
         _ = self.root  # is checked as well
 
     @property

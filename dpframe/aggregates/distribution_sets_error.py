@@ -65,9 +65,9 @@ class DistributionSetsError:
 
     def __post_init__(self) -> None:
         if not 1 <= self.shown <= self.cells <= min(_MOST, self.shown + 1):
-            raise ValueError("there are not so many edges")
+            raise ValueError("the number of edges is out of range")
         if not 2 <= self.branching <= _MOST or not self.sets or min(self.sizes, default=0) < 1:
-            raise ValueError("there is no such tree, or no grouping set")
+            raise ValueError("a tree of this shape does not exist, or no grouping set")
         tables, known = self.tables, range(len(self.sizes))  # which are checked as well
         if any(i not in known for kept in self.sets for i in kept):
             raise ValueError("a grouping set of a column that is not there")

@@ -252,7 +252,7 @@ def levels_for(quantiles: Sequence[Fraction], depth: int) -> Levels:
         When this many levels are too few.
     """
     if len(quantiles) >= 1 << depth:
-        raise ValueError("there are more quantiles than so many levels can hold")
+        raise ValueError("there are more quantiles than the levels can hold")
     levels: list[list[int]] = [[] for _ in range(depth)]
     _fill(levels, quantiles, (0, len(quantiles)), (Fraction(0), Fraction(1)))
     return tuple(tuple(level) for level in levels if level)

@@ -61,7 +61,7 @@ class RunRankError:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lowest <= self.highest <= 1 or self.sides not in (1, 2):
-            raise ValueError("there are no such quantiles")
+            raise ValueError("these quantiles do not exist")
         if self.cells > MOST_CELLS:
             raise ValueError("there are more cells than ranks are read off")
         _ = self.measured  # is checked as well

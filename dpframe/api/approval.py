@@ -49,17 +49,19 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     counted = tuple(valid(approvals, needed.key))
     unsigned = len(approvals) - len(counted)
     lapsed = [a for a in same if a in counted]
-    why = needed.reasons(lapsed, ledgers, bound) if lapsed else f"; {_nearest(plan, counted)}"
-    if not lapsed and (outside := _outside(plan, counted)):
-        why = f": {outside}"
-    remedy = "have it reviewed: write it with plan.to_json(), then "
+    why = (
+        needed.reasons(lapsed, ledgers, bound) or _outside(plan, counted) or _nearest(plan, counted)
+    )
+    review = f"`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`"
+    remedy: str | tuple[str, str] = f"have it reviewed: write it with plan.to_json(), then {review}"
     if not lapsed and (names := _approved_for(ledger, needed, fingerprint)):
-        those = " and ".join(map(repr, names))
-        why = f" for the budget {name!r}: it is approved for {those}"
-        remedy = f"open the session with name={names[0]!r}, or have it approved for this one: "
+        why = f"it is approved for {' and '.join(map(repr, names))}, not for the budget {name!r}"
+        remedy = (
+            f"open the session with name={names[0]!r}",
+            f"have it approved for this budget: {review}",
+        )
     raise PlanMismatch(
-        f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}{why}",
-        remedy=f"{remedy}`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`",
+        f"the plan {fingerprint[:16]} is not approved", why=why + _unsigned(unsigned), remedy=remedy
     )
 
 
@@ -159,7 +161,7 @@ def _outside(plan: Plan, approvals: Sequence[Approval]) -> str:
     for approval in reversed(approvals):
         if approval.allowed and _is_of(approval, plan, ""):
             wrong = [
-                f"{name} is {given[name].shown}, and approved is {found.words}"
+                f"{name} is {given[name].shown}, and the approval is for {found.words}"
                 for name, found in approval.allowed
                 if not found.covers(given[name])
             ]
@@ -184,7 +186,7 @@ def _unsigned(number: int) -> str:
     if not number:
         return ""
     are = "approval is" if number == 1 else "approvals are"
-    return f" ({number} {are} not signed with the key in {KEY_VARIABLE}, and cannot count)"
+    return f"\n    {number} {are} not signed with the key in {KEY_VARIABLE}, and cannot count"
 
 
 def _option(name: str) -> str:

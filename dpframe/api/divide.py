@@ -39,7 +39,7 @@ def divide(
         raise UnsupportedOperation(
             "every= needs a delay: parts without one wait for nothing",
             where=where,
-            remedy=("leave every= out", 'say how long parts wait: delay="2d"'),
+            remedy=("leave every= out", 'write how long parts wait: delay="2d"'),
         )
     waits = None if delay is None else Waits(period, Delay.of(delay))
     given = flat([by])

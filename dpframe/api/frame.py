@@ -17,6 +17,7 @@ from dpframe.api.joins import (
     refuse_join_options,
     require_validated,
 )
+from dpframe.api.limit_order import falling_column, require_flag
 from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import FRAME_HINTS, FRAME_REASONS, RAW, NoRawAccess
 from dpframe.api.paying_session import PayingSession, payer_of
@@ -78,7 +79,9 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
 
     # -- limits -----------------------------------------------------------------------------------
 
-    def limit_rows(self, n: int, by: Any = None, *, order_by: str | None = None) -> PrivateFrame:
+    def limit_rows(
+        self, n: int, by: Any = None, *, order_by: str | None = None, descending: bool = False
+    ) -> PrivateFrame:
         """Keep at most `n` rows of each individual, or of each individual and value of `by`.
 
         This is needed where one individual could have any number of rows. A secret hash of the rows
@@ -94,6 +97,9 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             A column of dates, datetimes or whole numbers. Rows with the least values are kept
             first, and nulls last. Streams need it: their frames grow every night, and rows that the
             limit kept before must stay.
+        descending
+            Whether rows with the largest values of `order_by` are kept first instead, such as the
+            last orders of each person. Nulls come last.
 
         Raises
         ------
@@ -102,7 +108,11 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         """
         columns = self._by(by, "limit_rows")
         who = self._relation.facts.identifier
-        return self._then(LimitRows(n, tuple(name for name in columns if name != who), order_by))
+        within = tuple(name for name in columns if name != who)
+        if not require_flag(descending, "limit_rows(..., descending=...)"):
+            return self._then(LimitRows(n, within, order_by))
+        falling, name = falling_column(order_by, self._relation.facts.columns)
+        return self.with_columns(falling)._then(LimitRows(n, within, name)).drop(name)
 
     def limit_groups(self, n: int, by: Any, *, order_by: str | None = None) -> PrivateFrame:
         """Keep each individual's rows in at most `n` of its values of the columns `by`.

@@ -27,7 +27,7 @@ _AGGREGATES = {
     "hist value_counts counts frequencies": "use .dp_histogram(column, bins)\n"
     "use .value_counts(column)",
     "describe summary": "use .describe(columns)",
-    "share proportion rate percent": "use .dp_mean(condition): a mean of a Boolean is a share\n"
+    "share proportion rate percent": "use .dp_mean(condition) for a share of rows\n"
     "divide two totals: .dp_ratio(column, denominator, bounds, denominator_bounds=bounds)",
     "corr cov covariance correlation": "compute the covariance from means, in one .agg(): "
     "(dp.col(a) * dp.col(b)).dp_mean(bounds) - dp.col(a).dp_mean(bounds) * "

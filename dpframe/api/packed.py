@@ -145,7 +145,7 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
     if identity.fingerprint not in (plan.fingerprint, stated):  # of an earlier version the latter
         raise NotKept("it has another plan")
     if place is not None and (plan.found is None or not 0 <= place < len(plan.found.choices)):
-        raise NotKept("its plan has no such limit")
+        raise NotKept("its plan does not have this limit")
     return Content(frames, plan, time, tuple(doubts), place)
 
 

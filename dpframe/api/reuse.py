@@ -377,7 +377,7 @@ def content_of(keeping: Keeping, attempt: Attempt) -> Content:
         raise NotKept(f"it was pruned {attempt.pruned}")
     blobs = kept_blobs(attempt, keeping)
     if blobs is None and attempt.content is not None:
-        raise NotKept("what was kept is missing")
+        raise NotKept("the stored result is missing")
     if blobs is None and keeping.is_open(attempt.number):
         raise NotKept("who computed it ended before it was kept")
     if blobs is None:

@@ -56,7 +56,9 @@ def spend_in(
         )
     if slack >= 1:
         raise InvalidBudget(
-            "delta is a probability below 1", where=f"delta={as_given(delta)}", remedy="write 1e-8"
+            "delta is a probability below 1",
+            where=f"delta={as_given(delta)}",
+            remedy="write for example delta=1e-8",
         )
     return measure.of(amount(main, name), slack)
 
@@ -110,7 +112,7 @@ def budget_of(
             )
         if isinstance(budget, GDP):
             raise InvalidBudget(
-                "a session is not opened with an amount of mu squared",
+                "a session does not take an amount of mu squared",
                 where="budget",
                 remedy='write dp.Session(epsilon=1, delta=1e-8, composition="gdp")',
             )

@@ -13,7 +13,7 @@ from dpframe.cli.output import Announced
 from dpframe.cli.pins import given_parameters
 from dpframe.core.parameters import NotAValue
 from dpframe.errors import UnsupportedOperation
-from dpframe.ledger.ranges import Allowed, read_range
+from dpframe.ledger.ranges import ANY, Allowed, read_range
 from dpframe.plan.document import lacks_types, template_fingerprint
 from dpframe.report import Plan
 
@@ -65,8 +65,8 @@ def reviewed(parsed: argparse.Namespace) -> Reviewed:
     plan = plan_in(path)
     if lacks_types(plan):
         refusal = UnsupportedOperation(
-            "an earlier version of dpframe wrote the plan: its fingerprint covers neither types of "
-            "columns nor all that risks follow from",
+            "an earlier version of dpframe wrote the plan",
+            why="its fingerprint does not cover the types of columns",
             remedy="plan the query again with this version, and approve that plan",
         )
         raise BadInput(refusal, path)
@@ -75,12 +75,12 @@ def reviewed(parsed: argparse.Namespace) -> Reviewed:
 
 def _allowed(plan: Plan, given: dict[str, str], path: Path) -> Allowed:
     known = {parameter.name: parameter for parameter in plan.parameters}
-    made = []
+    result = []
     for name, text in sorted(given.items()):
         if name not in known:
-            names = ", ".join(known) or "none"
             refusal = UnsupportedOperation(
-                f"the plan has no parameter {name!r}", remedy=f"its parameters are: {names}"
+                f"the plan has no parameter {name!r}",
+                remedy=f"use its parameters: {', '.join(known)}" if known else "leave --param out",
             )
             raise BadInput(refusal, path)
         kind = known[name].kind
@@ -92,9 +92,9 @@ def _allowed(plan: Plan, given: dict[str, str], path: Path) -> Allowed:
         if not same:
             refusal = UnsupportedOperation(
                 f"the plan was made for {known[name].words()}",
-                remedy=f"give a range, such as any, or leave --param {name} out",
+                remedy=(f"leave --param {name} out", f"give a range: --param {name}={ANY}"),
             )
             raise BadInput(refusal, path)
         if found is not None:
-            made.append((name, found))
-    return tuple(made)
+            result.append((name, found))
+    return tuple(result)

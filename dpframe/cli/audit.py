@@ -79,9 +79,10 @@ def _record(found: Audit) -> dict[str, Any]:
 
 def _require_place(path: Path) -> None:
     if path.suffix not in _PLOTS or path.exists():
-        what = "there is a file already" if path.exists() else "charts have another ending"
+        what = "the file exists already" if path.exists() else "the name does not end as charts do"
         raise BadInput(
-            UnsupportedOperation(what, remedy=f"give a new file named {', '.join(_PLOTS)}"), path
+            UnsupportedOperation(what, remedy=f"name a new file that ends in {', '.join(_PLOTS)}"),
+            path,
         )
 
 
@@ -94,6 +95,9 @@ def _save(found: Audit, path: Path) -> None:
         kind = type(error).__name__
     refusal = UnsupportedOperation(
         f"the chart cannot be written there ({kind})",
-        remedy="write it as .html, or install vl-convert-python for .png and .svg",
+        remedy=(
+            "write it as .html, in a folder that exists",
+            'install what .png and .svg need: pip install "dpframe[plot]"',
+        ),
     )
     raise BadInput(refusal, path)

@@ -52,9 +52,21 @@ def require_file(path: Path) -> Path:
         When it is not.
     """
     if not path.is_file():
-        what = "this is not a file" if path.exists() else "this file does not exist"
-        raise BadInput(UnsupportedOperation(what, remedy="check the path"), path)
+        what = "this is a folder, not a file" if path.is_dir() else "this file does not exist"
+        folder = str(path.absolute().parent)
+        why = None if path.is_absolute() else f"dpframe looked in the folder {folder!r}"
+        remedy = "write the path of a file that exists"
+        raise BadInput(UnsupportedOperation(what, why=why, remedy=remedy), path)
     return path
+
+
+def not_a_job(path: Path, what: str, remedy: str | None = None) -> BadInput:
+    """The refusal of a file that is not a job, or that makes none."""
+    if remedy is None and path.suffix == ".toml":
+        remedy = "copy the job that `dpframe run --help` shows, and change it"
+    if remedy is None:
+        remedy = 'define query, a private query or a list of them, and spend = {"epsilon": 0.5}'
+    return BadInput(UnsupportedOperation(f"this is not a job: {what}", remedy=remedy), path)
 
 
 def plan_in(path: Path) -> Plan:

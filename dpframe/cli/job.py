@@ -25,7 +25,7 @@ from dpframe.api.several import asked_at_once, refuse_weights
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.audit import Audit, audit
-from dpframe.cli.input import BadInput, require_file
+from dpframe.cli.input import BadInput, not_a_job, require_file
 from dpframe.cli.toml_job import read_toml
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import Queries
@@ -35,11 +35,7 @@ from dpframe.redaction import location
 from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
-
-_NEEDS = (
-    "a job is a Python file that defines `query`, or a list of queries, and `spend`, such as "
-    "spend = {'epsilon': 0.5}"
-)
+from dpframe.rows.suggest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +89,14 @@ class Job:
         """
         if self.queries.search is not None:
             raise UnsupportedOperation(
-                "the job's query lacks a limit on what one individual adds, and an audit is of one "
-                "plan under one limit",
-                remedy="write a limit that its plan lists, for example .limit_rows(10), and audit "
-                "that",
+                "the job's query has no limit on what one individual adds, and an audit needs one",
+                remedy="write a limit that its plan lists, for example .limit_rows(10)",
             )
         query, *others = self.queries.queries
         if others:
             raise UnsupportedOperation(
-                "the job asks several queries, and an audit is of one",
-                remedy="audit a job for each of them at its share of the spend",
+                "the job has several queries, and an audit is of one",
+                remedy="write a job for each of them, at its share of the spend",
             )
         return audit(self.payer.prepare(query, self.spend), runs, confidence)
 
@@ -121,8 +115,7 @@ class Job:
         """
         if any(source.holds(path) for source in self.sources):
             refusal = UnsupportedOperation(
-                "the result would replace the data that it is made from, or be part of it the next "
-                "time",
+                "the result would replace the data that it is made from, or become part of it",
                 remedy="write it to another file",
             )
             raise BadInput(refusal, path)
@@ -145,8 +138,7 @@ class Job:
         """
         if not self.payer.ledger.identities:
             raise UnsupportedOperation(
-                "the session keeps its budget in memory, so nobody can know whether the job was "
-                "run before",
+                "the session keeps its budget in memory, which forgets that the job was run",
                 where="--run-id, --once",
                 remedy='keep it in a ledger: dp.Session(..., ledger="budget.db")',
             )
@@ -177,7 +169,9 @@ def read_job(
         What the job itself raises, such as a ledger that does not verify.
     """
     if not is_job(require_file(path)):
-        raise _bad(path, "its name ends neither in .py nor in .toml")
+        raise not_a_job(
+            path, "its name ends neither in .py nor in .toml", remedy="name it job.py or job.toml"
+        )
     parameters = Parameters(given, ranged=ranged)
     with declaring(parameters):
         found = _from_python(path) if path.suffix == ".py" else read_toml(path, parameters)
@@ -187,14 +181,24 @@ def read_job(
     is_list = isinstance(query, (list, tuple))
     listed: list[Any] = [*query] if isinstance(query, (list, tuple)) else [query]
     if not is_list and not isinstance(query, PrivateQuery):
-        raise _bad(path, f"`query` is {_kind(query)}, not a private query")
+        raise not_a_job(path, f"`query` is {_kind(query)}, not a private query")
     if not isinstance(spend, Mapping) or not spend:
-        raise _bad(path, f"`spend` is {_kind(spend)}, not a dict with what may be spent")
+        is_toml = path.suffix == ".toml"
+        raise not_a_job(
+            path,
+            "[spend] is empty" if is_toml else f"`spend` is {_kind(spend)}, not a dict of amounts",
+            remedy="write for example "
+            + ("epsilon = 0.5" if is_toml else 'spend = {"epsilon": 0.5}'),
+        )
     apart = ("interval", "sampling", "weights", "limits")
     allowed = ("epsilon", "delta", "rho", "accuracy", "split", *apart)
     unknown = [name for name in spend if name not in allowed]
     if unknown:
-        raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
+        raise not_a_job(
+            path,
+            f"`spend` does not take {unknown[0]!r}",
+            remedy=did_you_mean(str(unknown[0]), allowed),
+        )
     weights = spend.get("weights")
     if not is_list:
         refuse_weights(weights)
@@ -204,7 +208,8 @@ def read_job(
     asked, sources, payer = asked_at_once(listed, weights, limits, costs, owner)
     payer.parameters = parameters.declared
     if output is not None and not isinstance(output, str | os.PathLike):
-        raise _bad(path, f"`output` is {_kind(output)}, not a path")
+        what = f"`output` is {_kind(output)}, not a path"
+        raise not_a_job(path, what, remedy='write for example output = "result.csv"')
     place = None if output is None else Path(output)
     interval = read_intervals(spend.get("interval"), spend.get("sampling", False))
     return Job(asked, sources, is_list, payer, costs, interval, place, parameters.allowed)
@@ -216,7 +221,11 @@ def _payer(queries: Sequence[object], session: object, path: Path) -> Payer:
     owner = next((owner for owner in owners if owner is not None), None)
     if owner is None:
         if not isinstance(session, Session):
-            raise _bad(path, f"the query belongs to no session, and `session` is {_kind(session)}")
+            raise not_a_job(
+                path,
+                f"the query belongs to no session, and `session` is {_kind(session)}",
+                remedy="write session = dp.Session(...) with the session that pays",
+            )
         return payer_of(session)
     while owner.whole is not None:
         owner = owner.whole
@@ -232,10 +241,13 @@ def _from_python(path: Path) -> dict[str, Any]:
     except DPFrameError:
         raise
     except SystemExit:
-        raise _bad(path, "it ended through sys.exit") from None
+        raise not_a_job(path, "it called sys.exit()", remedy="leave sys.exit() out") from None
     except FAILURES as error:
         failed = f"it failed with {type(error).__name__}{_line(error, path)}"
-        raise _bad(path, f"{failed}{_not_found(error, path)}") from None
+        what = f"{failed}{_not_found(error, path)}"
+        raise not_a_job(
+            path, what, remedy=f"correct it: `python {path.name}` shows the error"
+        ) from None
     finally:
         with suppress(ValueError):
             sys.path.remove(folder)
@@ -264,7 +276,3 @@ def _not_found(error: BaseException, path: Path) -> str:
 
 def _kind(value: object) -> str:
     return "missing" if value is None else f"a {type(value).__name__}"
-
-
-def _bad(path: Path, what: str) -> BadInput:
-    return BadInput(UnsupportedOperation(f"this is not a job: {what}", remedy=_NEEDS), path)

@@ -94,16 +94,16 @@ def _added(acts: Any, name: str, words: str, more: str) -> Any:
     return added
 
 
-def _found(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
+def _attempts_in(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
     """What was begun in a budget, or in all, in the order of charges."""
     chain = store.read(whole=True)
     names = list(chain.accounts) if name is None else [chain.account(name).name]
-    made = [
+    result = [
         (StoredKeeping(store, budget), budget, attempt)
         for budget in names
         for attempt in chain.results.of(budget).by_number.values()
     ]
-    return sorted(made, key=lambda one: one[2].number)
+    return sorted(result, key=lambda one: one[2].number)
 
 
 def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
@@ -114,7 +114,7 @@ def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
 
 def _releases(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
-    found = _found(store, parsed.name)
+    found = _attempts_in(store, parsed.name)
     streams = _streams(store.read(), parsed.name)
     rows = [
         {
@@ -168,13 +168,16 @@ def _prune(parsed: Parsed) -> int:
 
 
 def _restore(parsed: Parsed) -> int:
-    keeping, attempt = _asked(parsed)
+    keeping, attempt = _attempt_of_plan(parsed)
     try:
         content = content_of(keeping, attempt)
     except NotKept as why:
         raise LedgerError(
             f"the result of the charge {attempt.number} cannot be restored: {why}",
-            remedy="put it back from a backup if there is one; nothing was written",
+            remedy=(
+                "restore its file from a backup",
+                "run the job again with --again, which is charged",
+            ),
         ) from None
     paths = _written(content, parsed.output)
     shown = [str(path) for path in paths]
@@ -195,12 +198,12 @@ def _restore(parsed: Parsed) -> int:
     return 0
 
 
-def _asked(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
+def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
     """The newest kept result of the plan."""
     given = parsed.fingerprint.lower()
     kept = [
         (keeping, attempt)
-        for keeping, _, attempt in _found(store_at(parsed.ledger, create=False), parsed.name)
+        for keeping, _, attempt in _attempts_in(store_at(parsed.ledger, create=False), parsed.name)
         if attempt.content is not None and parsed.number in (None, attempt.number)
     ]
     found = [one for one in kept if one[1].begun.identity.fingerprint.startswith(given)]
@@ -208,15 +211,17 @@ def _asked(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
     if len(given) < _SHORTEST or len(plans) > 1:
         raise BadInput(
             UnsupportedOperation(
-                "this is too short for a fingerprint",
-                remedy=f"give {_SHORTEST} characters or more, as many as tell it from others",
+                f"{len(plans)} plans have a fingerprint that begins so"
+                if len(plans) > 1
+                else f"a fingerprint is given by {_SHORTEST} characters or more",
+                remedy="write more characters of it: `dpframe ledger releases` lists them",
             ),
             Path(parsed.fingerprint),
         )
     if not found:
         raise LedgerError(
             f"no result of the plan {given[:16]!r} is kept",
-            remedy="see `dpframe ledger releases` for those that are",
+            remedy="run `dpframe ledger releases`, which lists the results that are kept",
         )
     return found[-1]
 

@@ -181,15 +181,15 @@ def _show(parsed: Parsed) -> int:
     if parsed.json:
         print(json.dumps(report.record(store, parsed.name), indent=2))
         return 0
-    return _said(report.show(store, parsed.name))
+    return _print_lines(report.show(store, parsed.name))
 
 
 def _read(parsed: Parsed) -> int:
     read = {"verify": report.verify, "export": report.export, "metrics": metrics}[parsed.act]
-    return _said(read(store_at(parsed.ledger, create=False), parsed.name))
+    return _print_lines(read(store_at(parsed.ledger, create=False), parsed.name))
 
 
-def _said(lines: Iterable[str]) -> int:
+def _print_lines(lines: Iterable[str]) -> int:
     for line in lines:
         say(line)
     return 0
@@ -202,24 +202,24 @@ def _create(parsed: Parsed) -> int:
     with Announced(parsed):
         unit = _unit(parsed)
         made = budgets.create(store, parsed.name, budget, within, unit, parsed.by, parsed.per)
-    return _told(parsed, made)
+    return _print_budget(parsed, made)
 
 
 def _unit(parsed: Parsed) -> str | None:
     if parsed.per is not None:
         if parsed.unit == "rows" or parsed.adjacency is not None:
             raise InvalidBudget(
-                "a budget for each window of time protects people within each of them",
+                "a budget for each window of time protects individuals, not rows",
                 where=f"--per {parsed.per}",
-                remedy="use --unit identifier, or leave --unit and --adjacency out",
+                remedy=("leave --unit and --adjacency out", "write --unit identifier"),
             )
         return Identifier("any", parsed.per, "when").kind
     if parsed.unit == "identifier":
         if parsed.adjacency == "change-one":
             raise InvalidBudget(
-                "an individual's rows are added or removed together",
+                "--adjacency change-one is for rows, not for individuals",
                 where="--adjacency change-one",
-                remedy="leave --adjacency out, or use --unit rows",
+                remedy=("leave --adjacency out", "write --unit rows"),
             )
         return Identifier("any").kind
     if parsed.unit is None and parsed.adjacency is None:
@@ -230,7 +230,7 @@ def _unit(parsed: Parsed) -> str | None:
 def _close(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
     if parsed.stream is None:
-        return _told(parsed, budgets.close(store, parsed.name, parsed.by, parsed.reason))
+        return _print_budget(parsed, budgets.close(store, parsed.name, parsed.by, parsed.reason))
     stream = close_stream(store, parsed.name, parsed.stream, parsed.by, parsed.reason)
     drawn = {"stream": stream.name, "drawn": stream.drawn, "periods": stream.periods}
     if parsed.json:
@@ -254,10 +254,10 @@ def _grant(parsed: Parsed) -> int:
     made = budgets.grant(
         store, parsed.name, amounts, parsed.by, parsed.reason, counted_in, renewing
     )
-    return _told(parsed, made)
+    return _print_budget(parsed, made)
 
 
-def _told(parsed: Parsed, account: Account) -> int:
+def _print_budget(parsed: Parsed, account: Account) -> int:
     """What a budget is now."""
     if parsed.json:
         found = {"name": account.name} | report.amounts(account)
@@ -282,7 +282,7 @@ def _left_on(account: Account, day: str) -> Budget:
         number = number_of(timeline.every, date.fromisoformat(day))
     except ValueError:
         raise InvalidBudget(
-            f"{as_given(day)} is no day",
+            f"{as_given(day)} is not a day",
             where="--day",
             remedy="write for example --day 2026-11-22",
         ) from None

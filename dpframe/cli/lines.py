@@ -112,7 +112,7 @@ def warn(text: str) -> None:
         _open[-1].warn("ResultWarning", text)
 
 
-def told(event: str, **facts: Any) -> None:
+def log_event(event: str, **facts: Any) -> None:
     """Write a line where a log is written."""
     if _open:
         _open[-1].say(event, facts)

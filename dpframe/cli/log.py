@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.api.release import Releases
 from dpframe.cli.job import Job
-from dpframe.cli.lines import Log, is_logged, told, warn, writing
+from dpframe.cli.lines import Log, is_logged, log_event, warn, writing
 from dpframe.ledger.caller import RUN_VARIABLE
 from dpframe.ledger.decimals import decimals, exact_fields
 from dpframe.ledger.watching import watched
@@ -38,16 +38,16 @@ def logged(parsed: argparse.Namespace, job: str) -> Iterator[None]:
         return
     log = parsed.logged = Log(job, parsed.run_id or os.environ.get(RUN_VARIABLE) or None)
     with writing(log), watched(log.say):
-        told("start")
+        log_event("start")
         yield
 
 
-def told_plan(job: Job) -> None:
+def log_plan(job: Job) -> None:
     """Write the line about a plan, before anything is charged."""
     if not is_logged():
         return
     plan = job.plan()
-    told(
+    log_event(
         "plan",
         fingerprint=plan.fingerprint,
         parameters={parameter.name: parameter.value for parameter in plan.parameters},
@@ -59,12 +59,12 @@ def told_plan(job: Job) -> None:
     )
 
 
-def told_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None:
+def log_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None:
     """Write where results are, and what is left of the budget."""
     if not is_logged():
         return
     for sentence in dict.fromkeys(said for release in releases for said in release.warnings):
         warn(sentence)
     if paths is not None:
-        told("written", outputs=[str(path) for path in paths])
-    told("end", code=0, reused=releases.reused, **job.left())
+        log_event("written", outputs=[str(path) for path in paths])
+    log_event("end", code=0, reused=releases.reused, **job.left())

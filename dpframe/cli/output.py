@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from dpframe.cli.lines import is_logged, told
+from dpframe.cli.lines import is_logged, log_event
 from dpframe.core.visible import visible
 from dpframe.errors import DPFrameError, NoBudget
 from dpframe.ledger import opening
@@ -19,7 +19,7 @@ def say(line: str, *, to_errors: bool = False) -> None:
     what would go to the standard error is a line of that.
     """
     if to_errors and is_logged():
-        told("message", text=line)
+        log_event("message", text=line)
         return
     print(visible(line), file=sys.stderr if to_errors else sys.stdout)
 
@@ -86,6 +86,6 @@ class Announced:
         )
 
     def _tell_absent(self, refusal: NoBudget) -> None:
-        say(f"{refusal.what}; this plans for a new one", to_errors=True)
+        say(f"{refusal.what}; this command plans for a new one", to_errors=True)
         missing: list[str] = self._parsed.announced.setdefault("missing", [])
         missing.append(refusal.what)

@@ -57,18 +57,18 @@ def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
     UnsupportedOperation
         When one has no name, or is given twice.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for text in parsed.param:
         name, equals, value = text.partition("=")
-        if not equals or not name or name in found:
-            what = "is given twice" if name in found else "is written NAME=VALUE"
+        if not equals or not name or name in result:
+            is_twice = name in result
             raise UnsupportedOperation(
-                f"a parameter {what}" if name not in found else f"{name!r} {what}",
+                f"--param {name} is given twice" if is_twice else "--param takes NAME=VALUE",
                 where=f"--param {text}",
-                remedy="write for example --param day=2026-11-22",
+                remedy="give it once" if is_twice else "write for example --param day=2026-11-22",
             )
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def pinned(parsed: argparse.Namespace) -> Announced:

@@ -121,7 +121,8 @@ def _planned(parsed: argparse.Namespace, path: Path) -> Plan:
             return read_job(path, given).plan()
     if given:
         refusal = UnsupportedOperation(
-            "a plan has its parameters already", remedy="leave --param out, or give the job"
+            "a plan has its parameters already",
+            remedy=("leave --param out", "give the job in place of the plan"),
         )
         raise BadInput(refusal, path)
     return plan_in(path)
@@ -130,7 +131,7 @@ def _planned(parsed: argparse.Namespace, path: Path) -> Plan:
 def _write(plan: Plan, path: Path) -> None:
     if path.is_file() and not _holds_a_plan(path):
         refusal = UnsupportedOperation(
-            "the file exists and holds no plan, so it is not replaced",
+            "the file exists and is not a plan, so it is not replaced",
             remedy="write the plan to another file",
         )
         raise BadInput(refusal, path)
@@ -138,8 +139,8 @@ def _write(plan: Plan, path: Path) -> None:
         path.write_text(plan.to_json() + "\n", encoding="utf-8")
     except OSError as error:
         refusal = UnsupportedOperation(
-            f"the plan cannot be written there: {error.strerror}",
-            remedy="give a path in a folder that exists and can be written to",
+            f"the plan cannot be written: {error.strerror}",
+            remedy="write a path in a folder that exists and that this user may write to",
         )
         raise BadInput(refusal, path) from None
     say(f"wrote the plan {plan.fingerprint} to {path}", to_errors=True)
@@ -148,10 +149,10 @@ def _write(plan: Plan, path: Path) -> None:
 def _holds_a_plan(path: Path) -> bool:
     """Whether a file is a plan, perhaps an edited one or one of another version."""
     try:
-        found = json.loads(path.read_bytes())
+        fields = json.loads(path.read_bytes())
     except (OSError, RecursionError, ValueError):
         return False
-    return isinstance(found, dict) and found.keys() >= {"schema_version", "fingerprint", "plan"}
+    return isinstance(fields, dict) and fields.keys() >= {"schema_version", "fingerprint", "plan"}
 
 
 def _add_diff(commands: Any) -> None:
@@ -272,7 +273,7 @@ def _budget_of_approval(store: Store, fingerprint: str) -> str:
         raise UnsupportedOperation(
             f"the plan is approved for several budgets: {', '.join(map(repr, sorted(names)))}",
             where="dpframe approve --revoke",
-            remedy="name one of them by --name, and revoke it for each",
+            remedy="write --name NAME, once for each budget",
         )
     return names[0] if names else DEFAULT_NAME
 

@@ -17,7 +17,7 @@ from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
-from dpframe.cli.log import add_log, logged, told_end, told_plan
+from dpframe.cli.log import add_log, log_end, log_plan, logged
 from dpframe.cli.output import say
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -136,13 +136,13 @@ def _released(parsed: argparse.Namespace) -> int:
     repeat = _repeat(parsed)
     if repeat is not ONCE_MORE:
         job.keep()
-    told_plan(job)
+    log_plan(job)
     releases = job.release(repeat) if paths is None else _written(job, paths, repeat)
     if parsed.json:
         said = {} if repeat is ONCE_MORE else {"reused": releases.reused}
         print(json.dumps(_record(job, releases, paths) | said | parsed.announced, indent=2))
         _remark(releases)
-        told_end(job, releases, paths)
+        log_end(job, releases, paths)
         return 0
     if paths is None:
         with pl.Config(**_WHOLE):
@@ -155,7 +155,7 @@ def _released(parsed: argparse.Namespace) -> int:
         to_errors=True,
     )
     _remark(releases)
-    told_end(job, releases, paths)
+    log_end(job, releases, paths)
     return 0
 
 
@@ -177,7 +177,7 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
             raise UnsupportedOperation(
                 "without a run name it is unknown which result was lost",
                 where="--again",
-                remedy="add --run-id ID, or --once",
+                remedy=("add --run-id ID, with the name that the run had", "add --once"),
             )
         return ONCE_MORE
     if parsed.once:
@@ -185,7 +185,7 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
     name = str(parsed.run_id)
     if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise UnsupportedOperation(
-            f"the name of a run has from 1 to {LONGEST} characters that can be seen, on one line",
+            f"the name of a run has 1 to {LONGEST} visible characters on one line",
             where=f"--run-id {name[:LONGEST]}",
             remedy="write for example --run-id 2026-11-22",
         )

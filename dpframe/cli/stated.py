@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 from dpframe.charge import resolve_composition
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.errors import LedgerError, PlanMismatch
-from dpframe.ledger.absent import no_budget
 from dpframe.ledger.account import Account
 from dpframe.ledger.bound import Bound, StatedBudget
 from dpframe.ledger.budgets import open_budget, require_open
+from dpframe.ledger.names import no_budget
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.record import Draft
 from dpframe.ledger.scopes import per_text
@@ -29,7 +31,14 @@ def name_of(plan: Plan, given: str | None) -> str:
     """
     stated = None if plan.budget is None else plan.budget.name
     if given is not None and stated not in (None, given):
-        raise _mismatch(f"the plan is to be charged to {stated!r}, and not to {given!r}")
+        raise PlanMismatch(
+            f"the plan names the budget {stated!r}, and the command {given!r}",
+            where=f"--name {shlex.quote(given)}",
+            remedy=(
+                "leave --name out",
+                f"plan the query again in a session with name={given!r}",
+            ),
+        )
     return given or stated or DEFAULT_NAME
 
 
@@ -49,14 +58,17 @@ def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Acco
     """
     chain, stated = store.read(), plan.budget
     if stated is not None and stated.ledger not in (None, *chain.identities):
-        raise _mismatch(f"the plan was made for another ledger than {store.where!r}")
+        raise _mismatch(f"the plan was made for another ledger than {store.where!r}", store)
     if name not in chain.accounts:
         if not create:
-            raise no_budget(name, store.where, chain.accounts)
+            raise no_budget(name, chain.accounts, store.where)
         if stated is None:
             raise LedgerError(
-                f"there is no budget {name!r} in {store.where!r}, and the plan states no amount",
-                remedy="create it: `dpframe ledger create`, or plan the query in a session",
+                f"the ledger {store.where!r} has no budget {name!r}, and the plan states no amount",
+                remedy=(
+                    f"create it: `dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`",
+                    f"plan the query in a session with ledger={store.where!r}",
+                ),
             )
         _create(store, name, stated)
         chain = store.read()
@@ -65,8 +77,9 @@ def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Acco
     there = Bound.of(account)
     if stated is not None and there != (seen := Bound(stated.whole, stated.counted)):
         raise _mismatch(
-            f"the plan states a budget of {seen.words()}, and {name!r} in {store.where!r} has "
-            f"{there.words()}"
+            f"the plan was made for a budget of {seen.words()}, and {name!r} in "
+            f"{store.where!r} has {there.words()}",
+            store,
         )
     return account
 
@@ -79,7 +92,7 @@ def _create(store: Store, name: str, stated: StatedBudget) -> None:
     open_budget(store, Draft(name, "opened", amount=budget, within=within, why=why))
 
 
-def _mismatch(what: str) -> PlanMismatch:
+def _mismatch(what: str, store: Store) -> PlanMismatch:
     return PlanMismatch(
-        what, remedy="plan the query again in a session on the ledger that it is to be charged to"
+        what, remedy=f"plan the query again in a session with ledger={store.where!r}"
     )

@@ -81,12 +81,14 @@ from dpframe.api import functions as dp
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.parameters import DEFAULT_SCALE, Parameters
 from dpframe.api.session import Session
-from dpframe.cli.input import BadInput
+from dpframe.arguments import misfit
+from dpframe.cli.input import not_a_job
 from dpframe.cli.sql import in_sql
 from dpframe.core.parameters import NotAValue, Parameter, ParameterType, read_type
 from dpframe.core.units import Identifier, Rows, Unit
-from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.errors import DPFrameError
 from dpframe.parse.sql import sql_expression
+from dpframe.rows.suggest import did_you_mean
 
 _TABLES = {"output", "session", "source", "parameters", "query", "spend"}
 _TRIED = "dpframe:of"
@@ -94,6 +96,16 @@ _TRIED = "dpframe:of"
 _DECLARED = {"type", "zone", "scale", "default"}
 _LIMITS = {"limit_rows": {"n", "by"}, "limit_norm": {"n"}, "limit_groups": {"n", "by"}}
 _STEPS = ("with_columns", "filter", *_LIMITS, "group_by", "keys", "outputs", "dp_groups")
+_OF_POLARS = {"avg": "mean", "average": "mean", "len": "count"}
+"""Aggregates of SQL and Polars, by the name that they have here."""
+_EXAMPLES = {
+    "spend": "write [spend], and below it for example epsilon = 0.5",
+    "session": "write [session], and below it for example epsilon = 1.0",
+    "source": 'write [source], and below it path = "people.csv" and unit = "user_id"',
+    "query": "write [query], and its outputs: [query.outputs]",
+    "outputs": 'write [query.outputs], and below it n = {aggregate = "count"}',
+}
+"""What to write for a table that is missing."""
 T = TypeVar("T")
 _SESSION = set(signature(Session).parameters) - {"budget"}
 _GIVEN_AS_OF = {"column", "columns"}
@@ -110,25 +122,29 @@ def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
         What the session or the query refuses.
     """
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _bad(path, f"it is not TOML: {error}") from None
+        raise not_a_job(path, f"it is not TOML: {error}") from None
     except OSError as error:
-        raise _bad(path, f"it cannot be read: {error.strerror}") from None
+        what = f"it cannot be read: {error.strerror}"
+        raise not_a_job(path, what, remedy="let this user read the file") from None
     try:
-        _only(found, _TABLES, "the job")
-        given = _parameters(found, parameters)
-        spend, output = _table(found, "spend"), _path(found, "output", path.parent)
-        session = _session(_table(found, "session"), path.parent)
-        frame = _source(session, _table(found, "source"), path.parent)
-        query = _Reader(given).queries(frame, found)
+        _only(fields, _TABLES, "the job")
+        given = _parameters(fields, parameters)
+        spend, output = _table(fields, "spend"), _path(fields, "output", path.parent)
+        session = _session(_table(fields, "session"), path.parent)
+        frame = _source(session, _table(fields, "source"), path.parent)
+        query = _Reader(given).queries(frame, fields)
     except _WrongError as error:
-        raise _bad(path, str(error)) from None
+        raise not_a_job(path, *error.args) from None
     return {"query": query, "spend": spend, "output": output}
 
 
 class _WrongError(Exception):
-    """What is wrong with a job."""
+    """What is wrong with a job, and what to write instead where the help does not say it."""
+
+    def __init__(self, what: str, remedy: str | None = None) -> None:
+        super().__init__(what, remedy)
 
 
 def _session(given: dict[str, Any], folder: Path) -> Session:
@@ -140,10 +156,12 @@ def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFra
     _only(given, {"path", "unit", "name", "bounds", "categories", "engine", "schema"}, "[source]")
     for name in ("path", "unit"):
         if name not in given:
-            raise _WrongError(f"[source] has no {name}")
+            example = {"path": "people.csv", "unit": "user_id"}[name]
+            raise _WrongError(f"[source] has no {name}", f'write for example {name} = "{example}"')
     for name, example in (("bounds", "[0, 120]"), ("categories", "[1, 2]"), ("schema", '"Int64"')):
         if not isinstance(given.get(name, {}), dict):
-            raise _WrongError(f"{name} is a table, such as {{age = {example}}}")
+            remedy = f"write for example {name} = {{age = {example}}}"
+            raise _WrongError(f"{name} in [source] is not a table", remedy)
     others = {name: found for name, found in given.items() if name not in ("path", "unit")}
     where, unit = _path(given, "path", folder), _unit(given["unit"])
     return _called("[source]", session.protect, where, unit=unit, **others)
@@ -160,8 +178,8 @@ def _unit(given: object) -> Unit:
         _only(given, {"adjacency", "contributions"}, "unit")
         return _called("unit", Rows, **given)
     raise _WrongError(
-        "unit is a column's name, {adjacency = ..., contributions = ...}, or "
-        '{identifier = "user", window = "1mo", time = "at"}'
+        f"unit in [source] is neither the name of a column nor a table: {given!r}",
+        'write unit = "user_id", or unit = {contributions = 1} where each row is one person',
     )
 
 
@@ -171,7 +189,7 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise _WrongError(f"{name} is text, not {text!r}")
+        raise _WrongError(f"{name} is text, not {text!r}", f'write {name} = "..."')
     scheme, separator, rest = text.partition("://")
     if not separator:
         return str(folder / os.path.expanduser(text))
@@ -182,6 +200,8 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
 
 def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """What a function makes of values that may be of any type."""
+    if (refusal := misfit(function, arguments, options)) is not None:
+        raise _WrongError(f"{where}: {refusal.what}", refusal.remedy)
     try:
         return function(*arguments, **options)
     except DPFrameError:
@@ -194,14 +214,15 @@ def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, P
     """The parameters that the job declares, by name; others are refused."""
     declared = _table(found, "parameters") if "parameters" in found else {}
     parameters.require_known(declared)
-    made = {}
+    result = {}
     for name, given in declared.items():
         where = f"[parameters] {name}"
         if not isinstance(given, dict) or not isinstance(given.get("type"), str):
-            raise _WrongError(f'{where} is a table with a type, such as {{type = "date"}}')
+            remedy = f'write for example {name} = {{type = "date"}}'
+            raise _WrongError(f"{where} has no type", remedy)
         _only(given, _DECLARED, where)
-        made[name] = parameters.declare(name, _type(given, where), given.get("default"))
-    return made
+        result[name] = parameters.declare(name, _type(given, where), given.get("default"))
+    return result
 
 
 def _type(given: Mapping[str, Any], where: str) -> ParameterType:
@@ -220,7 +241,7 @@ def _type(given: Mapping[str, Any], where: str) -> ParameterType:
 
 def _as(kind: type[T], value: object) -> T | None:
     if value is not None and type(value) is not kind:
-        raise NotAValue(f"{value!r} is no {kind.__name__}")
+        raise NotAValue(f"{value!r} is not of type {kind.__name__}")
     return value
 
 
@@ -236,7 +257,8 @@ class _Reader:
         if not isinstance(given, list):
             return self._query(frame, _table(found, "query"))
         if not all(isinstance(one, dict) for one in given):
-            raise _WrongError("query is a table, or several as [[query]]")
+            remedy = "write each query below a line [[query]]"
+            raise _WrongError("query is a list of values that are not tables", remedy)
         return [self._query(frame, one) for one in given]
 
     def _query(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
@@ -262,7 +284,8 @@ class _Reader:
             return self._groups(frame, given)
         if "group_by" not in given:
             if "keys" in given:
-                raise _WrongError("[query] has keys, and no group_by")
+                remedy = "name the columns of the keys: group_by = [...]"
+                raise _WrongError("[query] has keys, and no group_by", remedy)
             return _called("[query]", frame.agg, *outputs)
         grouped = _called("[query] keys", frame.group_by, *_by(given), keys=self._keys(given))
         return _called("[query]", grouped.agg, *outputs)
@@ -270,7 +293,10 @@ class _Reader:
     def _groups(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
         """Which groups there are, and nothing else of them."""
         if "group_by" not in given or {"keys", "outputs"} & given.keys():
-            raise _WrongError("[query] dp_groups needs group_by, and takes no keys and no outputs")
+            raise _WrongError(
+                "[query] dp_groups needs group_by, and takes no keys and no outputs",
+                'write group_by = "city" and dp_groups = {}, and leave keys and outputs out',
+            )
         options = _table(given, "dp_groups")
         _only(options, {"rounds"}, "[query] dp_groups")
         grouped = _called("[query]", frame.group_by, *_by(given))
@@ -278,8 +304,12 @@ class _Reader:
 
     def _output(self, name: str, given: object) -> Any:
         if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
-            known = ", ".join(dp.BY_NAME)
-            raise _WrongError(f"[query.outputs.{name}] needs an aggregate, one of {known}")
+            aggregate = given.get("aggregate") if isinstance(given, dict) else given
+            raise _WrongError(
+                f"[query.outputs.{name}] needs an aggregate"
+                + ("" if aggregate is None else f", and {aggregate!r} is not one"),
+                did_you_mean(_OF_POLARS.get(str(aggregate), str(aggregate)), dp.BY_NAME),
+            )
         options = {key: value for key, value in given.items() if key not in ("aggregate", "of")}
         if isinstance(options.get("bounds"), list):
             options["bounds"] = tuple(options["bounds"])
@@ -291,7 +321,7 @@ class _Reader:
         if "of" in given:
             options |= {next(iter(signature(made).parameters)): self._sql(given["of"])}
         elif given["aggregate"] not in ("count", "argmax"):
-            raise _WrongError(f"{where} does not say `of` what")
+            raise _WrongError(f"{where} has no `of`", 'name the column: of = "income"')
         return _called(where, made, **options).alias(name)
 
     def _keys(self, given: Mapping[str, Any]) -> Any:
@@ -307,29 +337,34 @@ class _Reader:
         found = self._parameters.get(values[1:])
         held = None if found is None else found.held
         if not isinstance(held, tuple):
-            raise _WrongError(f"[query] keys: {values} is no parameter that is a list")
+            raise _WrongError(
+                f"[query] keys: {values} is not a parameter of a list",
+                f'declare it: [parameters] {values[1:]} = {{type = "list[string]"}}',
+            )
         return list(held)
 
     def _sql(self, text: object) -> pl.Expr:
         if not isinstance(text, str):
-            raise _WrongError(f"an expression is text, not {text!r}")
+            remedy = 'write SQL as text, for example "age >= 18"'
+            raise _WrongError(f"an expression is text, not {text!r}", remedy)
         return sql_expression(text, self._parameters)
 
 
 def _by(given: Mapping[str, Any]) -> list[str]:
     by = _list(given["group_by"])
     if not all(isinstance(name, str) for name in by):
-        raise _WrongError(f"group_by is a list of names of columns, not {by!r}")
+        remedy = 'write for example group_by = ["city"]'
+        raise _WrongError(f"group_by is a list of names of columns, not {by!r}", remedy)
     return by
 
 
 def _table(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     if name not in given:
-        raise _WrongError(f"[{name}] is missing")
-    found = given[name]
-    if not isinstance(found, dict):
-        raise _WrongError(f"[{name}] is a table, not {found!r}")
-    return found
+        raise _WrongError(f"[{name}] is missing", _EXAMPLES.get(name))
+    result = given[name]
+    if not isinstance(result, dict):
+        raise _WrongError(f"[{name}] is a table, not {result!r}", _EXAMPLES.get(name))
+    return result
 
 
 def _list(given: object) -> list[Any]:
@@ -339,11 +374,5 @@ def _list(given: object) -> list[Any]:
 def _only(given: Mapping[str, Any], known: set[str], where: str) -> None:
     for name in given:
         if name not in known:
-            raise _WrongError(f"{where} takes no {name!r}, only {', '.join(sorted(known))}")
-
-
-def _bad(path: Path, what: str) -> BadInput:
-    error = UnsupportedOperation(
-        f"this is not a job: {what}", remedy="see `dpframe run --help` for the form of a job"
-    )
-    return BadInput(error, path)
+            remedy = did_you_mean(name, sorted(known)) if known else f"leave {name} out"
+            raise _WrongError(f"{where} does not take {name!r}", remedy)

@@ -97,7 +97,7 @@ def _adopt(parsed: Parsed) -> int:
     head = owners.adopt(store, parsed.by, parsed.reason)
     still = store.read().streams.doubted()
     if not parsed.json:
-        _told(parsed, "accepted", store, head)
+        _print_head(parsed, "accepted", store, head)
         for budget, stream in still:
             say(
                 f"the stream {stream.name!r} of {budget!r} knows of {stream.drawn} of "
@@ -120,11 +120,15 @@ def _redraw(parsed: Parsed) -> int:
     one = to_redraw(store, parsed.name, parsed.stream)
     if not parsed.charge_again:
         raise LedgerError(
-            f"the stream {parsed.stream!r} may have drawn more than the {one.stream.drawn} periods "
-            f"that this ledger knows of; to draw them again costs {one.cost.words()} once more",
+            f"to release periods of the stream {parsed.stream!r} again costs "
+            f"{one.cost.words()} once more",
             where="dpframe ledger redraw",
-            remedy="say --charge-again, if what was drawn cannot be put back into the folder of "
-            "the streams",
+            why=f"it may have released more than the {one.stream.drawn} periods that this ledger "
+            "records",
+            remedy=(
+                "put the lost rows back into the folder of the streams, which costs nothing",
+                "add --charge-again, if they are lost",
+            ),
         )
     made = redraw(store, one, parsed.by, parsed.reason)
     if parsed.json:
@@ -141,21 +145,23 @@ def _move(parsed: Parsed) -> int:
     source = store_at(parsed.ledger, create=False)
     destination = store_at(parsed.to, pinned=False)  # the head file elsewhere follows
     head = owners.move(source, destination, parsed.by)
-    return _told(parsed, f"moved to {destination.where}", destination, head)
+    return _print_head(parsed, f"moved to {destination.where}", destination, head)
 
 
 def _rekey(parsed: Parsed) -> int:
     key = os.environ.get(NEW_KEY_VARIABLE)
     if key is None:
         raise LedgerError(
-            "there is no new key", where=NEW_KEY_VARIABLE, remedy="set the variable to it"
+            f"{NEW_KEY_VARIABLE} is not set",
+            where=NEW_KEY_VARIABLE,
+            remedy="set it to the new key",
         )
     store = store_at(parsed.ledger, create=False)
     head = owners.rekey(store, Seal.of(key, NEW_KEY_VARIABLE), parsed.by)
-    return _told(parsed, "sealed with the new key", store, head)
+    return _print_head(parsed, "sealed with the new key", store, head)
 
 
-def _told(parsed: Parsed, what: str, store: Store, head: Head) -> int:
+def _print_head(parsed: Parsed, what: str, store: Store, head: Head) -> int:
     """Where the ledger is now, and its head, which can be kept elsewhere and compared."""
     if parsed.json:
         print(json.dumps(_fields(store, head), indent=2))

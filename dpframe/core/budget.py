@@ -328,7 +328,9 @@ class GDP(Budget):
     @classmethod
     def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> GDP:
         if slack:
-            raise InvalidBudget("Gaussian differential privacy has no delta", remedy="leave it out")
+            raise InvalidBudget(
+                "Gaussian differential privacy has no delta", remedy="leave delta out"
+            )
         return cls(main)
 
     @property

@@ -180,7 +180,7 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            raise NotAValue(f"{self.name!r} is no name: letters, digits and _")
+            raise NotAValue(f"{self.name!r} is not a name: use letters, digits and _")
         found = read_type(self.type)
         if found.words() != self.type or found.text(found.read(self.value)) != self.value:
             raise NotAValue("the value is not written in the form of its type")
@@ -233,7 +233,7 @@ def read_type(words: str) -> ParameterType:
     one = words[5:-1] if many else words
     found = _ONE_KIND.fullmatch(one)
     if found is None:
-        raise NotAValue(f"{words!r} is no type: it is one of {', '.join(KINDS)}, or list[...]")
+        raise NotAValue(f"{words!r} is not a type: use one of {', '.join(KINDS)}, or list[...]")
     kind = one.partition("[")[0]
     scale = None if found[2] is None else int(found[2])
     return ParameterType(kind, found[4], scale, many)

@@ -46,13 +46,13 @@ class Rows:
         if self.adjacency not in ("add-remove", "change-one"):
             raise UnsupportedOperation(
                 f"there is no adjacency {as_given(self.adjacency)}",
-                remedy='use dp.Rows("add-remove") or dp.Rows("change-one")',
+                remedy=('write dp.Rows("add-remove")', 'write dp.Rows("change-one")'),
             )
         whole = isinstance(self.contributions, int) and not isinstance(self.contributions, bool)
         if not whole or self.contributions < 1:
             raise UnsupportedOperation(
                 f"contributions must be a positive integer, not {as_given(self.contributions)}",
-                remedy="use dp.Rows(contributions=1) when each individual owns one row",
+                remedy="write dp.Rows(contributions=1) if each individual has one row",
             )
 
     @property
@@ -137,13 +137,13 @@ class Identifier:
             as_every(self.window, "dp.Identifier(..., window=...)")
         if self.window is None or not isinstance(self.time, str):
             raise UnsupportedOperation(
-                "windows are of the times in a column: window and time go together",
+                "dp.Identifier takes both window= and time=, or neither",
                 where="dp.Identifier(..., window=..., time=...)",
                 remedy=f"write for example {example}",
             )
         if self.time == self.column:
             raise UnsupportedOperation(
-                f"{self.column!r} cannot both say whose a row is and when it was",
+                f"the column {self.column!r} is given both as the identifier and as the time",
                 where="dp.Identifier(..., time=...)",
                 remedy=f"name the column of times, as in {example}",
             )
@@ -190,7 +190,10 @@ def as_unit(unit: object) -> Unit:
             return Identifier(unit)
         case _:
             raise DPFrameError(
-                f"a privacy unit is missing: {as_given(unit)} does not say who is protected",
+                f"{as_given(unit)} is not a privacy unit, which says who is protected",
                 where="unit",
-                remedy='pass unit=dp.Rows() when each row is one person, or unit="user_id"',
+                remedy=(
+                    'write unit="user_id" with the column that says whose a row is',
+                    "write unit=dp.Rows() where each row is one person",
+                ),
             )

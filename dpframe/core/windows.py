@@ -26,9 +26,9 @@ def as_every(given: object, where: str, error: type[DPFrameError] = UnsupportedO
     if isinstance(given, str) and given in get_args(Every):
         return cast("Every", given)
     raise error(
-        f"there are no windows of {as_given(given)}",
+        f"{as_given(given)} is not a length of windows",
         where=where,
-        remedy=f"windows are {', '.join(repr(every) for every in get_args(Every))}",
+        remedy=f"write one of {', '.join(repr(every) for every in get_args(Every))}",
     )
 
 

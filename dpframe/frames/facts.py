@@ -79,8 +79,7 @@ class FrameFacts:
                 raise UnitDropped(
                     f"the column {name!r} says {what}, and would be dropped or get other values",
                     where=where,
-                    remedy=f"keep {name!r} as it is, and give what is computed from it another "
-                    "name",
+                    remedy=f"keep {name!r} unchanged, and give the computed column another name",
                 )
         return replace(
             self,

@@ -175,7 +175,7 @@ def _identifier(facts: FrameFacts) -> str:
     if facts.identifier is None:
         raise UnsupportedOperation(
             "rows are protected here, and an aggregate of several rows would move in many",
-            remedy='say whose the rows are: session.protect(..., unit="user_id")',
+            remedy='declare whose the rows are: session.protect(..., unit="user_id")',
         )
     return facts.identifier
 

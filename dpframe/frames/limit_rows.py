@@ -73,7 +73,7 @@ class LimitRows(Step):
             if not is_encodable(found.dtype):
                 raise UnsupportedOperation(
                     f"rows are chosen by their values, and values of {name!r}, of type "
-                    f"{found.dtype}, cannot be told apart",
+                    f"{found.dtype}, cannot be distinguished",
                     where=self.words(),
                     remedy=f"drop {name!r} first",
                 )

@@ -23,7 +23,7 @@ from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.infer.limit_search import LimitSearch
 from dpframe.plan.definition import Json, definition, steps_of
-from dpframe.plan.several import names_apart
+from dpframe.plan.several import distinct_names
 
 __all__ = ["Kind", "Place", "Queries", "merge", "queries_by_place", "rows_of"]
 
@@ -93,7 +93,7 @@ def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
     An output whose name is in several queries is called after its query there.
     """
     names = [[output.name for output in query.outputs] for query in asked.queries]
-    apart = names_apart(names)
+    apart = distinct_names(names)
     blocks: list[Query] = []
     alike = _Alike()
     places = []

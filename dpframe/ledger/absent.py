@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +10,6 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import NoBudget
 from dpframe.ledger.memory import MemoryLedger
-from dpframe.ledger.names import close_names, name_list
 
 
 class AbsentBudget(MemoryLedger):
@@ -58,29 +55,16 @@ class AbsentBudget(MemoryLedger):
         raise self._refusal
 
 
-def no_budget(name: str, where: str, known: Iterable[str]) -> NoBudget:
-    """The refusal of a budget that a ledger does not have."""
-    names = tuple(known)
-    close = close_names(name, names)
-    there = f", which has {name_list(names)}" if names else ", which has no budget"
-    create = f"`dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`"
-    meant = f"write name={' or '.join(map(repr, close))}" if close else "check the name"
-    return NoBudget(
-        f"there is no budget {name!r} in {where!r}{there}",
-        where=f"name={name!r}",
-        remedy=(meant, f"open the budget first: {create}"),
-    )
-
-
 def no_ledger(where: str | Path) -> NoBudget:
     """The refusal of a ledger that does not exist."""
-    start = f" (a relative one starts from {os.getcwd()!r})" if isinstance(where, Path) else ""
-    kind = "path" if isinstance(where, Path) else "URL"
+    is_file = "://" not in str(where)
+    start = f"dpframe looked in the folder {str(Path(os.path.abspath(where)).parent)!r}"
     return NoBudget(
         f"there is no ledger {str(where)!r}",
         where="ledger",
+        why=start if is_file else None,
         remedy=(
-            f"check the {kind}{start}",
+            f"write the {'path' if is_file else 'URL'} of a ledger that exists",
             "open a budget in a new ledger: `dpframe ledger create --ledger WHERE --name NAME`",
         ),
     )

@@ -34,21 +34,25 @@ def over_budget(
     whole = exact_words(budget) + ("" if of is None else f" {of}")
     if within is not None and of is None:
         whole += f" (for {exact_words(within)})"
+    remedy: str | tuple[str, str]
     if not left.main:
-        remedy = "ask the data owner for more budget: `dpframe ledger grant` adds to a ledger's"
+        remedy = (
+            "ask the data owner for more budget, who adds it with `dpframe ledger grant`",
+            "open a session with a larger budget, if the session keeps it in memory",
+        )
+    elif within is not None and isinstance(left, GDP):  # which no spend is given in
+        remedy = f"spend epsilon {exact_amount(pure_epsilon_of_mu(left.main))} and no delta"
     elif over.slack and not over.main:
         most = f"delta={exact_amount(left.slack)}" if left.slack else "no delta"
-        remedy = f"spend at most {most}; groups that are listed, keys=[...], need none"
+        remedy = (f"spend at most {most}", "list the groups, keys=[...], which needs no delta")
     else:
         remedy = f"spend at most {exact_words(left)}"
-    if within is not None and left.main:
-        if isinstance(left, GDP):  # which no spend is given in
-            remedy = f"spend epsilon {exact_amount(pure_epsilon_of_mu(left.main))} and no delta"
-        else:
-            remedy += f"\nspend epsilon {exact_amount(pure_epsilon(left.main))} and no delta"
+        if within is not None:
+            pure = f"spend epsilon {exact_amount(pure_epsilon(left.main))} and no delta"
+            remedy = (remedy, pure)
     return BudgetExceeded(
-        f"the plan costs {exact_words(cost)}, and {exact_words(left)} remains of "
-        f"{whole}: {' and '.join(amounts)} too much",
+        f"the plan costs {exact_words(cost)}, which is {' and '.join(amounts)} too much",
+        why=f"the budget of {whole} has {exact_words(left)} left",
         remedy=remedy,
     )
 

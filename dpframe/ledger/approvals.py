@@ -130,26 +130,26 @@ def read_approval(record: Record) -> Approval:
     ValueError, TypeError
         When it holds none.
     """
-    found = json.loads(record.why or "")
-    if not isinstance(found, dict) or not record.fingerprint:
+    fields = json.loads(record.why or "")
+    if not isinstance(fields, dict) or not record.fingerprint:
         raise ValueError
-    document, signature = found.get("plan"), found.get("signature")
+    document, signature = fields.get("plan"), fields.get("signature")
     if not isinstance(document, str) or not isinstance(signature, str | None) or not record.who:
         raise TypeError
     time = datetime.fromisoformat(record.time)
     made = record.name, record.fingerprint, record.who, time, document, signature
-    if found.keys() == _OLD_FIELDS:
+    if fields.keys() == _OLD_FIELDS:
         return Approval(*made, number=record.seq)
-    allowed = read_allowed(found.pop(_ALLOWED)) if _ALLOWED in found else ()
-    if found.keys() != _FIELDS:
+    allowed = read_allowed(fields.pop(_ALLOWED)) if _ALLOWED in fields else ()
+    if fields.keys() != _FIELDS:
         raise ValueError
-    given, ledger, runs, until = (found[key] for key in ("id", "ledger", "runs", "until"))
+    given, ledger, runs, until = (fields[key] for key in ("id", "ledger", "runs", "until"))
     if not isinstance(given, str) or not isinstance(ledger, str):
         raise TypeError
     if runs is not None and (type(runs) is not int or runs < 1):
         raise ValueError
     day = None if until is None else date.fromisoformat(until)
-    bound = Bound.read(found["budget"])
+    bound = Bound.read(fields["budget"])
     return Approval(*made, given, ledger, bound, runs, day, number=record.seq, allowed=allowed)
 
 
@@ -262,7 +262,7 @@ class Requirement:
         if approval.bound != bound:
             return f"is for {approval.bound.words()}, and the budget is now {bound.words()}"
         if approval.left is not None and approval.left < 1:
-            return f"was for {approval.runs} run{'s' if approval.runs != 1 else ''}"
+            return f"was for {approval.runs} run{'s' if approval.runs != 1 else ''}, already used"
         return None
 
     def why_lapsed(self, approval: Approval, ledgers: Collection[str]) -> str | None:
@@ -287,16 +287,19 @@ class Requirement:
         PlanMismatch
             With the reason why the newest approval has lapsed.
         """
-        why = ": it has no approval"
+        why = "it has no approval"
         for approval in self.same(approvals, fingerprint):
             lapsed = self.why_lapsed(approval, ledgers)
             if lapsed is None:
                 return
-            why = f": what {approval.by} approved on {approval.time:%Y-%m-%d} {lapsed}"
+            why = f"the approval by {approval.by} of {approval.time:%Y-%m-%d} {lapsed}"
         raise PlanMismatch(
-            f"the plan {fingerprint[:16]} is no longer approved{why}",
-            remedy="have it approved again, `dpframe approve PLAN.json --by WHO`; earlier "
-            "results can still be read",
+            f"the plan {fingerprint[:16]} is no longer approved",
+            why=why,
+            remedy=(
+                "have it approved again: `dpframe approve PLAN.json --by WHO`",
+                "read earlier results, which needs no approval",
+            ),
         )
 
     def counting(
@@ -321,24 +324,26 @@ class Requirement:
             When no approval counts.
         """
         same = self.same(approvals, fingerprint)
-        found = next(self.counting(same, ledgers, bound), None)
-        if found is None:
-            why = self.reasons(same, ledgers, bound)
+        approval = next(self.counting(same, ledgers, bound), None)
+        if approval is None:
             raise PlanMismatch(
-                f"the plan {fingerprint[:16]} is not approved{why}",
-                remedy="have it approved again: `dpframe approve PLAN.json --by WHO`",
+                f"the plan {fingerprint[:16]} is not approved",
+                why=self.reasons(same, ledgers, bound),
+                remedy="have it approved: `dpframe approve PLAN.json --by WHO`",
             )
-        return found
+        return approval
 
-    def reasons(self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound) -> str:
-        """Why none of some approvals counts, the newest first; empty if there are no
+    def reasons(
+        self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound
+    ) -> str | None:
+        """Why none of some approvals counts, the newest first; None if there are no
         approvals."""
         if not approvals:
-            return ""
+            return None
         newest = approvals[-1]
-        more = f", and {len(approvals) - 1} before it" if len(approvals) > 1 else ""
+        more = f"; {len(approvals) - 1} earlier did not count either" if len(approvals) > 1 else ""
         why = self.why_not(newest, ledgers, bound)
-        return f": what {newest.by} approved on {newest.time:%Y-%m-%d} {why}{more}"
+        return f"the approval by {newest.by} of {newest.time:%Y-%m-%d} {why}{more}"
 
 
 _UNSIGNED: dict[Signed, str] = {

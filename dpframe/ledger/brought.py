@@ -81,9 +81,8 @@ def _bring_rows(stream: OpenedStream, batch: Batch, source: Store, destination: 
         there, copied = rows.keep(stream.number, batch.first, content), 1
     if digest_of(there) != batch.digest:
         raise LedgerError(
-            f"{destination.where!r} has rows of other streams under the names of those "
-            f"of {stream.name!r}",
-            remedy="move those rows to another place, and run the same command again, which "
-            "goes on",
+            f"{destination.where!r} has other rows where those of the stream {stream.name!r} "
+            "belong",
+            remedy="move those rows to another place, and run the same command again: it continues",
         )
     return copied

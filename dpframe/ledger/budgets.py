@@ -46,7 +46,9 @@ def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
             raise _there(chain.accounts[draft.name])
         require_new(draft.name, [*chain.accounts, *chain.approvals])
         others = tuple(chain.accounts)
-        made.append(NewBudget(draft.name, _given(draft), store.where, others, not chain.length))
+        made.append(
+            NewBudget(draft.name, _amount_words(draft), store.where, others, not chain.length)
+        )
         return draft
 
     store.append(opening)
@@ -54,7 +56,7 @@ def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
         tell(new)
 
 
-def _given(draft: Draft) -> str:
+def _amount_words(draft: Draft) -> str:
     assert draft.amount is not None
     return exact_words(draft.within or draft.amount)
 
@@ -97,7 +99,7 @@ def create(
 
 def _there(account: Account) -> LedgerError:
     return LedgerError(
-        f"there is a budget {account.name!r} already, opened with "
+        f"the ledger has the budget {account.name!r} already: it was opened with "
         f"{exact_words(account.totals[0])} on {account.grants[0].time[:10]}",
         remedy=("raise it with `dpframe ledger grant`", "choose another name"),
     )
@@ -136,7 +138,7 @@ def require_open(account: Account) -> None:
         raise BudgetExceeded(
             f"the budget {account.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
             f": {visible(end.why or '')}",
-            remedy="ask who closed it, and use another budget",
+            remedy="use another budget: name=...",
         )
 
 
@@ -206,7 +208,7 @@ def _added(
     added = counted_in(type(account.budget), now) - account.budget
     if added.is_zero:
         raise InvalidBudget(
-            f"the grant is too small to add any {added.currency}", remedy="grant more"
+            f"the grant is too small to add any {added.currency}", remedy="grant a larger amount"
         )
     return added, now
 
@@ -216,12 +218,12 @@ def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
     for given in amounts:
         if given not in known:
             raise InvalidBudget(
-                f"the budget is in {budget.measure}, which has no {given}",
+                f"the budget counts in {budget.measure}, which has no {given}",
                 where=f"--{given}",
-                remedy=f"grant {' and '.join('--' + k for k in known)}",
+                remedy=f"grant {' and '.join(f'--{k} MORE' for k in known)}",
             )
     main = amount(amounts.get(budget.currency, 0), budget.currency)
-    made = budget.of(main, amount(amounts.get("delta", 0), "delta"))
-    if made.is_zero:
+    result = budget.of(main, amount(amounts.get("delta", 0), "delta"))
+    if result.is_zero:
         raise InvalidBudget("the grant is empty", remedy=f"write --{budget.currency} MORE")
-    return made
+    return result

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from dpframe.errors import InvalidBudget, LedgerError, NoBudget
+from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval, Covered, read_approval
 from dpframe.ledger.bound import Bound
@@ -18,7 +18,7 @@ from dpframe.ledger.charges import read_charge
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.kept import RESULTS, Results
-from dpframe.ledger.names import close_names, name_list
+from dpframe.ledger.names import no_budget
 from dpframe.ledger.record import (
     ABOUT_THE_LEDGER,
     COLUMNS,
@@ -36,7 +36,8 @@ from dpframe.ledger.streams import STREAMED, Streams
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
 RESTORE = (
-    "nothing may be spent on it; find out who changed it, or restore a copy that has every release"
+    "restore a copy that has every release, and check it with `dpframe ledger verify`",
+    "ask the data owner who changed it; until it verifies nothing can be spent",
 )
 
 
@@ -97,14 +98,14 @@ class Chain:
     def following(self, drafts: Iterable[Draft]) -> list[Record]:
         """Drafts as the next records, which do not build on each other; nothing is appended."""
         time = datetime.now(UTC).isoformat(timespec="microseconds")
-        made: list[Record] = []
+        result: list[Record] = []
         seq, tip = self.length, self.tip
         for draft in drafts:
             record = sealed(draft, seq + 1, time, tip, self.seal)
             self._check(record)
-            made.append(record)
+            result.append(record)
             seq, tip = record.seq, record.hash
-        return made
+        return result
 
     def begin(self, row: tuple[Any, ...], rows: Iterable[tuple[Any, ...]]) -> None:
         """Begin at a checkpoint, with the rows of the records that it refers to."""
@@ -113,7 +114,7 @@ class Chain:
             restore(self, checkpoint, rows)
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise broken(
-                f"record {row[0]} makes no sense, or what it refers to was changed"
+                f"record {row[0]} cannot be read, or what it refers to was changed"
             ) from None
         self.length, self.tip = checkpoint.seq, checkpoint.hash
         self.checkpoint = checkpoint.seq
@@ -123,7 +124,7 @@ class Chain:
         try:
             return kept_numbers(self._verified(row))
         except (KeyError, TypeError, ValueError):
-            raise broken(f"record {row[0]} makes no sense") from None
+            raise broken(f"record {row[0]} cannot be read") from None
 
     def read(self, rows: Iterable[tuple[Any, ...]], anchors: dict[int, str]) -> None:
         """Append stored rows, in the order of `COLUMNS`; rows at anchors must have those hashes.
@@ -154,7 +155,7 @@ class Chain:
             self.extend(record)
         except (ArithmeticError, InvalidBudget, KeyError, RecursionError, TypeError, ValueError):
             # Without a key anyone can write a record whose hash is right.
-            raise broken(f"record {record.seq} makes no sense") from None
+            raise broken(f"record {record.seq} cannot be read") from None
 
     def extend(self, record: Record) -> None:
         """Append a record whose hash is known to be right."""
@@ -173,9 +174,9 @@ class Chain:
         if not (head.seq or self.length):
             raise kept_for_another()
         if head.seq != self.length:
-            raise broken(f"it ends at record {self.length}, and its head at record {head.seq}")
+            raise broken(f"it ends at record {self.length}, but its head names record {head.seq}")
         if head.hash != self.tip:
-            raise broken(f"record {self.length} is not the one that its head names")
+            raise broken(f"its head names another record {self.length}")
 
     def head(self) -> Head:
         return self.seal.head(self.length, self.tip)
@@ -189,9 +190,7 @@ class Chain:
             When the ledger has none of that name.
         """
         if name not in self.accounts:
-            close = close_names(name, self.accounts) or [*self.accounts]
-            remedy = f"its budgets are: {name_list(close) or 'none'}"
-            raise NoBudget(f"the ledger has no budget {name!r}", remedy=remedy)
+            raise no_budget(name, self.accounts)
         return self.accounts[name]
 
     def _check(self, record: Record) -> None:
@@ -199,7 +198,7 @@ class Chain:
         where = f"record {record.seq}"
         self.streams.require(record)
         if record.act not in get_args(Act):
-            raise broken(f"{where} is of an unknown kind {record.act!r}")
+            raise broken(f"{where} has the unknown kind {record.act!r}")
         if self.moved is not None:
             raise broken(f"{where} was written after the ledger had been moved")
         if record.act in ABOUT_THE_LEDGER:
@@ -210,35 +209,37 @@ class Chain:
             return
         if record.act == "revoked":
             if not any(a.fingerprint == record.fingerprint for a in self._approvals(record)):
-                raise broken(f"{where} revokes what nobody approved")
+                raise broken(f"{where} revokes an approval that does not exist")
             return
         account = self.accounts.get(record.name)
         if (account is None) != (record.act == "opened"):
-            raise broken(f"{where} is about budget {record.name!r}, which is opened once, first")
+            raise broken(
+                f"{where} opens budget {record.name!r} twice, or uses it before it is opened"
+            )
         if account is None or record.act in STREAMED:
             return
         if record.act in RESULTS:  # the record that follows is about an open budget, or charge
             self.results.check(record, account.budget.measure)
         elif record.act in ("released", "failed"):
             if (record.refers or 0) not in account.open:
-                raise broken(f"{where} settles no open charge")
+                raise broken(f"{where} ends a charge that is not open")
         elif account.closed is not None:
-            raise broken(f"{where} comes after the end of its budget")
+            raise broken(f"{where} was written after its budget was closed")
         elif record.act == "closed":
             return
         elif record.amount.measure != account.budget.measure:
-            raise broken(f"{where} is in another measure than its budget")
+            raise broken(f"{where} has an amount in another measure than its budget")
         elif not _same_composition(record, account):
-            raise broken(f"{where} is counted in another way than its budget")
+            raise broken(f"{where} adds up costs in another way than its budget")
         elif record.act == "charged":
             self._check_charge(record, account, where)
 
     def _check_charge(self, record: Record, account: Account, where: str) -> None:
         if not account.budget.covers(account.spent + record.amount):
-            raise broken(f"{where} spends more than there was")
+            raise broken(f"{where} spends more than was left")
         charge = read_charge(record)
         if amounts_due(charge.scope, account.scopes, charge.cost)[0] != record.amount:
-            raise broken(f"{where} does not charge what its cost adds to the whole")
+            raise broken(f"{where} charges another amount than its cost adds")
         if record.refers is not None or charge.covered is not None:
             self._check_use(record, charge.covered, where)
 
@@ -254,7 +255,7 @@ class Chain:
         if found is None or not allowed or found.revoked is not None:
             raise broken(f"{where} names an approval that does not allow it")
         if found.left is not None and found.left < 1:
-            raise broken(f"{where} is one run more than was approved")
+            raise broken(f"{where} exceeds the number of approved runs")
 
     def _approvals(self, record: Record) -> list[Approval]:
         return self.approvals.get(record.name, [])
@@ -263,7 +264,7 @@ class Chain:
         """Refuse what is not so of the ledger as a whole."""
         where = f"record {record.seq}"
         if record.name:
-            raise broken(f"{where} is about a budget, and cannot be")
+            raise broken(f"{where} names a budget, which its kind cannot")
         if record.seq < self._rekeyed:  # sealed with another key
             return
         match record.act:
@@ -281,7 +282,7 @@ class Chain:
             case _:
                 right = bool(record.who)
         if not right:
-            raise broken(f"{where} does not say what the records before it add up to")
+            raise broken(f"{where} states other totals than the records before it")
 
     def _open(self, record: Record) -> None:
         amount, within = record.amount, record.within

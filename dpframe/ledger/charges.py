@@ -56,14 +56,14 @@ def read_charge(record: Record) -> Charge:
     amount = record.amount
     if record.why is None:
         return Charge(NOBODY if record.who is None else Caller(record.who), amount)
-    found = json.loads(record.why)
-    if not isinstance(found, dict):
+    fields = json.loads(record.why)
+    if not isinstance(fields, dict):
         raise ValueError
     scope, cost = None, amount
-    if "scope" in found:
-        scope, cost = read_scope(found.pop("scope"), amount)
-    covered = _read_covered(found.pop("covered")) if "covered" in found else None
-    return Charge(caller_of(record.who, found), cost, scope, covered)
+    if "scope" in fields:
+        scope, cost = read_scope(fields.pop("scope"), amount)
+    covered = _read_covered(fields.pop("covered")) if "covered" in fields else None
+    return Charge(caller_of(record.who, fields), cost, scope, covered)
 
 
 def _read_covered(found: object) -> Covered:

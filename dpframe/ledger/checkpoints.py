@@ -161,13 +161,13 @@ def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) 
 
 
 def _state(checkpoint: Record) -> dict[str, Any]:
-    found = json.loads(checkpoint.why or "")
+    fields = json.loads(checkpoint.why or "")
     if checkpoint.act == "rekeyed":
-        found = json.loads(found["state"])
-    if not isinstance(found, dict) or found.keys() - {"scopes", "results"} != {
+        fields = json.loads(fields["state"])
+    if not isinstance(fields, dict) or fields.keys() - {"scopes", "results"} != {
         "kept",
         "spent",
         "used",
     }:
         raise ValueError
-    return found
+    return fields

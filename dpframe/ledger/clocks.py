@@ -98,6 +98,6 @@ def require_clocks(known: Mapping[str, Clock], asked: Iterable[Clock]) -> None:
         f"the budget counts windows by {before.words()}, and this query reads them by "
         f"{now.words()}",
         where="dp.Identifier(..., window=..., time=...)",
-        why="the same rows would be in other windows, and be read twice for one charge",
+        why="the same rows would fall into other windows, and be read twice for one charge",
         remedy=(remedy, "use another budget: Session(..., name=...)"),
     )

@@ -196,15 +196,15 @@ class FolderContents:
                 raise PermissionError(None, "it may not be written")
 
     def remove(self, number: int, count: int) -> bool:
-        found = False
+        result = False
         with self._explained("deleted from"):
             for part in range(1, count + 1):
                 with suppress(FileNotFoundError):
                     self._place(number, part).unlink()
-                    found = True
-            if found:
+                    result = True
+            if result:
                 sync_folder(self.folder)
-        return found
+        return result
 
     def present(self, token: str, work: Callable[[], R]) -> R:
         path, process = self._lock_of(token), os.getpid()
@@ -253,7 +253,7 @@ class FolderContents:
             why = error.strerror or type(error).__name__
             raise LedgerError(
                 f"results cannot be {act} {str(self.folder)!r}: {why}",
-                remedy="let this user read and write the folder, and make room there",
+                remedy=("let this user read and write the folder", "make room on its disk"),
             ) from None
 
 

@@ -27,12 +27,12 @@ def decimal(value: Fraction, *, up: bool = False) -> float:
     floats the largest one.
     """
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:
         return sys.float_info.max
-    while _printed(found) < value if up else _printed(found) > value:
-        found = math.nextafter(found, math.inf if up else -math.inf)
-    return found
+    while _printed(result) < value if up else _printed(result) > value:
+        result = math.nextafter(result, math.inf if up else -math.inf)
+    return result
 
 
 def exact_fields(budget: Budget) -> dict[str, str]:

@@ -77,7 +77,10 @@ def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms:
         raise BudgetExceeded(
             f"the stream {stream.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
             f": {visible(end.why or '')}",
-            remedy="ask who closed it; earlier results can still be read",
+            remedy=(
+                "release earlier periods again, which costs nothing",
+                "open another stream: session.stream(..., name=...), which is charged",
+            ),
         )
     if not terms.needs_approval and stream.approval is None:
         return
@@ -99,13 +102,13 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
 
     def closing(chain: HasStreams) -> Draft:
         require_open(chain.account(budget))
-        found = stream_of(chain, budget, name)
-        if found.closed is not None:
+        stream = stream_of(chain, budget, name)
+        if stream.closed is not None:
             raise BudgetExceeded(
-                f"the stream {name!r} was closed on {found.closed.time[:10]} already",
-                remedy="do nothing: it draws no more",
+                f"the stream {name!r} was closed on {stream.closed.time[:10]} already",
+                remedy="leave it closed: it releases nothing new",
             )
-        return Draft(budget, "ended", found.number, who=who, why=why)
+        return Draft(budget, "ended", stream.number, who=who, why=why)
 
     store.append(closing)
     return stream_of(store.read(), budget, name)
@@ -119,11 +122,13 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     LedgerError
         When the stream does not exist.
     """
-    found = chain.streams.find(budget, name)
-    if found is None:
-        known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
+    stream = chain.streams.find(budget, name)
+    if stream is None:
+        known = ", ".join(repr(one.name) for one in chain.streams.of(budget))
         raise LedgerError(
             f"the budget {budget!r} has no stream {name!r}",
-            remedy=f"use one of its streams: {known}",
+            remedy=f"write one of its streams: {known}"
+            if known
+            else "open one: session.stream(...)",
         )
-    return found
+    return stream

@@ -40,7 +40,7 @@ def read_amounts(found: object, measure: Budget) -> Budget:
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
         raise TypeError
     main, slack = map(from_hex, found)
-    made = measure.of(main, slack)
-    if amounts_text(made) != found:  # of one amount there is one form
+    amount = measure.of(main, slack)
+    if amounts_text(amount) != found:  # of one amount there is one form
         raise ValueError
-    return made
+    return amount

@@ -168,7 +168,7 @@ class HeadFile:
         if not wait(lambda: fcntl.flock(file, kind), time.monotonic() + TIMEOUT):
             raise LedgerError(
                 f"the head file {str(self.path)!r} is locked by another process",
-                remedy="end the process that holds it",
+                remedy=("try again later; nothing was charged", "end the process that holds it"),
             )
 
     def _parsed(self, text: bytes) -> Seen | None:

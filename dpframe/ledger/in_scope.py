@@ -56,21 +56,21 @@ def required(
     """
     if totals.windows is not None and not isinstance(scope, WindowScope):
         raise LedgerError(
-            f"the budget is for each {NAMES[totals.windows.every]}, and the charge "
-            f"names no {NAMES[totals.windows.every]}",
-            remedy="use a session with another budget for what reads all of time",
+            f"the budget is for each {NAMES[totals.windows.every]}, and the query reads rows of "
+            "all time",
+            remedy="use another budget for queries over all time: dp.Session(..., name=...)",
         )
     if isinstance(scope, WindowScope):
         require_clocks(totals.clocks, scope.clocks)
     elif scope is not None and scope.is_past(totals):
         raise LedgerError(
-            "a later part of the frame has been charged, and the limit keeps the first "
-            "parts of each individual",
+            "a later part of the frame was charged before this one",
             where=scope.place,
-            why="rows that are added could put an individual into one part more",
+            why="the limit keeps the first parts of each individual, so new rows could put an "
+            "individual into one part more",
             remedy=(
-                "run parts in the order of their keys",
                 'read a kept release again with reuse="same"',
+                "run the parts in the order of their keys, on another budget",
             ),
         )
     amounts = amounts_of(scope, totals, cost)

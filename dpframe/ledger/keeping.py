@@ -50,10 +50,10 @@ class Beginning:
             When another process has begun it meanwhile.
         """
         attempts.require_newest(self.key, self.begun.identity, self.after)
-        made = [self.begun.draft(account.name, self.cost, self.after)]
+        result = [self.begun.draft(account.name, self.cost, self.after)]
         if self.after is not None and self.after in account.open:
-            made = [Draft(account.name, "failed", refers=self.after), *made]
-        return made
+            result = [Draft(account.name, "failed", refers=self.after), *result]
+        return result
 
 
 class Keeping(Protocol):

@@ -78,14 +78,14 @@ class Identity:
     @property
     def digest(self) -> str:
         """Equal for equal ones only."""
-        return hashlib.sha256(_canonical([self.released, self._said()]).encode()).hexdigest()
+        return hashlib.sha256(_canonical([self.released, self._fields()]).encode()).hexdigest()
 
     @property
     def released(self) -> str:
         """The digest of what is released."""
         return self.fingerprint if self.release is None else self.release
 
-    def _said(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         """All but the digests of the plan, as records keep it."""
         types = {} if self.types is None else {"types": self.types}
         return {
@@ -143,7 +143,7 @@ class Begun:
 
     def draft(self, name: str, cost: Budget, after: int | None = None) -> Draft:
         """The record of it, for a budget; `after` is the charge of the attempt that was lost."""
-        said = self.identity._said() | {
+        said = self.identity._fields() | {
             "query": self.words,
             "token": self.token,
             "run": self.run,
@@ -315,10 +315,10 @@ class Older:
         record = self.archive.begun_by(number)
         if record is None or record.name != name:
             return None
-        made = Attempts(name)
+        attempts = Attempts(name)
         for one in (record, *self.archive.after(number)):
-            made.take(one)
-        return made.by_number[number]
+            attempts.take(one)
+        return attempts.by_number[number]
 
 
 def keys_of(begun: Begun) -> Iterator[Key]:
@@ -389,20 +389,20 @@ class Attempts:
         """
         if key is None:
             return None
-        found = self._newest_by(key, identity)
-        if found is None and len(key) > 2:
-            found = self._newest_by(key[:2], identity)
-        return found
+        result = self._newest_by(key, identity)
+        if result is None and len(key) > 2:
+            result = self._newest_by(key[:2], identity)
+        return result
 
     def _newest_by(self, key: Key, identity: Identity) -> Attempt | None:
         number = self._newest.get(key, 0)
-        found = self.by_number.get(number)
+        result = self.by_number.get(number)
         # the edition before recorded what is `release` now as the fingerprint
         for fingerprint in dict.fromkeys((identity.fingerprint, identity.released)):
             older = self.older.newest(self.name, key, fingerprint)
             if older is not None and older.number > number:
-                number, found = older.number, older
-        return found
+                number, result = older.number, older
+        return result
 
     def require_newest(self, key: Key | None, identity: Identity, number: int | None) -> None:
         """Refuse to begin a result again that another process has begun meanwhile.
@@ -415,7 +415,7 @@ class Attempts:
         found = self.newest(key, identity)
         if key is not None and (None if found is None else found.number) != number:
             raise Overtaken(
-                "another process began the same release at the same time", remedy="ask again"
+                "another process began the same release at the same time", remedy="run it again"
             )
 
 

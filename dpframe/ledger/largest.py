@@ -121,14 +121,14 @@ class Division:
         touched, totals, *latest = state
         if type(touched) is not int or touched < 1 or len(latest) > 1:
             raise ValueError
-        made = cls(zero, touched)
+        total = cls(zero, touched)
         if latest:
-            made.latest = int(latest[0])
+            total.latest = int(latest[0])
         for key, *amounts in totals:
-            if not isinstance(key, str) or key in made.parts:
+            if not isinstance(key, str) or key in total.parts:
                 raise ValueError
-            made.add(key, read_amounts(amounts, zero))
-        return made
+            total.add(key, read_amounts(amounts, zero))
+        return total
 
 
 def _nth(n: int, amounts: list[Fraction]) -> Fraction:

@@ -19,7 +19,7 @@ from dpframe.ledger.releasing import Exclusive
 from dpframe.ledger.scopes import Scope, Totals
 from dpframe.ledger.streaming import MemoryStreams
 from dpframe.ledger.streams import StreamOpening
-from dpframe.ledger.watching import happened, told_charge
+from dpframe.ledger.watching import happened, report_charge
 from dpframe.ledger.windows import Every, Timeline
 
 
@@ -141,7 +141,7 @@ class MemoryLedger:
             self._unit = self._unit or unit
             if beginning is not None:
                 self.keeping.begin(number, beginning.at(scope))
-            told_charge(None, number, fingerprint, cost)
+            report_charge(None, number, fingerprint, cost)
             return number
 
         return self._lock.run(charging)
@@ -178,7 +178,10 @@ class MemoryLedger:
 def other_unit(recorded: str, unit: str) -> LedgerError:
     """The refusal of a query under another notion of neighbour than earlier ones."""
     return LedgerError(
-        f"the ledger counts for the unit {recorded!r}, and the query is for {unit!r}",
-        why="their costs do not add up",
-        remedy=("protect the frame with the unit of the ledger", "use another name for the budget"),
+        f"the budget is for the unit {recorded!r}, and the query for {unit!r}",
+        why="costs for different units do not add up",
+        remedy=(
+            "protect the frame with the unit of the budget: protect(frame, unit=...)",
+            "use another budget: dp.Session(..., name=...)",
+        ),
     )

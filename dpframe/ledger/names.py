@@ -7,11 +7,12 @@ already are used as they are, and shown with what cannot be seen escaped.
 
 from __future__ import annotations
 
+import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, NoBudget
 from dpframe.ledger.record import plain_text
 
 LONGEST = 200
@@ -34,9 +35,9 @@ def require_distinct(name: str, known: Iterable[str]) -> None:
     for other in known:
         if other != name and _look(other) == _look(name):
             raise LedgerError(
-                f"there is no budget {name!r}, and there is {other!r}, which looks nearly the same",
+                f"the ledger has no budget {name!r}, but {other!r}, which looks nearly the same",
                 where=f"name={name!r}",
-                remedy=(f"write name={other!r}", "choose a name that is more different"),
+                remedy=(f"write name={other!r}", "choose a name that differs more"),
             )
 
 
@@ -52,11 +53,25 @@ def require_new(name: str, known: Iterable[str]) -> None:
     seen = name.isprintable() and name == name.strip() and _UNSEEN.isdisjoint(name)
     if not seen or len(name) > LONGEST:
         raise LedgerError(
-            "a new budget has a name on one line of at most "
-            f"{LONGEST} characters that can be seen, without spaces around it",
+            f"the name of a new budget has 1 to {LONGEST} visible characters on one line, and no "
+            "space at either end",
             where=f"name={name[: LONGEST + 1]!r}",
             remedy='write for example name="census 2026"',
         )
+
+
+def no_budget(name: str, known: Iterable[str], where: str | None = None) -> NoBudget:
+    """The refusal of a budget that a ledger does not have; `where` is its place."""
+    names = tuple(known)
+    close = close_names(name, names)
+    ledger = "the ledger" if where is None else f"the ledger {where!r}"
+    create = f"open it first: `dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`"
+    return NoBudget(
+        f"{ledger} has no budget {name!r}",
+        where=f"name={name!r}",
+        why=f"its budgets are {name_list(names)}" if names else "it has no budget yet",
+        remedy=(f"write name={' or '.join(map(repr, close))}", create) if close else create,
+    )
 
 
 def name_list(names: Sequence[str]) -> str:

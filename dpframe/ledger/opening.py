@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -151,21 +152,24 @@ def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) 
         When it is another.
     """
     if _allowed.ledger is not None and where != (only_one := place_of(_allowed.ledger)):
-        used = "keeps its budget in memory" if where is None else f"uses the ledger {where!r}"
+        used = "keeps its budget in memory" if where is None else f"names the ledger {where!r}"
         raise LedgerError(
-            f"the session {used}, and this run may use {only_one!r} only",
+            f"the job's session {used}, and the command names {only_one!r}",
             where="--ledger",
-            remedy="use the same ledger in the run and in its job",
+            remedy=(f"write ledger={only_one!r} in the job", "give --ledger as the job has it"),
         )
     if _allowed.name is not None and name != _allowed.name:
         raise LedgerError(
-            f"the session uses the budget {name!r}, and this run may use {_allowed.name!r} only",
+            f"the job's session names the budget {name!r}, and the command names {_allowed.name!r}",
             where="--name",
-            remedy="use the same budget in the run and in its job",
+            remedy=(
+                f"write name={_allowed.name!r} in the job",
+                f"write --name {shlex.quote(name)}",
+            ),
         )
     if _allowed.new == "refuse" and where is None:
         raise LedgerError(
-            "the session keeps its budget in memory, so it is new each time it runs",
+            "the job's session keeps its budget in memory, so it is new each time it runs",
             where="--must-exist",
             remedy='keep it in a ledger: dp.Session(..., ledger="budget.db")',
         )

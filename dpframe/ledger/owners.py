@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.absent import no_ledger
 from dpframe.ledger.brought import bring, bring_rest
 from dpframe.ledger.chain import Chain, rekeying
 from dpframe.ledger.head_file import Seen
-from dpframe.ledger.record import Draft, Head, Record, Seal, sealed, short_text
+from dpframe.ledger.record import KEY_VARIABLE, Draft, Head, Record, Seal, sealed, short_text
 from dpframe.ledger.standing import require_here
 from dpframe.ledger.store import Store
 from dpframe.ledger.tables import Tables, rows_after
@@ -30,7 +31,7 @@ def adopt(store: Store, by: str, reason: str) -> Head:
 
     def adopting(chain: Chain) -> Draft:
         if not chain.length:
-            raise LedgerError(f"there is no ledger in {store.where!r}", remedy="check the place")
+            raise no_ledger(store.where)
         return Draft("", "adopted", who=who, why=why)
 
     store.adopt(adopting)
@@ -68,7 +69,7 @@ def _rekeyed(chain: Chain, key: Seal, who: str) -> Draft:
     if chain.identity is None:
         raise LedgerError(
             "the ledger has no identity yet, because an earlier version wrote it",
-            remedy="record something in it first, such as a grant",
+            remedy="add to a budget first: `dpframe ledger grant`",
         )
     return Draft("", "rekeyed", who=who, why=rekeying(chain, key, chain.length + 1))
 
@@ -105,7 +106,10 @@ def move(source: Store, destination: Store, by: str) -> Head:
     """
     who = short_text(by, "--by")
     if source.is_keyed != destination.is_keyed:
-        raise LedgerError("both places must have the same key", remedy="set it for both")
+        raise LedgerError(
+            "a ledger moves only to a place with the same key",
+            remedy=f"set {KEY_VARIABLE} for both places",
+        )
     source.verify()
     known = source.read(whole=True)
     arrived = known.moved is not None and destination.promised_to(str(known.identity)) is None
@@ -133,7 +137,10 @@ def _promised(chain: Chain, destination: Store) -> str:
     if not chain.length or chain.identity is None:
         raise LedgerError(
             "there is no ledger to move, or an earlier version wrote it",
-            remedy=("check the place", "record something in it first, such as a grant"),
+            remedy=(
+                "write the path or URL of a ledger",
+                "add to a budget first: `dpframe ledger grant`",
+            ),
         )
     if chain.moved is not None and chain.moved.why != destination.where:
         require_here(chain.moved)
@@ -153,7 +160,7 @@ def _move(source: Store, destination: Store, identity: str, who: str) -> None:
             if kept.length or (chain.moved is not None and chain.moved.fingerprint != identity):
                 raise LedgerError(
                     "another process is moving the ledger, or moving one to this place",
-                    remedy="wait until it is done",
+                    remedy="wait until it is done, and run the command again",
                 )
             records = chain.length if chain.moved is None else chain.length - 1
             last = _copied(tables, to, records)

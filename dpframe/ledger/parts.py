@@ -172,7 +172,7 @@ class PartLedger:
             raise no_stream_of_part()
         if scope is not None:  # it would be charged what other windows have paid
             raise UnsupportedOperation(
-                "a part of a frame is charged as a whole, not by windows or parts of its own",
+                "a part of a frame is charged as a whole, not by windows or smaller parts",
                 remedy="divide the part: session.partition(part, ...)",
             )
         return self._whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
@@ -207,5 +207,5 @@ def no_stream_of_part() -> UnsupportedOperation:
     return UnsupportedOperation(
         "a stream needs a whole frame, not a part of one",
         where="session.stream(...)",
-        remedy=("group by the columns of the parts, with public keys", "filter the frame"),
+        remedy=("group by the columns of the parts, keys={...}", "filter the frame before"),
     )

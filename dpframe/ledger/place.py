@@ -85,7 +85,7 @@ def open_ledger(
             return AbsentBudget(named, refusal, budget, within, per)
         if opening.create_would_open(must_exist=must_exist):
             first = (refusal.remedy or "").partition("\n")[0]
-            refusal.remedy = f"{first}\nlet this run open it: --create"
+            refusal.remedy = f"{first}\nlet this run open it: add --create"
         raise
 
 
@@ -147,15 +147,15 @@ def _path(text: str) -> Path:
     scheme, separator, rest = text.partition("://")
     if separator:
         if scheme != "sqlite" or not rest.startswith("/"):
-            raise _unusable(text, "is of an unknown kind")
+            raise _unusable(text, "is a URL of an unknown kind")
         text = rest[1:]  # after SQLAlchemy: three slashes and a relative path, four and absolute
         if "?" in text:
-            raise _unusable(place, "has options, and a ledger takes none")
+            raise _unusable(place, "has options after '?', which ledgers do not take")
     elif _MISSPELT.match(text):
         kind = text.partition(":")[0]  # what follows may be a password
         raise _unusable(f"{kind}:...", f"is neither a path nor a URL, which begins {kind}://")
     if not text.strip() or text == ":memory:" or "\0" in text:
-        raise _unusable(place, "is not a file, so nothing would outlive the process")
+        raise _unusable(place, "is not a file, so the budget would end with the process")
     if not os.path.basename(os.path.realpath(text)):
         raise _unusable(place, "is a directory")
     return Path(text)
@@ -166,9 +166,9 @@ def _require_no_connection(text: str) -> None:
     if text.startswith(SERVERS) or not (_PASSWORD.search(text) or _SETTINGS.fullmatch(text)):
         return
     raise LedgerError(
-        "the ledger is given as a connection string, which would be the name of a file",
+        "ledger= is a connection string, which dpframe would take for the name of a file",
         where="ledger",
-        remedy='write ledger="postgresql://user@host:5432/database", and put the password '
+        remedy='write ledger="postgresql://host:5432/database", and put the password '
         "into ~/.pgpass",
     )
 
@@ -179,8 +179,7 @@ def _unusable(place: object, why: str) -> LedgerError:
         f"the ledger {shown!r} {why}",
         where="ledger",
         remedy=(
-            'write the path of a file, ledger="budget.db", or a database, '
-            'ledger="postgresql://user@host/name"',
+            'write the path of a file, ledger="budget.db", or ledger="postgresql://host/name"',
             "leave ledger= out to keep the budget in memory",
         ),
     )

@@ -102,8 +102,7 @@ def two_of_one(identity: str, first: str, second: str) -> LedgerError:
         f"{first!r} and {second!r} are copies of one ledger ({identity[:16]})",
         why="a charge to one is not charged to the other",
         remedy=(
-            "find the copy that has every release, and move the other with its head "
-            "file to another place",
-            "to go on elsewhere, use `dpframe ledger move`",
+            "keep the copy that has every release, and move the other one away with its head file",
+            "to continue at another place, use `dpframe ledger move`",
         ),
     )

@@ -67,9 +67,9 @@ def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) 
     who = short_text(by, "--by")
     if last < 0:
         raise LedgerError(
-            f"the newest {last} results cannot stay",
+            f"the number of results to keep is {last}",
             where=f"--keep-last {last}",
-            remedy="write 0 or more",
+            remedy="write for example --keep-last 10",
         )
     made: dict[str, tuple[Attempt, ...]] = {}
 

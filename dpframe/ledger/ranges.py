@@ -101,15 +101,15 @@ def read_allowed(found: object) -> Allowed:
     """
     if not isinstance(found, dict) or not found:
         raise TypeError
-    made = []
+    result = []
     for name in sorted(found):
         one = found[name]
         if not isinstance(one, dict) or one.keys() != {"type", "values"}:
             raise ValueError
         if not all(isinstance(part, str) for part in one.values()) or not NAME.fullmatch(name):
             raise TypeError
-        made.append((name, Range(one["type"], one["values"])))
-    return tuple(made)
+        result.append((name, Range(one["type"], one["values"])))
+    return tuple(result)
 
 
 def covers_all(allowed: Allowed, parameters: Iterable[Parameter]) -> bool:
@@ -126,7 +126,7 @@ def _ends(text: str, kind: ParameterType) -> tuple[Held | None, Held | None]:
     low, _, high = text.partition(_TO)
     first, last = (kind.read(end) if end.strip() else None for end in (low, high))
     if first is None and last is None:
-        raise NotAValue(f'a range has an end: write for example LOW..HIGH, or "{ANY}"')
+        raise NotAValue(f'a range has at least one end: write for example LOW..HIGH, or "{ANY}"')
     if first is not None and last is not None and _comparable(first) > _comparable(last):
         raise NotAValue("the range ends before it begins")
     return first, last
@@ -153,10 +153,10 @@ def _parts(text: str, kind: ParameterType) -> list[str]:
     if not text.startswith("["):
         return [part.strip() for part in text.split(",")]
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (RecursionError, ValueError):
         raise NotAValue('several values are written as ["a", "b"], or with commas') from None
-    return [_part(item, kind) for item in found]
+    return [_part(item, kind) for item in fields]
 
 
 def _part(item: object, kind: ParameterType) -> str:

@@ -140,15 +140,15 @@ class Record:
     @property
     def amount(self) -> Budget:
         """What was granted or charged."""
-        found = _WITHIN.fullmatch(self.measure or "")
-        measure = found["measure"] if found else self.measure or ""
+        match = _WITHIN.fullmatch(self.measure or "")
+        measure = match["measure"] if match else self.measure or ""
         return _amount(measure, self.main or "", self.slack or "")
 
     @property
     def within(self) -> ApproxDP | None:
         """The whole (epsilon, delta) that a budget of rho stands for, where it was opened so."""
-        found = _WITHIN.fullmatch(self.measure or "")
-        return ApproxDP(Fraction(found["epsilon"]), Fraction(found["delta"])) if found else None
+        match = _WITHIN.fullmatch(self.measure or "")
+        return ApproxDP(Fraction(match["epsilon"]), Fraction(match["delta"])) if match else None
 
 
 @lru_cache(maxsize=1024)
@@ -202,7 +202,7 @@ class Seal:
                 remedy=(
                     f"use a random text of at least {SHORTEST_KEY} bytes, such as that "
                     "of `openssl rand -hex 32`",
-                    "unset the variable, for a ledger without a key",
+                    "unset the variable, if the ledger has no key",
                 ),
             )
         return cls(key)
@@ -301,7 +301,9 @@ def plain_text(value: object, what: str) -> str:
         raise LedgerError(
             f"{what} must be text that is not empty, not {value!r}",
             where=what,
-            remedy="write a text",
+            remedy=f'write for example {what} "Ada Lovelace"'
+            if what.startswith("--")
+            else f'write for example {what}="census 2026"',
         )
     try:
         value.encode()
@@ -309,7 +311,7 @@ def plain_text(value: object, what: str) -> str:
         raise LedgerError(
             f"{what} is not valid Unicode: {value!r}",
             where=what,
-            remedy="write it without broken characters",
+            remedy="remove the broken characters",
         ) from None
     return value
 

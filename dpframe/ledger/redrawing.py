@@ -92,9 +92,9 @@ def redraw(store: Store, one: Redrawing, by: str, reason: str) -> Account:
         left, within = account.remaining, account.within
         required(None, account.scopes, one.cost, left, account.budget, within)
         text = Charge(caller, one.cost).text()
-        said = Draft(one.budget, "redrawn", found.number, plan, who=who, why=why)
+        draft = Draft(one.budget, "redrawn", found.number, plan, who=who, why=why)
         paid = Draft(one.budget, "charged", None, plan, account.unit, one.cost, caller.user, text)
-        return [said, paid]
+        return [draft, paid]
 
     number = store.append(paying)
     store.append(lambda chain: Draft(one.budget, "released", refers=number))
@@ -102,15 +102,15 @@ def redraw(store: Store, one: Redrawing, by: str, reason: str) -> Account:
 
 
 def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
-    found = stream_of(chain, budget, name)
-    if found.closed is not None:
+    stream = stream_of(chain, budget, name)
+    if stream.closed is not None:
         raise LedgerError(
-            f"the stream {name!r} was closed on {found.closed.time[:10]}",
-            remedy="do nothing: it draws no more",
+            f"the stream {name!r} was closed on {stream.closed.time[:10]}",
+            remedy="leave it closed: it releases nothing new",
         )
-    if found.doubted is None:
+    if stream.doubted is None:
         raise LedgerError(
-            f"the stream {name!r} has nothing to pay again: its draws are all on record",
-            remedy="release its periods",
+            f"the stream {name!r} needs no second payment: all that it released is on record",
+            remedy="release its periods again, which costs nothing",
         )
-    return found
+    return stream

@@ -40,7 +40,10 @@ class Terms:
             raise LedgerError(
                 "a plan must be approved for at least one run",
                 where=f"--runs {self.runs}",
-                remedy="leave --runs out for as many as the budget allows",
+                remedy=(
+                    "write for example --runs 1",
+                    "leave --runs out for as many as the budget allows",
+                ),
             )
 
 
@@ -97,7 +100,7 @@ def renewals(
     ]
     if key is None and any(a.signature is not None for a in found):
         raise LedgerError(
-            "approvals of this budget are signed, and this one would not be",
+            "the approvals of this budget are signed, and the renewed ones would not be",
             where="--keep-approvals",
             remedy=f"set {KEY_VARIABLE} to the key that signs them",
         )
@@ -132,7 +135,7 @@ def _drafted(
     terms: Terms,
     bound: Bound,
 ) -> Draft:
-    made = Approval(
+    approval = Approval(
         plan.name,
         plan.fingerprint,
         who,
@@ -146,8 +149,8 @@ def _drafted(
         terms.until,
         allowed=plan.allowed,
     )
-    signature = None if key is None else key.sign(*made.signed_fields())
-    why = _text(made, signature)
+    signature = None if key is None else key.sign(*approval.signed_fields())
+    why = _text(approval, signature)
     return Draft(plan.name, "approved", fingerprint=plan.fingerprint, who=who, why=why)
 
 
@@ -221,7 +224,7 @@ def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | Non
             raise LedgerError(
                 f"the budget {name!r} has {which} with {fingerprint!r}",
                 where="--revoke",
-                remedy="see `dpframe ledger show` for the plans that are approved",
+                remedy="run `dpframe ledger show`, which lists the approved plans",
             )
         found.append(meant[0])
         return Draft(name, "revoked", fingerprint=meant[0], who=who, why=why)

@@ -137,7 +137,7 @@ class FolderRows:
             why = error.strerror or type(error).__name__
             raise LedgerError(
                 f"the rows of streams cannot be kept in {str(self.folder)!r}: {why}",
-                remedy="make room there, and let this user read and write the folder",
+                remedy=("let this user read and write the folder", "make room on its disk"),
             ) from None
 
 

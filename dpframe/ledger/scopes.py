@@ -52,12 +52,12 @@ class Totals:
         ValueError
             When it was charged before with another number of parts that neighbours differ in.
         """
-        found = self.divisions.get(name)
-        if found is None:
+        result = self.divisions.get(name)
+        if result is None:
             return Division(self.zero, touched)
-        if found.touched != touched:
+        if result.touched != touched:
             raise ValueError
-        return found
+        return result
 
     @property
     def size(self) -> int:
@@ -67,14 +67,14 @@ class Totals:
 
     def state(self) -> dict[str, Any]:
         """As JSON, in one form only; empty where nothing was charged to any scope."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if self.divisions:
-            found["divisions"] = {n: d.state() for n, d in sorted(self.divisions.items())}
+            result["divisions"] = {n: d.state() for n, d in sorted(self.divisions.items())}
         if self.windows is not None and not self.windows.spent.is_zero:
-            found["windows"] = self.windows.state()
+            result["windows"] = self.windows.state()
         if self.clocks:
-            found["clocks"] = [clock.fields() for clock in sorted(self.clocks.values())]
-        return found
+            result["clocks"] = [clock.fields() for clock in sorted(self.clocks.values())]
+        return result
 
     def restore(self, state: Any) -> None:
         """Begin with what `state` made.
@@ -280,10 +280,10 @@ class WindowScope(Scope):
         return left + timeline.spent - timeline.largest(self.windows)
 
     def fields(self) -> Any:
-        found = self.windows.fields()
+        result = self.windows.fields()
         if self.clocks:
-            found["clocks"] = [clock.fields() for clock in self.clocks]
-        return found
+            result["clocks"] = [clock.fields() for clock in self.clocks]
+        return result
 
     @property
     def words(self) -> str:
@@ -365,10 +365,10 @@ def read_per(text: str | None) -> Every | None:
     """What `per_text` made; errors as `opened_scopes`."""
     if text is None:
         return None
-    found = json.loads(text)
-    if not isinstance(found, dict) or found.keys() != {"per"}:
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or fields.keys() != {"per"}:
         raise ValueError
-    return as_every(found["per"])
+    return as_every(fields["per"])
 
 
 def scope_fields(scope: Scope, cost: Budget) -> dict[str, Any]:

@@ -26,9 +26,9 @@ KEY_VARIABLE = "DPFRAME_APPROVAL_KEY"
 _FORMAT = "dpframe approval 2"
 _SHORTEST = 16
 _FORMS = (
-    f"set {KEY_VARIABLE} to hmac:SECRET, ed25519:PRIVATE or ed25519-public:PUBLIC, where SECRET "
-    f"has {_SHORTEST} bytes at least, and PRIVATE and PUBLIC are 64 hexadecimal digits; "
-    "`dpframe approve --new-key` makes a pair"
+    f"set {KEY_VARIABLE} to hmac:SECRET with at least {_SHORTEST} bytes, or to ed25519:PRIVATE or "
+    "ed25519-public:PUBLIC with 64 hexadecimal digits",
+    "make a pair of keys: `dpframe approve --new-key`",
 )
 
 Scheme = Literal["hmac", "ed25519", "ed25519-public"]
@@ -81,7 +81,9 @@ class ApprovalKey:
             if len(secret) == 32:
                 return cls("ed25519" if scheme == "ed25519" else "ed25519-public", secret)
         raise LedgerError(
-            "what is given as the key for approvals is not a key", where=KEY_VARIABLE, remedy=_FORMS
+            f"the text in {KEY_VARIABLE} is not a key for approvals",
+            where=KEY_VARIABLE,
+            remedy=_FORMS,
         )
 
     def sign(self, *fields: Any) -> str:
@@ -100,7 +102,7 @@ class ApprovalKey:
                 return f"ed25519:{_private(self.secret).sign(text).hex()}"
             case "ed25519-public":
                 raise LedgerError(
-                    "a public key verifies approvals, and cannot sign one",
+                    "a public key can verify approvals, but not sign them",
                     where=KEY_VARIABLE,
                     remedy="sign with the private key, ed25519:PRIVATE",
                 )
@@ -123,9 +125,9 @@ class ApprovalKey:
     def _public(self) -> ed25519.Ed25519PublicKey:
         if self.scheme == "ed25519":
             return _private(self.secret).public_key()
-        made: ed25519.Ed25519PublicKey
-        made = _library().Ed25519PublicKey.from_public_bytes(self.secret)
-        return made
+        key: ed25519.Ed25519PublicKey
+        key = _library().Ed25519PublicKey.from_public_bytes(self.secret)
+        return key
 
 
 def new_pair() -> tuple[str, str]:
@@ -147,8 +149,8 @@ def _message(fields: Sequence[Any]) -> bytes:
 
 
 def _private(secret: bytes) -> ed25519.Ed25519PrivateKey:
-    made: ed25519.Ed25519PrivateKey = _library().Ed25519PrivateKey.from_private_bytes(secret)
-    return made
+    key: ed25519.Ed25519PrivateKey = _library().Ed25519PrivateKey.from_private_bytes(secret)
+    return key
 
 
 def _is_signed(key: ed25519.Ed25519PublicKey, signature: bytes, text: bytes) -> bool:

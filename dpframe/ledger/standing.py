@@ -17,19 +17,19 @@ def require_here(moved: Record | None) -> None:
     if moved is not None:
         raise LedgerError(
             f"the ledger was moved to {moved.why} on {moved.time[:10]}",
-            remedy="use it there; here it can only be read",
+            why="a ledger that was moved can only be read",
+            remedy=f"use it there: ledger={moved.why!r}",
         )
 
 
 def unwitnessed(records: int, name: str) -> LedgerError:
     """The refusal of a ledger without its head file: a copy has none."""
     return LedgerError(
-        f"the ledger does not verify: it has {records} records, and its head file {name!r} is "
-        "missing, as with a copy",
+        f"the ledger does not verify: it has {records} records, but its head file {name!r} is "
+        "missing, as after copying one file alone",
         remedy=(
-            "put both files in place",
-            "accept the ledger without it, if the head file is lost and this is not a "
-            "copy: `dpframe ledger adopt`",
+            "put the head file back next to the ledger",
+            "if it is lost and this is not a copy, accept the ledger: `dpframe ledger adopt`",
         ),
     )
 
@@ -45,9 +45,9 @@ def promised(seal: Seal, identity: str, origin: str) -> Head:
 def kept_for_another() -> LedgerError:
     """The refusal of a place that is kept for a ledger."""
     return LedgerError(
-        "moving a ledger here was started and not finished",
+        "a move of a ledger to this place was started and not finished",
         remedy=(
-            "finish it with the same command, `dpframe ledger move`",
+            "finish it: run the same `dpframe ledger move` again",
             "empty this place, if the ledger stays where it is",
         ),
     )

@@ -94,14 +94,14 @@ class Store(Transactions):
             if not required:
                 raise LedgerError(
                     "a ledger on a server needs no head file, so there is nothing to accept",
-                    remedy="see docs/ledger.md for a copy that was put back",
+                    remedy="use the ledger; docs/ledger.md describes how to restore a copy",
                 )
             if any(witness.read() is not None for witness in required):
                 raise LedgerError(
                     "the ledger has its head file, so there is nothing to accept",
                     remedy=(
-                        "do nothing",
-                        "move the file away first, if it belongs to another copy",
+                        "use the ledger",
+                        "move the head file away first, if it belongs to another copy",
                     ),
                 )
         return self._append(draft, adopting=True)
@@ -147,7 +147,7 @@ class Store(Transactions):
             return made, chain
 
         def alone() -> R:
-            made, chain = self._transact(transaction, writing=True, adopting=adopting)
+            result, chain = self._transact(transaction, writing=True, adopting=adopting)
             if added:
                 trusted, self._version = self._version, None  # until it is extended as a whole
                 chain.seal = used
@@ -157,7 +157,7 @@ class Store(Transactions):
                 seen = Seen(chain.length, chain.tip, chain.identity)
                 for witness, file in zip(self._witnesses, files, strict=True):
                     witness.write(file, seen, seal=seal)
-            return made
+            return result
 
         with self._explained():
             return self._alone(lambda: release_after(alone, lambda: close_all(files)), writing=True)
@@ -196,7 +196,7 @@ class Store(Transactions):
             if chain.hashed != chain.length:
                 raise LedgerError(
                     "the ledger is in use by another thread",
-                    remedy="wait until that thread is done",
+                    remedy="wait until that thread is done, and run it again",
                 )
             for witness in self._witnesses:
                 witness.bridge(Seen(chain.length, chain.tip, chain.identity), seal)
@@ -241,7 +241,7 @@ class Store(Transactions):
         def promising(tables: Tables, chain: Chain) -> None:
             if chain.length:
                 raise LedgerError(
-                    f"{self.where!r} has a ledger already", remedy="give a place without a ledger"
+                    f"{self.where!r} has a ledger already", remedy="write a place without a ledger"
                 )
             self.begin(identity)
             tables.create()

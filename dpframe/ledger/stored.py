@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.errors import LedgerError
-from dpframe.ledger.absent import no_budget
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, Requirement
@@ -21,14 +20,14 @@ from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.in_scope import InScope, in_scope, required
 from dpframe.ledger.keeping import Beginning
 from dpframe.ledger.memory import other_unit
-from dpframe.ledger.names import require_distinct
+from dpframe.ledger.names import no_budget, require_distinct
 from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.scopes import Scope, per_text
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping, kept
 from dpframe.ledger.streaming import StoredStreams
 from dpframe.ledger.streams import StreamOpening
-from dpframe.ledger.watching import happened, told_charge
+from dpframe.ledger.watching import happened, report_charge
 from dpframe.ledger.windows import NAMES, Every
 
 _OTHER_FLOATS = Fraction(1, 10**6)
@@ -81,7 +80,7 @@ class StoredLedger:
         account = chain.accounts.get(self._name)
         if account is None:
             if must_exist:
-                raise no_budget(self._name, store.where, chain.accounts)
+                raise no_budget(self._name, chain.accounts, store.where)
             require_distinct(self._name, chain.accounts)
             why = per_text(per)
             open_budget(store, Draft(self._name, "opened", amount=budget, within=within, why=why))
@@ -89,9 +88,12 @@ class StoredLedger:
         _require_same(account, budget, within)
         if account.per != per:
             raise LedgerError(
-                f"the budget {account.name!r} was opened for {_period(account.per)}, and this is "
-                f"for {_period(per)}",
-                remedy=("open it with the same per=", "use another name"),
+                f"the budget {account.name!r} was opened for {_period(account.per)}, and this "
+                f"session opens it for {_period(per)}",
+                remedy=(
+                    "leave per= out" if account.per is None else f"write per={account.per!r}",
+                    "use another budget: dp.Session(..., name=...)",
+                ),
             )
 
     def _account(self) -> Account:
@@ -176,11 +178,11 @@ class StoredLedger:
             used = None if by is None else by.number
             if stream is not None:
                 before.append(stream.draft(self._name, chain.streams, fingerprint, used))
-            made = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
-            return [*before, made]
+            draft = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
+            return [*before, draft]
 
         number = self._store.append(charging)
-        told_charge(self._name, number, fingerprint, cost)
+        report_charge(self._name, number, fingerprint, cost)
         return number
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
@@ -226,9 +228,9 @@ def _require_same(account: Account, budget: Budget, within: ApproxDP | None) -> 
     if not same or (within or budget) not in account.totals:
         there = _opened(account.totals[0], account.budget)
         raise LedgerError(
-            f"the budget {account.name!r} was opened with {there}, and this is "
+            f"the budget {account.name!r} was opened with {there}, and this session opens it with "
             f"{_opened(within or budget, budget)}",
-            remedy=("open it with the amount it has", "raise it with `dpframe ledger grant`"),
+            remedy=("open it with the amount that it has", "raise it with `dpframe ledger grant`"),
         )
     if within is not None:
         given = account.grants[: account.totals.index(within) + 1]

@@ -61,8 +61,8 @@ def kept(chain: Chain, name: str, number: int, content: str) -> list[Draft] | No
         return None
     if attempt is None or attempt.content or number not in chain.account(name).open:
         raise LedgerError(
-            f"the charge {number} has ended already, without this result",
-            remedy="see `dpframe ledger releases`",
+            f"the charge {number} ended before its result could be kept",
+            remedy="run `dpframe ledger releases`, which lists the results that are kept",
         )
     fingerprint = attempt.begun.identity.fingerprint
     return [

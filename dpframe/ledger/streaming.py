@@ -120,9 +120,9 @@ class MemoryStreams:
         self._lock.run(adding)
 
     def bind(self, name: str, types: Types) -> OpenedStream:
-        found = self._found[name]
-        found.require_types(types)
-        return found
+        stream = self._found[name]
+        stream.require_types(types)
+        return stream
 
 
 class StoredStreams:
@@ -150,7 +150,7 @@ class StoredStreams:
             now = chain.streams.find(self._budget, stream.name)
             if now is None or now.number != stream.number:
                 raise LedgerError(
-                    f"the ledger has no stream {stream.name!r} any more",
+                    f"the ledger no longer has the stream {stream.name!r}",
                     remedy="open it again: session.stream(...)",
                 )
             if batch in now.batches:
@@ -168,17 +168,17 @@ class StoredStreams:
                 return None
             return typed_draft(self._budget, now, types)
 
-        found = self.find(name)
-        if found is not None and found.types is None:
+        stream = self.find(name)
+        if stream is not None and stream.types is None:
             self._store.append(binding)
-            found = self.find(name)
-        if found is None:
+            stream = self.find(name)
+        if stream is None:
             raise LedgerError(
-                f"the ledger has no stream {name!r} any more",
+                f"the ledger no longer has the stream {name!r}",
                 remedy="open it again: session.stream(...)",
             )
-        found.require_types(types)
-        return found
+        stream.require_types(types)
+        return stream
 
 
 def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:
@@ -186,6 +186,6 @@ def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:
         return stream.after(batch)
     except ValueError:
         raise LedgerError(
-            f"other rows of the stream {stream.name!r} were recorded in place of these",
-            remedy="release the period again, which returns the rows that are kept",
+            f"another process recorded these periods of the stream {stream.name!r} first",
+            remedy="release the period again, which returns its rows and costs nothing",
         ) from None

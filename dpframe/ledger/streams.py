@@ -127,7 +127,7 @@ class OpenedStream:
                         f"the column {name!r} of {frame!r} has type {now[name]}, and "
                         f"had {text} when the stream {self.name!r} was opened",
                         where="session.stream(...)",
-                        why="its rows would be in other periods or count differently, for "
+                        why="its rows could fall into other periods, or count differently, for "
                         "the same charge",
                         remedy=(
                             "cast it to the type that it had, before the frame is protected",
@@ -210,7 +210,7 @@ class StreamOpening:
         ValueError, TypeError, KeyError
             When it makes no sense.
         """
-        said = _said(record, {"stream": str, "definition": str, "periods": int}, _KEPT)
+        said = _fields_of(record, {"stream": str, "definition": str, "periods": int}, _KEPT)
         right = bool(said["stream"]) and 0 < said["periods"] < _MOST
         if not right or not _DIGEST.fullmatch(said["definition"]):
             raise ValueError
@@ -230,7 +230,7 @@ class StreamIsOpen(LedgerError):
 def opened_meanwhile(name: str) -> StreamIsOpen:
     """The refusal to pay for a stream once more."""
     return StreamIsOpen(
-        f"the stream {name!r} was opened by another process meanwhile",
+        f"another process opened the stream {name!r} in the meantime",
         remedy="open it again, which costs nothing",
     )
 
@@ -289,10 +289,10 @@ class Streams:
         """Take a record in."""
         self._last = record if record.act in ("stream", "redrawn") else None
         if record.act == "stream":
-            made = StreamOpening.read(record)
-            place = record.name, made.name
+            opening = StreamOpening.read(record)
+            place = record.name, opening.name
             self._names[record.seq] = place
-            self._found[place] = replace(made.opened(record.seq), approval=record.refers)
+            self._found[place] = replace(opening.opened(record.seq), approval=record.refers)
             self._plans[record.seq] = record.fingerprint
         elif record.act == "adopted":  # it may be a copy, which does not know what was drawn since
             for place, found in self._found.items():
@@ -319,12 +319,12 @@ class Streams:
         if record.act == "typed":
             if found.types is not None:
                 raise ValueError
-            return replace(found, types=_read_types(_said(record, {"types": list})["types"]))
+            return replace(found, types=_read_types(_fields_of(record, {"types": list})["types"]))
         if record.act == "redrawn":
             if found.doubted is None or record.fingerprint != self._plans[found.number]:
                 raise ValueError
             return replace(found, doubted=None)
-        said = _said(record, {"first": int, "last": int})
+        said = _fields_of(record, {"first": int, "last": int})
         return found.after(Batch(said["first"], said["last"], record.fingerprint or ""))
 
 
@@ -346,19 +346,19 @@ def _read_types(found: Any) -> Types:
     return tuple((name, dict(columns)) for name, columns in found)
 
 
-def _said(
+def _fields_of(
     record: Record, kinds: dict[str, type], more: dict[str, type] | None = None
 ) -> dict[str, Any]:
     """What a record says, with `more` of it or without; and with types, where that may be."""
-    said = json.loads(record.why or "")
-    if not isinstance(said, dict):
+    fields = json.loads(record.why or "")
+    if not isinstance(fields, dict):
         raise ValueError
-    if more is not None and "types" in said:
+    if more is not None and "types" in fields:
         kinds = kinds | {"types": list}
-    if more is not None and said.keys() & more.keys():
+    if more is not None and fields.keys() & more.keys():
         kinds = kinds | more
-    if said.keys() != kinds.keys():
+    if fields.keys() != kinds.keys():
         raise ValueError
-    if any(type(said[name]) is not kind for name, kind in kinds.items()):
+    if any(type(fields[name]) is not kind for name, kind in kinds.items()):
         raise TypeError
-    return said
+    return fields

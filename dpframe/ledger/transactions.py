@@ -154,14 +154,14 @@ class Transactions(ABC):
                 if chain.identity not in (None, self._claimed) and chain.moved is None:
                     self._claim(str(chain.identity))
                     self._claimed = chain.identity
-                made = work(tables, chain)
+                result = work(tables, chain)
                 self._commit()
             except DPFrameError as error:
                 if not isinstance(error, LedgerError):  # the request is refused
                     self._version = version
                 raise
             self._version = version
-            return made
+            return result
 
         def end() -> None:
             self._rollback()
@@ -184,9 +184,9 @@ class Transactions(ABC):
         """What some work reads of the tables, in a short transaction that verifies nothing."""
 
         def transaction() -> R:
-            made = work(self._begun(writing=False))
+            result = work(self._begun(writing=False))
             self._commit()
-            return made
+            return result
 
         return self._alone(lambda: release_after(transaction, self._rollback), writing=False)
 

@@ -33,7 +33,7 @@ def happened(event: str, **facts: Any) -> None:
         listener(event, facts)
 
 
-def told_charge(name: str | None, number: int, fingerprint: str, cost: Budget) -> None:
+def report_charge(name: str | None, number: int, fingerprint: str, cost: Budget) -> None:
     """Report that a plan was charged to a budget, by a record of this number."""
     amounts = {"cost": exact_fields(cost), "cost_decimal": decimals(cost, up=True)}
     happened("charge", budget=name, record=number, fingerprint=fingerprint, **amounts)

@@ -176,12 +176,12 @@ class Timeline:
         ValueError, TypeError, KeyError, ArithmeticError
             When it makes no sense.
         """
-        made = cls(every, zero)
-        made.borders = [*state["borders"]]
-        made.totals = [read_amounts(total, zero) for total in state["totals"]]
-        made.without = read_amounts(state["without"], zero)
-        rising = all(a < b for a, b in zip(made.borders, made.borders[1:], strict=False))
-        if not rising or len(made.totals) != len(made.borders) + 1:
+        result = cls(every, zero)
+        result.borders = [*state["borders"]]
+        result.totals = [read_amounts(total, zero) for total in state["totals"]]
+        result.without = read_amounts(state["without"], zero)
+        rising = all(a < b for a, b in zip(result.borders, result.borders[1:], strict=False))
+        if not rising or len(result.totals) != len(result.borders) + 1:
             raise ValueError
-        made.spent = made._most([*made.totals, made.without])
-        return made
+        result.spent = result._most([*result.totals, result.without])
+        return result

@@ -326,10 +326,10 @@ def withhold_failure(work: Callable[[], T]) -> T:
     # outside the handlers, so that not even the context keeps the engine's text
     if lost is not None:
         raise EngineError(
-            f"the cluster had no executor for {lost:g} seconds, so the query was ended; "
-            "its charge stays",
+            f"the cluster had no executor for {lost:g} seconds, so dpframe ended the query; its "
+            "charge stays",
             remedy=(
-                "add executors, and ask again",
+                "add executors, and run it again",
                 "wait longer: set spark.dpframe.executors.wait to more seconds",
             ),
         )
@@ -355,7 +355,7 @@ def _not_accepted(engine: Engine, error: BaseException) -> UnsupportedOperation:
 def _changed(what: str) -> EngineError:
     return EngineError(
         f"the protected frame {what}; nothing was charged",
-        remedy="check its files, and protect it again",
+        remedy="protect it again, with the files that it has now",
     )
 
 

@@ -178,7 +178,7 @@ class CombinedNoise(AdditiveMechanism):
         miss = float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50)
         if miss < _DEEPEST:
             raise InvalidBounds(
-                "the error of jointly drawn numbers is known for a confidence of up to "
+                "the error of numbers with joint noise is known for a confidence of up to "
                 "1 - 1e-250 only",
                 remedy=(
                     "write a lower confidence",
@@ -214,7 +214,7 @@ class CombinedNoise(AdditiveMechanism):
         TypeError
             Always.
         """
-        raise TypeError("combined noise is not drawn by itself: draw its law, and combine that")
+        raise TypeError("combined noise is not drawn alone: draw its law, and combine that")
 
 
 @lru_cache(maxsize=256)

@@ -85,7 +85,7 @@ class TruncatedGeometric(KeyMechanism):
         """Each group of an individual at an equal part of epsilon or rho, and of delta."""
         if not share.slack:
             raise MissingKeys(
-                "groups that are not listed can only be found with a delta",
+                "groups without listed keys can only be found with a delta",
                 remedy=(
                     "spend a delta, for example delta=1e-8",
                     "list the groups: group_by(..., keys=[...])",

@@ -243,7 +243,7 @@ def slack_of(share: Budget) -> Fraction:
     """
     if not share.slack:
         raise MissingKeys(
-            "groups that are not listed can only be found with a delta",
+            "groups without listed keys can only be found with a delta",
             remedy=(
                 "spend a delta, for example delta=1e-8",
                 "list the groups: group_by(..., keys=[...])",

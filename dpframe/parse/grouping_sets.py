@@ -59,7 +59,7 @@ def read_sets(
     names, where = groups.names, f"group_by({asked.form}(...))"
     if GROUPING in names:
         raise UnsupportedOperation(
-            f"the result would have two columns named {GROUPING!r}: one tells the sets apart",
+            f"the result would have two columns named {GROUPING!r}: one distinguishes the sets",
             where=where,
             remedy="rename the grouping column before, with .rename({...})",
         )

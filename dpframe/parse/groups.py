@@ -225,7 +225,7 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
 
 
 def _of_arrow(keys: Any) -> object:
-    """A table or array of pyarrow as a frame or Series of Polars; everything else as it is."""
+    """A table or array of pyarrow as a frame or Series of Polars; other values unchanged."""
     try:
         return pl.from_arrow(keys)
     except (*FAILURES, TypeError):

@@ -140,7 +140,7 @@ class _RowReader(Reader):
         if facts.identifier is None:
             raise refuse(
                 "over",
-                'say whose the rows are, session.protect(..., unit="user_id"), and write '
+                'declare whose the rows are, session.protect(..., unit="user_id"), and write '
                 '.over("user_id")',
             )
         who = facts.identifier

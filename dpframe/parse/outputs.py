@@ -193,7 +193,7 @@ def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> tuple[Request | Tr
             raise UnsupportedOperation(
                 f"the candidates and the protected frame both have a column {both[0]!r}",
                 where="dp_argmax(candidates=<frame>)",
-                remedy="rename one of them, so that a score can tell them apart",
+                remedy="rename one of them, so that a score can distinguish them",
             )
         schema = {**schema, **candidates.schema}
     if isinstance(spec.score, AggregateSpec):

@@ -129,7 +129,7 @@ def _require_periods(relation: Relation, groups: Groups, waits: Waits) -> None:
     dates = [n for n, dtype in enumerate(types) if dtype.name in ("Date", "Datetime")]
     if len(dates) != 1:
         raise UnsupportedOperation(
-            "parts wait until a date is so long ago, and their keys have "
+            "parts wait for a time after a date, and their keys have "
             + ("no date" if not dates else "several"),
             where="partition(..., delay=...)",
             remedy=("divide by one date or datetime", "leave delay= out"),

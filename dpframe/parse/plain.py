@@ -19,16 +19,17 @@ from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.aggregates.sum import Sum
 from dpframe.aggregates.values import or_declare
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Literal, Named, Tree, column_names
+from dpframe.core.tree import Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation
 from dpframe.parse.aggregate_nodes import Node, held
 from dpframe.parse.filtered import Kept, kept_rows
 from dpframe.parse.hints import function_key, function_name, node_name, refuse
+from dpframe.parse.literals import read_literal
 from dpframe.parse.names import output_name
 from dpframe.parse.outputs import polars_schema
-from dpframe.parse.reader import tree_of
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain, outer_words, words
+from dpframe.rows.given import Values
 from dpframe.rows.null_checks import IsNotNull, IsNull
 
 _ONE = constant(1)
@@ -80,6 +81,19 @@ def read_plain(node: Node, columns: Columns) -> PlainAggregate | None:
     return asked.read(key, None) if key == "NullCount" else None
 
 
+def _ranks(node: Node) -> Any:
+    """The rank of a quantile, or a list of several; None for what is no constant."""
+    try:
+        [(kind, body)] = node.items()
+        found = read_literal(body) if kind == "Literal" else None
+    except (AttributeError, ValueError):
+        return None
+    values = list(found.values) if isinstance(found, Values) else [getattr(found, "value", None)]
+    if not values or not all(type(value) in (int, float) for value in values):
+        return None
+    return tuple(values) if isinstance(found, Values) else values[0]
+
+
 class _Asked:
     """One aggregate: how Polars calls it, and of what it is."""
 
@@ -118,22 +132,20 @@ class _Asked:
         return self._of(StandardDeviation(ddof=ddof), f"std({said})")
 
     def _quantile(self, said: Mapping[str, Any]) -> PlainAggregate:
-        q = tree_of(said["quantile"], self._schema)
-        if not isinstance(q, Literal) or not isinstance(q.value, (int, float)):
+        q = _ranks(said["quantile"])
+        if q is None:
             raise UnsupportedOperation(
-                "a list of quantiles has its own form",
-                remedy=(
-                    "write .dp_quantile([0.1, 0.9], (low, high))",
-                    "write .quantile(0.9), once for each number",
-                ),
+                "the quantile is not a constant",
+                why="ranks are public, and not read from rows",
+                remedy="write .quantile(0.9), or .quantile([0.1, 0.9]) for several",
             )
         if said["method"] not in _INTERPOLATIONS:
             raise UnsupportedOperation(
                 f"quantile with interpolation={said['method'].lower()!r} has no private form",
                 why="the noise hides which of two neighbouring values it takes",
-                remedy=f"leave the interpolation out: .quantile({q.value})",
+                remedy=f"leave the interpolation out: .quantile({q})",
             )
-        return self._of(Quantile(q.value), f"quantile({q.value})")
+        return self._of(Quantile(q), f"quantile({list(q) if isinstance(q, tuple) else q})")
 
     def _of(self, aggregate: Aggregate, written: str) -> PlainAggregate:
         """An aggregate of numbers, which skips nulls."""

@@ -280,12 +280,12 @@ def _definition(data: Any, where: str) -> Any:
 def _fraction(data: Any, where: str) -> Fraction:
     try:
         # nothing else that Fraction reads: "1e999999999" has a thousand million digits
-        found = Fraction(data) if isinstance(data, str) and _EXACT.fullmatch(data) else None
+        result = Fraction(data) if isinstance(data, str) and _EXACT.fullmatch(data) else None
     except (ValueError, ZeroDivisionError):
-        found = None
-    if found is None or str(found) != data:
+        result = None
+    if result is None or str(result) != data:
         raise Malformed(where)
-    return found
+    return result
 
 
 def _budget(data: Any, where: str) -> Budget:

@@ -33,7 +33,7 @@ from dpframe.plan.drawn_together import of_draws
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import contradicted
 from dpframe.plan.pieces import FoundLimit, PlanOutput
-from dpframe.plan.several import after_search, blocks_of, names_apart, whole_fields
+from dpframe.plan.several import after_search, blocks_of, distinct_names, whole_fields
 from dpframe.plan.stated_costs import understated
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
@@ -122,7 +122,7 @@ def _of_queries(plan: PlanData) -> Iterator[str]:
             yield f"queries[{i}].outputs"
     asked = [query.names for query in plan.queries]
     searched = asked[:1] if plan.found is not None else []
-    apart = [*map(list, searched), *names_apart(asked[len(searched) :])]
+    apart = [*map(list, searched), *distinct_names(asked[len(searched) :])]
     for query, names in zip(plan.queries, apart, strict=True):
         if [plan.outputs[number].name for number in query.outputs] != names:
             yield "queries.names"

@@ -178,7 +178,7 @@ class PlanData:
                 raise UnknownColumn(
                     f"the plan has no query {as_given(query)}",
                     where="accuracy(..., query=...)",
-                    remedy=f"it has {max(1, len(self.queries))}, counted from 1",
+                    remedy=f"write query= with a number from 1 to {max(1, len(self.queries))}",
                 )
             if self.queries:
                 own = self.queries[number - 1]
@@ -189,7 +189,7 @@ class PlanData:
             if having:
                 raise UnknownColumn(
                     f"queries {' and '.join(map(str, having))} have an output {column!r}",
-                    remedy=f"say which one: plan.accuracy({column!r}, query={having[0]})",
+                    remedy=f"name the query: plan.accuracy({column!r}, query={having[0]})",
                 )
         if column == _COUNTS and column not in outputs and len(outputs) == 1:
             (only,) = outputs.values()  # a table has its counts in a column of this name

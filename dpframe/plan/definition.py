@@ -140,10 +140,10 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
 def _fields(value: Any) -> dict[str, Json]:
     """The fields that identify values, with the type's name."""
     kind = "step" if issubclass(type(value), Step) else "type"
-    found: dict[str, Json] = {kind: type(value).__name__}
+    result: dict[str, Json] = {kind: type(value).__name__}
     for field in fields_of(value) or ():
         if field.repr:
             content = getattr(value, field.name)
             if content is not None:
-                found[field.name] = definition(content)
-    return found
+                result[field.name] = definition(content)
+    return result

@@ -202,18 +202,18 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         whole = canonical(document)
         stated = document.pop("digest")
         if stated != _digest(document):
-            raise edited("its contents are not those that its digest was made of")
+            raise edited("its contents do not match its digest")
         document, whole = _completed(document, whole)
         plan, session = with_draws(document["plan"]), document["session"]
         contents = {**_NO_OTHERS, **plan, **session}
         if session.keys() != {*_OF_SESSION} or contents.keys() != hints.keys():
-            raise edited("it lacks fields, or has others")
+            raise edited("fields are missing or unknown")
         fields = {n: decode(hint, contents[n], n) for n, hint in hints.items()}
         if any(fields_beside(fields)[name] != found for name, found in beside.items()):
-            raise edited("its decimals are not those of its amounts")
+            raise edited("its decimals do not match its exact amounts")
         return fields, whole
     except Malformed as error:
-        raise edited(f"{error} is nothing that a plan holds") from None
+        raise edited(f"{error} has a value that no plan has") from None
 
 
 def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def _completed(document: dict[str, Any], whole: str) -> tuple[dict[str, Any], st
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise Malformed("plan") from None
         if document["fingerprint"] != stated:
-            raise edited("the fingerprint does not follow from the rest")
+            raise edited("its fingerprint does not match the rest")
     return found, canonical({**found, "digest": _digest(found)})
 
 
@@ -262,7 +262,7 @@ def edited(why: str) -> PlanMismatch:
     return PlanMismatch(
         f"the plan was edited or damaged: {why}",
         where=_WHERE,
-        remedy="write it again with plan.to_json()",
+        remedy="write it again: plan.to_json()",
     )
 
 
@@ -270,22 +270,22 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise edited(f"it has more than {_LONGEST >> 20} megabytes")
     try:
-        found = json.loads(
+        fields = json.loads(
             text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
         )
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or "schema_version" not in found:
+        fields = None
+    if not isinstance(fields, dict) or "schema_version" not in fields:
         raise no_plan()
-    version = found["schema_version"]
+    version = fields["schema_version"]
     if type(version) is not int or version != SCHEMA_VERSION:
         shown = f"{version}" if type(version) is int else "that is not an integer"
         raise UnsupportedOperation(
-            f"the plan has a schema version {shown}, and this dpframe reads {SCHEMA_VERSION}",
+            f"the plan has the schema version {shown}, and this dpframe reads {SCHEMA_VERSION}",
             where=_WHERE,
-            remedy="read it with the dpframe that wrote it, or plan the query again",
+            remedy=("plan the query again", "read it with the version of dpframe that wrote it"),
         )
-    return _with_parts(found)
+    return _with_parts(fields)
 
 
 def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
@@ -294,7 +294,7 @@ def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
     if document.keys() - {*_BESIDE, RISKS, QUESTIONS} != _PARTS or not all(
         isinstance(one, dict) for one in inner
     ):
-        raise edited("it lacks fields, or has others")
+        raise edited("fields are missing or unknown")
     return document
 
 
@@ -303,24 +303,27 @@ def no_plan() -> UnsupportedOperation:
     return UnsupportedOperation(
         "this is not the JSON of a plan",
         where=_WHERE,
-        remedy="give what plan.to_json() wrote, or the path of a file with it as a pathlib.Path",
+        remedy=(
+            "pass the text that plan.to_json() returns",
+            "pass its file as a pathlib.Path",
+        ),
     )
 
 
 def _finite(text: str) -> float:
     """A number that JSON has."""
-    found = float(text)
-    if not math.isfinite(found):
+    result = float(text)
+    if not math.isfinite(result):
         raise ValueError
-    return found
+    return result
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose names are all different: of two, readers may show either."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise ValueError
-    return found
+    return result
 
 
 def _contents(plan: PlanData) -> dict[str, Any]:
@@ -345,18 +348,18 @@ def _contents(plan: PlanData) -> dict[str, Any]:
 def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
     """What the edition before made fingerprints of."""
     left = (*_ONCE_OF_SESSION, _COLUMNS)
-    found = _without_later_warnings(
+    result = _without_later_warnings(
         {name: item for name, item in contents.items() if name not in left}
     )
-    if "blocks" in found:
-        found["blocks"] = [
+    if "blocks" in result:
+        result["blocks"] = [
             _without_later_warnings({n: item for n, item in block.items() if n != _COLUMNS})
-            for block in found["blocks"]
+            for block in result["blocks"]
         ]
-    found["outputs"] = [
-        {**output, "note": _as_of_before(output["note"])} for output in found["outputs"]
+    result["outputs"] = [
+        {**output, "note": _as_of_before(output["note"])} for output in result["outputs"]
     ]
-    return found
+    return result
 
 
 def _without_later_warnings(contents: dict[str, Any]) -> dict[str, Any]:
@@ -420,9 +423,12 @@ def _content(source: object) -> str | bytes:
         with path.open("rb") as opened:
             return opened.read(_LONGEST + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no file has such a name"
+        why = error.strerror if isinstance(error, OSError) else "no file can have this name"
         raise UnsupportedOperation(
             f"the plan {str(path)!r} cannot be read: {why}",
             where=_WHERE,
-            remedy="give the path of a file, or its text",
+            remedy=(
+                "pass the path of a file that exists",
+                "pass the text that plan.to_json() returns",
+            ),
         ) from None

@@ -33,7 +33,7 @@ def of_draws(plan: PlanData) -> Iterator[str]:
         first = firsts.setdefault(release.draw, release)
         if release.draw not in (len(firsts) - 1, first.draw) or not 0 <= first.draw < len(firsts):
             yield f"releases[{i}].draw"
-        if first is not release and (first.joint is None or _drawn(first) != _drawn(release)):
+        if first is not release and (first.joint is None or _draw_key(first) != _draw_key(release)):
             yield f"releases[{i}].draw"
         vectors = margins.get(i)
         if release.joint is not None and vectors is not None and vectors != {release.entries}:
@@ -47,20 +47,20 @@ def _margins(plan: PlanData) -> dict[int, set[int]]:
     """How many groups the tables have that grouping sets are rebuilt from, as outputs say that use
     them, by the numbers of releases.
     """
-    found: dict[int, set[int]] = {}
+    result: dict[int, set[int]] = {}
     for output in plan.outputs:
         rule = output.error
         rebuilt = isinstance(rule, RebuiltError) and len(output.releases) == rule.parts
         sizes = rule.table_sizes if isinstance(rule, RebuiltError) else _margin_sizes(output)
         if rebuilt or len(sizes) == len(output.releases):
             for number, size in zip(output.releases, sizes, strict=True):
-                found.setdefault(number, set()).add(size)
-    return found
+                result.setdefault(number, set()).add(size)
+    return result
 
 
 def _margin_sizes(output: PlanOutput) -> list[int]:
     """The same of an output that says no error, by the margins that its definition begins with."""
-    found = []
+    result = []
     for part in output.definition if isinstance(output.definition, list) else []:
         if not isinstance(part, dict) or part.get("type") != "Margin":
             break
@@ -71,11 +71,11 @@ def _margin_sizes(output: PlanOutput) -> list[int]:
         places = [place for place in kept if type(place) is int and 0 <= place < len(whole)]
         if len(whole) != len(sizes) or len(places) != len(kept):
             return []
-        found.append(math.prod(whole[place] for place in places))
-    return found
+        result.append(math.prod(whole[place] for place in places))
+    return result
 
 
-def _drawn(release: NoisyAggregate) -> tuple[object, ...]:
+def _draw_key(release: NoisyAggregate) -> tuple[object, ...]:
     """All that is of the draw, and not of one of its numbers."""
     joint = release.joint
     vector = None if joint is None else replace(joint, factors=(), divisor=1)

@@ -31,10 +31,10 @@ def _without_nothing(joint: dict[str, Any]) -> dict[str, Any]:
 def _with_nothing(joint: object) -> object:
     if not isinstance(joint, dict):
         return joint
-    made = joint if "arches" in joint else {**joint, "arches": []}
+    result = joint if "arches" in joint else {**joint, "arches": []}
     if not {"conditions", "kept"} & joint.keys():
-        return {**made, "conditions": [], "kept": []}
-    return made
+        return {**result, "conditions": [], "kept": []}
+    return result
 
 
 def _without_no_norm(release: dict[str, Any]) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
 def renumbered(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Releases in another order, with draws numbered by it."""
     numbers: dict[object, int] = {}
-    made = []
+    result = []
     for place, release in enumerate(releases):
         number = numbers.setdefault(release.get("draw", f"alone {place}"), len(numbers))
-        made.append({**release, "draw": number} if "draw" in release else dict(release))
-    return made
+        result.append({**release, "draw": number} if "draw" in release else dict(release))
+    return result

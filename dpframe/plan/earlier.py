@@ -39,11 +39,11 @@ def completed(plan: Mapping[str, Any]) -> dict[str, Any]:
     Malformed
         When that cannot follow because numbers are invalid.
     """
-    found = dict(plan)
+    result = dict(plan)
     for name, complete in (("releases", _with_largest), ("outputs", _with_middle)):
-        if isinstance(found.get(name), list):
-            found[name] = [complete(i) if isinstance(i, dict) else i for i in found[name]]
-    return found
+        if isinstance(result.get(name), list):
+            result[name] = [complete(i) if isinstance(i, dict) else i for i in result[name]]
+    return result
 
 
 def _with_largest(release: dict[str, Any]) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def errors_by_set(
     guess: object = None,
 ) -> list[tuple[tuple[int, ...], float]]:
     """The columns of each grouping set, and a bound on the errors of its results."""
-    drawn = _drawn(used)
+    drawn = _noises(used)
     if len(used) != rule.parts:
         raise _no_such_parts()
     groups = 1
@@ -152,7 +152,7 @@ def errors_by_set(
     level = 1 - (1 - level) / max(1, groups)  # union bound
     starts = itertools.accumulate(map(len, rule.measured[:-1]), initial=0)
     biases = [used[start].bias for start in starts]
-    found = []
+    result = []
     for kept in rule.sets:
         noise = rule.noises(drawn, kept)
         if isinstance(rule.inner, PartError):
@@ -160,8 +160,8 @@ def errors_by_set(
         else:
             guessed = rule.inner.guessed(guess, count)
             error = rule.inner.quantile(noise, level, biases, guessed)
-        found.append((kept, error))
-    return found
+        result.append((kept, error))
+    return result
 
 
 def errors_by_edge(
@@ -224,10 +224,10 @@ def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
     PlanMismatch
         When one is not such a release, which is possible only in a made-up plan.
     """
-    return noise_law(_drawn(used))
+    return noise_law(_noises(used))
 
 
-def _drawn(used: Sequence[NoisyAggregate]) -> list[Drawn]:
+def _noises(used: Sequence[NoisyAggregate]) -> list[Drawn]:
     """The noise of each release on its own, its step and the number of its draw."""
     parts = list[Drawn]()
     for release in used:
@@ -240,6 +240,6 @@ def _drawn(used: Sequence[NoisyAggregate]) -> list[Drawn]:
 
 def _no_such_parts() -> PlanMismatch:
     return PlanMismatch(
-        "an output of the plan is not made of the releases that such an output has",
+        "an output of the plan does not fit its noisy aggregates",
         remedy="plan the query again",
     )

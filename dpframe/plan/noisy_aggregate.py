@@ -157,7 +157,7 @@ class NoisyAggregate:
             raise UnsupportedOperation(
                 f"the mechanism of {self.name!r} runs {self.repeats} times for each individual, "
                 f"more than the {_MOST_EVENTS} events that can be listed",
-                remedy="compute the cost of one run from its law, and multiply it",
+                remedy="compute the cost of one run from its mechanism, and multiply it",
             )
         return self.law.events(self.exposure)
 
@@ -176,7 +176,7 @@ class NoisyAggregate:
 def needs_count(name: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"the error of the randomised responses of {name!r} grows with the number of rows",
-        remedy=f"give a public guess of it: plan.accuracy({name!r}, count=...)",
+        remedy=f"give a public guess of it: plan.accuracy({name!r}, count=1000)",
     )
 
 

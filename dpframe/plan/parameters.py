@@ -44,12 +44,12 @@ def parameters_of(plan: PlanData) -> dict[str, Parameter]:
     ValueError
         When one has two values.
     """
-    found: dict[str, Parameter] = {}
+    result: dict[str, Parameter] = {}
     for constant in constants_of(plan):
         parameter = Parameter(**constant[PARAMETER])
-        if found.setdefault(parameter.name, parameter) != parameter:
+        if result.setdefault(parameter.name, parameter) != parameter:
             raise ValueError(parameter.name)
-    return found
+    return result
 
 
 def contradicted(plan: PlanData) -> bool:
@@ -157,8 +157,8 @@ def _is_open(value: Mapping[str, Any], allowed: Mapping[str, str]) -> bool:
 
 
 def _unlearned(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
-    made, met = [], False
+    result, met = [], False
     for step in steps:
         met = met or any(_is_open(found, allowed) for found in _constants(step["definition"]))
-        made.append({**step, "learned": []} if met else step)
-    return made
+        result.append({**step, "learned": []} if met else step)
+    return result

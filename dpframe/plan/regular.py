@@ -139,9 +139,9 @@ def _read(rule: Any, room: _Room) -> list[Any]:
 def _fraction(text: Any) -> Fraction:
     """A fraction in lowest terms."""
     try:
-        found = Fraction(text) if isinstance(text, str) and _TEXT.fullmatch(text) else None
+        result = Fraction(text) if isinstance(text, str) and _TEXT.fullmatch(text) else None
     except ZeroDivisionError:
-        found = None
-    if found is None or str(found) != text:
+        result = None
+    if result is None or str(result) != text:
         raise Malformed(_RULE)
-    return found
+    return result

@@ -18,7 +18,7 @@ __all__ = [
     "OF_BLOCK",
     "after_search",
     "blocks_of",
-    "names_apart",
+    "distinct_names",
     "own_plan",
     "together",
     "whole_fields",
@@ -151,17 +151,17 @@ def own_plan(plan: P, number: int) -> P:
     )
 
 
-def names_apart(names: Sequence[Sequence[str]]) -> list[list[str]]:
+def distinct_names(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """Names of the outputs of several queries by which they can be distinguished: their own where
     no other query has it.
     """
-    found = Counter(name for own in names for name in own)
-    made = [
-        [_of_query(name, number) if found[name] > 1 else name for name in own]
+    counts = Counter(name for own in names for name in own)
+    result = [
+        [_of_query(name, number) if counts[name] > 1 else name for name in own]
         for number, own in enumerate(names, start=1)
     ]
-    if len({name for own in made for name in own}) == sum(map(len, made)):
-        return made
+    if len({name for own in result for name in own}) == sum(map(len, result)):
+        return result
     # an output already has such a name; names that end in different numbers differ
     return [[_of_query(name, number) for name in own] for number, own in enumerate(names, start=1)]
 

@@ -57,15 +57,15 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
         if isinstance(step, Binary)
         for frame in frames_of(step.other)
     }
-    found = []
+    result = []
     for frame in {frame.token: frame for frame in frames_of(relation)}.values():
         read: set[str] = set(frame.source.columns)
         if frame.token not in joined:
             owner = None if frame.owners is None else frame.owners.here
             read &= {*names, frame.source.identifier, frame.source.time, owner}
         columns = {name: _type(frame.source.columns[name]) for name in sorted(read)}
-        found.append((frame.name, columns))
-    return tuple(found)
+        result.append((frame.name, columns))
+    return tuple(result)
 
 
 def digest_of_types(types: Sequence[object]) -> str:

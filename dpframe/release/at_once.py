@@ -67,8 +67,8 @@ class PlacedRows:
         then."""
         self._place([(0, self.rows)])
         upto = np.append(0, np.cumsum(self._rows))
-        found: list[int] = upto[np.searchsorted(self._starts, chosen, "left")].tolist()
-        return found
+        result: list[int] = upto[np.searchsorted(self._starts, chosen, "left")].tolist()
+        return result
 
     def _place(self, windows: Sequence[tuple[int, int]]) -> None:
         """Let rows take their places where their ranks touch a window."""
@@ -92,10 +92,10 @@ class PlacedRows:
 
 def _within(low: Integers, high: Integers, windows: Sequence[tuple[int, int]]) -> Flags:
     """Which of some ranges of ranks have one in a window."""
-    found = np.zeros(low.size, np.bool_)
+    result = np.zeros(low.size, np.bool_)
     for first, last in windows:
-        found |= (low <= last) & (high >= first)
-    return found
+        result |= (low <= last) & (high >= first)
+    return result
 
 
 def choose_at_once(
@@ -104,9 +104,9 @@ def choose_at_once(
     """The codes of all quantiles in each group: a row each, nondecreasing."""
     assert counted.cells is not None
     offsets = counted.offsets(0, groups)
-    places, found = math.prod(law.ties), np.empty((groups, part.chosen), np.int64)
+    places, result = math.prod(law.ties), np.empty((groups, part.chosen), np.int64)
     for group, (lo, hi) in enumerate(pairwise(offsets.tolist())):
         line = PlacedRows(counted.cells[lo:hi], counted.values[lo:hi], part.candidates, law)
         chosen = law.choose(line, part.shares, part.row)
-        found[group] = [place // places for place in chosen]
-    return found
+        result[group] = [place // places for place in chosen]
+    return result

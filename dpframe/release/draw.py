@@ -59,16 +59,16 @@ class CandidateScores:
 
     def of(self, part: Selection, tables: list[CellCounts], first: int, end: int) -> Noisy | Runs:
         """The scores of groups `first` to `end` - 1; callers must not write to them."""
-        found = self.kept.get((part, first, end))
-        if found is None:
-            found = part.ballots(tables, first, end)
-            arrays = [found.scores, found.weights] if isinstance(found, Runs) else [found]
+        result = self.kept.get((part, first, end))
+        if result is None:
+            result = part.ballots(tables, first, end)
+            arrays = [result.scores, result.weights] if isinstance(result, Runs) else [result]
             if arrays[0].size <= self.room:
                 self.room -= arrays[0].size
-                self.kept[(part, first, end)] = found
+                self.kept[(part, first, end)] = result
                 for array in arrays:
                     array.setflags(write=False)
-        return found
+        return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,22 +116,22 @@ def draw(
     """
     if one.rebuilt is None:
         (key,) = one.keys
-        return {key: _drawn(one.measurement, one.law, counted, scope, ballots)}
-    return followed(one, _drawn(one.measurement, one.law, counted, scope, ballots))
+        return {key: _draw_part(one.measurement, one.law, counted, scope, ballots)}
+    return followed(one, _draw_part(one.measurement, one.law, counted, scope, ballots))
 
 
 def followed(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
     """The parts that follow from noisy numbers, and these."""
     if one.rebuilt is None:
         return {one.keys[0]: vector}
-    found = {one.vector: vector}
+    result = {one.vector: vector}
     for key, rebuilt in zip(one.keys, one.rebuilt, strict=True):
         whole, half = rebuilt.of(vector)
-        found[key] = (whole + (half & fair_coins(half.size))).reshape(-1, 1)
-    return found
+        result[key] = (whole + (half & fair_coins(half.size))).reshape(-1, 1)
+    return result
 
 
-def _drawn(
+def _draw_part(
     part: Measurement,
     law: Mechanism,
     counted: Mapping[Table, CellCounts],
@@ -207,10 +207,10 @@ def without_noise(
     """What one part would be without noise, for simulations on public data."""
     if isinstance(part, Responses):
         return counted[part.table].dense(part.categories)
-    found = _drawn(part, NoNoise(), counted, scope)
+    result = _draw_part(part, NoNoise(), counted, scope)
     if scope.parts == 1:
-        return found
-    whole, half = Rebuilt((1,), scope.parts).of(found)
+        return result
+    whole, half = Rebuilt((1,), scope.parts).of(result)
     return (whole + half).reshape(-1, 1)
 
 

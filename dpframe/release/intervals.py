@@ -160,10 +160,10 @@ def _whole(
 
 
 def _sum(form: Sum, places: Mapping[str, int], values: Sequence[Floats]) -> Floats:
-    found = np.full(values[0].shape, float(form.constant))
+    result = np.full(values[0].shape, float(form.constant))
     for placeholder, factor in form.factors.items():
-        found = found + float(factor) * values[places[placeholder]]
-    return found
+        result = result + float(factor) * values[places[placeholder]]
+    return result
 
 
 def _factors(

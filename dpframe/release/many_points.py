@@ -78,15 +78,15 @@ class _Rows:
         eighth more rows too few or too many than before the previous one. Rounding only moves
         them.
         """
-        found, last = [entry], 0 if towards < 0 else self.cells.size
+        result, last = [entry], 0 if towards < 0 else self.cells.size
         rank = self.target / self.step
-        while found[-1] != last:
-            now = found[-1]
+        while result[-1] != last:
+            now = result[-1]
             away = abs(int(self.ranks[now]) - rank) * _GROWTH
             place = int(np.searchsorted(self.ranks, rank + towards * away))
             place = min(place, now - 1) if towards < 0 else max(place, now + 1)
-            found.append(min(max(place, 0), self.cells.size))
-        return found
+            result.append(min(max(place, 0), self.cells.size))
+        return result
 
 
 def choose_point(

@@ -215,8 +215,8 @@ def _moved(end: pl.Series, by: int) -> pl.Series:
     whole = end.to_physical()
     if whole.dtype.is_integer():
         numbers = whole.cast(pl.Int64).fill_null(0).to_numpy()
-        found = pl.Series(end.name, shifted(numbers, by), dtype=pl.Int64)
-        return pl.select(pl.when(whole.is_not_null()).then(found)).to_series().cast(end.dtype)
+        series = pl.Series(end.name, shifted(numbers, by), dtype=pl.Int64)
+        return pl.select(pl.when(whole.is_not_null()).then(series)).to_series().cast(end.dtype)
     moved = whole + float(by)
     return moved + moved.abs() * math.copysign(_OUT, by)
 

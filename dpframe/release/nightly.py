@@ -87,10 +87,10 @@ class Drawn:
     def from_bytes(cls, content: bytes) -> Drawn | None:
         """What was kept; None where it makes no sense."""
         try:
-            said = json.loads(content)
-            rows = tuple(tuple(tuple(map(int, one)) for one in each) for each in said["rows"])
-            seal = said.get("seal")
-            return cls(int(said["first"]), rows, None if seal is None else str(seal))
+            fields = json.loads(content)
+            rows = tuple(tuple(tuple(map(int, one)) for one in each) for each in fields["rows"])
+            seal = fields.get("seal")
+            return cls(int(fields["first"]), rows, None if seal is None else str(seal))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
@@ -143,12 +143,12 @@ class RunningResults:
         LedgerError
             When a content is not one of the stream.
         """
-        found: list[Rows] = [[] for _ in self.draws]
+        result: list[Rows] = [[] for _ in self.draws]
         for last, batch in batches:
-            for period in range(len(found[0]), last + 1):
+            for period in range(len(result[0]), last + 1):
                 for number in range(len(self.draws)):
-                    found[number].append(self._array(batch, period, number))
-        return found
+                    result[number].append(self._array(batch, period, number))
+        return result
 
     @property
     def _groups(self) -> int:
@@ -164,8 +164,8 @@ class RunningResults:
             return np.array(values, dtype=np.int64).reshape(self._groups, rows)
         except (IndexError, ValueError, OverflowError):
             raise LedgerError(
-                "what is kept of a stream is not of this stream",
-                remedy="restore the rows that lay beside the ledger",
+                "the rows that are kept of a stream are not its own",
+                remedy="restore the rows that were next to the ledger",
             ) from None
 
     def frame(self, rows: Sequence[Rows], span: Span) -> pl.DataFrame:
@@ -189,15 +189,15 @@ class RunningResults:
         """By how much the numbers of a period or a window may be off by noise with that
         probability each, where what was drawn for some periods is lost.
         """
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         missing = frozenset(period for period in lost if period <= span[1])
         for name, aggregate, _, number in self._outputs():
             one = self.draws[number]
             law, unit = law_of(one), part_of(one).part.step
             reach = _Reach(aggregate.rule, law, missing)
             errors = self._errors(name, reach, span, level)
-            found |= {column: float(error * unit) for column, error in errors.items()}
-        return found
+            result |= {column: float(error * unit) for column, error in errors.items()}
+        return result
 
     def _errors(self, name: str, reach: _Reach, span: Span, level: Fraction) -> dict[str, int]:
         first, last = span
@@ -253,18 +253,18 @@ def filled(sums: RunningSums, drawn: Rows, groups: int) -> list[Integers]:
     much as the few before it have on average, by their own estimates.
     """
     complete = all(one is not None for one in drawn)
-    found: list[Integers] = []
+    result: list[Integers] = []
     own: list[Floats] = []
     for period, one in enumerate(drawn):
         if one is None:
             near = own[-_NEAR:]
             guess = np.mean(near, axis=0) if near else np.zeros(groups)
-            found.append(sums.sums(_whole(np.stack([*own, guess], axis=-1)), period))
+            result.append(sums.sums(_whole(np.stack([*own, guess], axis=-1)), period))
         else:
-            found.append(one)
+            result.append(one)
         if not complete:
-            own.append(sums.own(found, period))
-    return found
+            own.append(sums.own(result, period))
+    return result
 
 
 def _factors(

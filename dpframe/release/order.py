@@ -17,7 +17,7 @@ def in_order(noisy: Mapping[MeasurementKey, Noisy]) -> dict[MeasurementKey, Nois
     """The same results where a larger quantile of the same candidates is no smaller: the codes of
     each group are sorted, which brings them nearer to the exact ones and is post-processing.
     """
-    found = dict(noisy)
+    result = dict(noisy)
     families: dict[Cells, list[tuple[QuantileChoice, str]]] = {}
     for part, mechanism in noisy:
         if isinstance(part, QuantileChoice):
@@ -25,5 +25,5 @@ def in_order(noisy: Mapping[MeasurementKey, Noisy]) -> dict[MeasurementKey, Nois
     for keys in families.values():
         rising = sorted(keys, key=lambda key: key[0].q)
         codes = np.sort(np.concatenate([noisy[key] for key in rising], axis=1), axis=1)
-        found |= {key: codes[:, i : i + 1] for i, key in enumerate(rising)}
-    return found
+        result |= {key: codes[:, i : i + 1] for i, key in enumerate(rising)}
+    return result

@@ -113,7 +113,7 @@ def check_post(query: Query) -> None:
             raise UnsupportedOperation(
                 f"the results cannot be combined like this ({type(error).__name__})",
                 where=output.words,
-                remedy="combine numbers with numbers; everything else can be done after release",
+                remedy="compute it from the released table, which costs nothing",
             ) from None
 
 
@@ -193,7 +193,7 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
             ]
     except FAILURES as error:
         raise UnsupportedOperation(
-            f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
+            f"the results do not fit into a table ({type(error).__name__}); nothing was charged",
             remedy=("simplify the query", "compute on the released results"),
         ) from None
     if lacking and asked is not None:
@@ -242,7 +242,7 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
                     ),
                 )
     return UnsupportedOperation(
-        f"{output.name!r} has no interval: the error of such arithmetic is not known",
+        f"{output.name!r} has no interval, because the error of its arithmetic is not known",
         where=output.words,
         remedy="release its parts, which have intervals, and compute it from them",
     )
@@ -298,7 +298,7 @@ def _output(
 
 
 def _in_scale(column: Column, output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:
-    """A sum of a Decimal column as Decimal; every other column as it is."""
+    """A sum of a Decimal column as Decimal; other columns unchanged."""
     only = output.only
     summed = None if only is None else plain_aggregate(only)
     if only is None or not isinstance(summed, BoundSum) or summed.scale is None:

@@ -265,8 +265,8 @@ class Sampling:
         n = np.maximum(count, 1.0)
         most = _product(low, high, lo, hi)
         wider = self.z * np.sqrt(most / n) + self.z**2 * (hi - lo) / n
-        found: Floats = _product(low - wider, high + wider, lo, hi) / n
-        return found
+        result: Floats = _product(low - wider, high + wider, lo, hi) / n
+        return result
 
     def _of_ratio(self, aggregate: BoundRatio, low: Floats, high: Floats) -> Floats:
         """sum (a - r b)^2 <= sum a^2 + r^2 sum b^2 for a, b and r that are all 0 or above."""
@@ -279,8 +279,8 @@ class Sampling:
         squares = float(aggregate.bounds[1]) * np.maximum(above, 0.0)
         squares = squares + r**2 * float(aggregate.below_bounds[1]) * np.maximum(below, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found: Floats = each * squares / below**2
-        return found
+            result: Floats = each * squares / below**2
+        return result
 
 
 def unknown_sampling(aggregate: BoundAggregate, query: Query) -> str:
@@ -402,17 +402,17 @@ def _equals(tree: Tree) -> tuple[Tree, Literal] | None:
 
 
 def _value(form: Sum, released: Mapping[str, Floats]) -> Floats:
-    found = np.zeros(next(iter(released.values())).shape) + float(form.constant)
+    result = np.zeros(next(iter(released.values())).shape) + float(form.constant)
     for placeholder, factor in form.factors.items():
-        found = found + float(factor) * released[placeholder]
-    return found
+        result = result + float(factor) * released[placeholder]
+    return result
 
 
 def _product(low: Floats, high: Floats, lo: float, hi: float) -> Floats:
     """The largest (hi - r) (r - lo) for r from low to high, within the bounds."""
     r = np.clip((lo + hi) / 2, np.clip(low, lo, hi), np.clip(high, lo, hi))
-    found: Floats = (hi - r) * (r - lo)
-    return found
+    result: Floats = (hi - r) * (r - lo)
+    return result
 
 
 def _floats(column: pl.Series) -> Floats:

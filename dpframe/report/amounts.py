@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.core.budget import Budget
 from dpframe.report.numbers import shown
 
-__all__ = ["amounts", "told_apart"]
+__all__ = ["amounts", "change_words"]
 
 
 def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
@@ -22,10 +22,10 @@ def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
     )
     for what, one, other in pairs:
         if one != other:
-            yield f"{what} of {whose} {told_apart(one, other)}"
+            yield f"{what} of {whose} {change_words(one, other)}"
 
 
-def told_apart(one: Fraction | float, other: Fraction | float, digits: int = 6) -> str:
+def change_words(one: Fraction | float, other: Fraction | float, digits: int = 6) -> str:
     """Two amounts with as many digits as are needed to see the difference."""
     while one != other and shown(one, digits) == shown(other, digits) and digits < 40:
         digits += 4

@@ -65,13 +65,13 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
     if not plan.blocks:
         return (Chapter("", plan, story(plan, notes), draws_of(plan)),)
     draws, blocks = draws_by_block(plan), list(blocks_of(plan))
-    asked = Section("queries", tuple(_asked(plan)), numbered=True)
+    section = Section("queries", tuple(_query_items(plan)), numbered=True)
     title = "several queries, one plan and one charge"
     if plan.found is not None:
-        asked = Section("limit", (_limit(plan, plan.found),))
+        section = Section("limit", (_limit(plan, plan.found),))
         title = "a limit that is found first, one plan and one charge"
     return (
-        Chapter(title, plan, (asked,), draws[0]),
+        Chapter(title, plan, (section,), draws[0]),
         *(
             Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, own)), own)
             for number, (block, own) in enumerate(zip(blocks, draws, strict=True))
@@ -87,7 +87,7 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
 
 def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
     """What the reviewer must decide, with the queries concerned if these are not all."""
-    found = list(_told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)]))
+    found = list(_with_queries(plan, [risks_of(block, typical, size) for block in blocks_of(plan)]))
     found += starved(plan)
     yield from found
     yield from yearly_risk(plan)
@@ -112,7 +112,7 @@ def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:
 
 def notes_in(plan: PlanData) -> Iterator[str]:
     """What the reviewer should know, with the queries concerned if these are not all."""
-    return _told(plan, [notes_of(block) for block in blocks_of(plan)])
+    return _with_queries(plan, [notes_of(block) for block in blocks_of(plan)])
 
 
 def queries_of_block(plan: PlanData, number: int) -> str:
@@ -172,7 +172,7 @@ _RELATED = ", group_by(grouping_sets("
 """The beginning of groups that serve several queries with different groups."""
 
 
-def _asked(plan: PlanData) -> Iterator[Item]:
+def _query_items(plan: PlanData) -> Iterator[Item]:
     sets = [_sets(block) for block in blocks_of(plan)]
     for query in plan.queries:
         block = plan.blocks[query.block]
@@ -188,7 +188,7 @@ def _sets(block: PlanData) -> set[tuple[tuple[int, ...], ...]]:
     return {o.error.sets for o in block.outputs if isinstance(o.error, RebuiltError)}
 
 
-def _told(plan: PlanData, by_block: Sequence[Sequence[str]]) -> Iterator[str]:
+def _with_queries(plan: PlanData, by_block: Sequence[Sequence[str]]) -> Iterator[str]:
     found: dict[str, list[int]] = {}
     for number, sentences in enumerate(by_block):
         for sentence in dict.fromkeys(sentences):

@@ -173,17 +173,17 @@ def branch_numbers(definition: Json) -> list[Fraction]:
 
 def columns_by_name(plan: PlanData) -> dict[str, set[str]]:
     """The columns that each computed column is computed from."""
-    found = dict[str, set[str]]()
+    result = dict[str, set[str]]()
     for step in plan.steps:
         if isinstance(step.definition, dict):
             named = [one for one in _list(step.definition.get("named")) if isinstance(one, dict)]
-            found |= {
+            result |= {
                 str(one.get("name")): {
-                    c for name in _columns(one.get("tree")) for c in found.get(name, {name})
+                    c for name in _columns(one.get("tree")) for c in result.get(name, {name})
                 }
                 for one in named
             }
-    return found
+    return result
 
 
 def _ways(found: Json, computed: Mapping[str, list[Way]]) -> list[Way]:
@@ -253,17 +253,17 @@ def constants_in(plan: PlanData) -> Iterator[tuple[str, str]]:
 
 def _with_ranges(found: list[Condition]) -> list[Condition]:
     """Two ends of one column as a range."""
-    made = list[Condition]()
+    result = list[Condition]()
     lows = {c.column: c for c in found if c.sign in (">", ">=") and c.is_plain}
     highs = {c.column: c for c in found if c.sign in ("<", "<=") and c.is_plain}
     for one in found:
         low, high = lows.get(one.column), highs.get(one.column)
         if low is not None and high is not None and one in (low, high):
             given = low.is_parameter or high.is_parameter
-            made.append(Condition(one.column, "between", (*low.values, *high.values), given))
+            result.append(Condition(one.column, "between", (*low.values, *high.values), given))
         else:
-            made.append(one)
-    return made
+            result.append(one)
+    return result
 
 
 def _conditions(definition: Json) -> Iterator[Condition]:
@@ -298,12 +298,16 @@ def _condition(call: dict[str, Json]) -> Iterator[Condition]:
             sign = _SIGNS[op] if place == 0 else _TURNED.get(_SIGNS[op], _SIGNS[op])
             other = operands[1 - place]
             yield Condition(
-                columns[place][0], sign, (_constant(other),), _given(other), _plain(operands[place])
+                columns[place][0],
+                sign,
+                (_constant(other),),
+                _has_parameter(other),
+                _plain(operands[place]),
             )
     elif op == "is_between" and len(operands) == 3 and literal == [False, True, True]:
         if len(columns[0]) == 1:
             ends = _constant(operands[1]), _constant(operands[2])
-            given = _given(operands[1]) or _given(operands[2])
+            given = _has_parameter(operands[1]) or _has_parameter(operands[2])
             yield Condition(columns[0][0], "between", ends, given, _plain(operands[0]))
     elif op == "is_in" and len(columns[0]) == 1:
         listed = next((value for name, value in pairs if name == "values"), None)
@@ -337,7 +341,7 @@ def _is_literal(operand: Json) -> bool:
     return isinstance(operand, dict) and operand.get("type") == "Literal"
 
 
-def _given(operand: Json) -> bool:
+def _has_parameter(operand: Json) -> bool:
     return any(PARAMETER in part or part.get("type") == "Parameter" for part in objects_in(operand))
 
 
@@ -345,13 +349,13 @@ def _constant(operand: Json) -> Constant:
     return _value(operand.get("value")) if isinstance(operand, dict) else None
 
 
-def _value(found: Json) -> Constant:
-    if isinstance(found, bool | str) or found is None:
-        return found
-    if isinstance(found, int):
-        return Fraction(found)
-    if isinstance(found, dict):
-        for name, text in found.items():
+def _value(result: Json) -> Constant:
+    if isinstance(result, bool | str) or result is None:
+        return result
+    if isinstance(result, int):
+        return Fraction(result)
+    if isinstance(result, dict):
+        for name, text in result.items():
             if name in ("float", "fraction", "int", "decimal"):
                 try:
                     return Fraction(str(text))
@@ -363,9 +367,9 @@ def _value(found: Json) -> Constant:
                 return dt.date.fromisoformat(str(text))
             if name == "time":
                 return dt.time.fromisoformat(str(text))
-        if PARAMETER in found:
-            return _value(found.get("value"))
-    return json.dumps(found, sort_keys=True)
+        if PARAMETER in result:
+            return _value(result.get("value"))
+    return json.dumps(result, sort_keys=True)
 
 
 def _shown(value: Constant) -> str:

@@ -15,7 +15,7 @@ from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import without_values
 from dpframe.plan.pieces import PlanStep
 from dpframe.plan.several import blocks_of
-from dpframe.report.amounts import amounts, told_apart
+from dpframe.report.amounts import amounts, change_words
 from dpframe.report.chapters import notes_in, queries_of_block, risks_in
 from dpframe.report.forced import forced_words
 from dpframe.report.strength import errors, guarantee
@@ -55,7 +55,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _changed("requested spend", *(_spend(p) for p in (before, after)))
     yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
-    yield from _items("note:", _untold(before, after), _untold(after, before))
+    yield from _items("note:", _unexplained_notes(before, after), _unexplained_notes(after, before))
 
 
 def _limit(plan: PlanData) -> str | None:
@@ -159,7 +159,7 @@ def _block_words(plan: PlanData) -> str:
     return f"{', '.join(output.name for output in plan.outputs)} of {plan.source}{steps}{groups}"
 
 
-def _untold(plan: PlanData, other: PlanData) -> list[str]:
+def _unexplained_notes(plan: PlanData, other: PlanData) -> list[str]:
     """The notes that do not follow from a step that is listed as changed."""
     told = _step_words(plan) - _step_words(other)
     return [note for note in notes_in(plan) if not any(words in note for words in told)]
@@ -332,19 +332,19 @@ def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Itera
 def _numbered(plan: PlanData) -> dict[tuple[str, str, int], NoisyAggregate]:
     """Releases by name, and by number among those of one name: a quantile has one for each q."""
     seen: Counter[tuple[str, str]] = Counter()
-    found = {}
+    result = {}
     for release in plan.releases:
         key = release.name, release.aggregate
-        found[*key, seen[key]] = release
+        result[*key, seen[key]] = release
         seen[key] += 1
-    return found
+    return result
 
 
 def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
     """Changed costs by output. Outputs that are drawn jointly have one cost; if they were not drawn
     jointly before, each is listed with the cost of its draws.
     """
-    one, other = _drawn_together(before), _drawn_together(after)
+    one, other = _joint_names(before), _joint_names(after)
     kept = {name for names in other for name in names}
     for names in one:
         apart = [(name,) for name in names if name in kept]
@@ -366,7 +366,7 @@ def _all(names: Sequence[str]) -> str:
     return f"{', '.join(some)} and {last} together" if some else last
 
 
-def _drawn_together(plan: PlanData) -> list[tuple[str, ...]]:
+def _joint_names(plan: PlanData) -> list[tuple[str, ...]]:
     """The names of releases, those together that have a draw in common, in order of first use."""
     found: list[dict[str, None]] = []
     for draw in plan.draws:
@@ -394,7 +394,7 @@ def _norms(before: NoisyAggregate, after: NoisyAggregate) -> Iterator[str]:
     for norm in ("l0", "l1", "l2", "linf"):
         one, other = getattr(before.sensitivity, norm), getattr(after.sensitivity, norm)
         if one != other:
-            yield f"{norm.capitalize()} sensitivity of {_named(after)} {told_apart(one, other)}"
+            yield f"{norm.capitalize()} sensitivity of {_named(after)} {change_words(one, other)}"
 
 
 def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iterator[str]:
@@ -410,7 +410,7 @@ def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iter
     )
     if same and (before.law, before.step) != (after.law, after.step):
         told = before.scale != after.scale
-        scales = told_apart(before.scale, after.scale) if told else f"changed {_BEHIND}"
+        scales = change_words(before.scale, after.scale) if told else f"changed {_BEHIND}"
         yield f"noise of {name}: {'scale ' if told else ''}{scales}"
     if not known:
         yield from _changed(f"contents of {name}", before.contents, after.contents)

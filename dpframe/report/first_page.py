@@ -159,11 +159,11 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
 def _of_other(words: str) -> str:
     """Whom a joined frame protects."""
     name, _, whom = words.partition(": ")
-    found = re.fullmatch(
+    match = re.fullmatch(
         r'adding or removing all rows of one individual, identified by "(.*)"', whom
     )
     return (
-        f"all rows of one person (column {found[1]}), in {name}" if found else f"{whom}, in {name}"
+        f"all rows of one person (column {match[1]}), in {name}" if match else f"{whom}, in {name}"
     )
 
 

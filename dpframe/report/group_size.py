@@ -26,8 +26,7 @@ def size_of(size: object) -> int:
     if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**63:
         return size
     raise InvalidBounds(
-        "a guess of the individuals in each group is a positive integer below 2**63, and "
-        f"{as_given(size)} is not",
+        f"size= is a positive integer below 2**63, and {as_given(size)} is not",
         where="explain(size=...)",
         remedy="write for example size=1000",
     )

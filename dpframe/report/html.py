@@ -79,7 +79,7 @@ def _entry(plan: PlanData, entry: Entry, whole: bool) -> str:
     if entry.outputs:
         inside += table(_OUTPUTS, _outputs(entry), cards=True)
     if entry.label == "Spends":
-        inside = _drawn(plan) + inside
+        inside = _spent_share(plan) + inside
     return section(entry.label, inside, anchor)
 
 
@@ -94,14 +94,14 @@ def _outputs(entry: Entry) -> Iterator[str]:
 
 
 def _details(chapters: Sequence[Chapter], is_open: bool) -> str:
-    made = ""
+    result = ""
     for chapter in chapters:
         if chapter.title:
             shown = escaped(chapter.title[:1].upper() + chapter.title[1:])
-            made += f'<p class="dpf-chapter">{shown}</p>'
+            result += f'<p class="dpf-chapter">{shown}</p>'
         for part in chapter.sections:
-            made += opening(escaped(part.title), _section(part), is_open=is_open)
-    return made
+            result += opening(escaped(part.title), _section(part), is_open=is_open)
+    return result
 
 
 def _section(part: Section) -> str:
@@ -114,7 +114,7 @@ def _item(item: Item, is_code: bool) -> str:
     return first + listed(quiet(detail) for detail in item.details)
 
 
-def _drawn(plan: PlanData) -> str:
+def _spent_share(plan: PlanData) -> str:
     """What the plan takes of what the session has left."""
     if plan.remaining is None:
         return ""

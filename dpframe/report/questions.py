@@ -162,12 +162,12 @@ def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
     """Frames that the query treats as public, and private frames that are joined."""
     for step in plan.steps:
         kind = step.definition.get("step") if isinstance(step.definition, dict) else None
-        if found := _PUBLIC.search(step.words):
-            rows = "1 row" if found[1] == "1" else f"{found[1]} rows"
+        if match := _PUBLIC.search(step.words):
+            rows = "1 row" if match[1] == "1" else f"{match[1]} rows"
             yield (
                 90,
-                f"Is the public frame with {rows} ({found[2]}) free of private data, or was it "
-                f"computed from the rows of people?{_computed(plan, found[2].split(', '))}",
+                f"Is the public frame with {rows} ({match[2]}) free of private data, or was it "
+                f"computed from the rows of people?{_computed(plan, match[2].split(', '))}",
             )
         elif "Join" in str(kind):
             yield 60, "May the join give one person many rows? Rows of both frames are multiplied."

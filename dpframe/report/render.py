@@ -64,7 +64,7 @@ def render(
             return mermaid(plan)
         case _:
             raise UnsupportedOperation(
-                f"a plan cannot be explained as {format!r}",
+                f"a plan cannot be printed as {format!r}",
                 where="explain(format=...)",
-                remedy='use "text", "markdown", "html" or "mermaid"',
+                remedy='write format="text", "markdown", "html" or "mermaid"',
             )

@@ -11,7 +11,7 @@ from dpframe.core.units import Identifier, Unit
 from dpframe.core.visible import quoted
 from dpframe.errors import DPFrameError
 from dpframe.plan.data import PlanData
-from dpframe.report.amounts import told_apart
+from dpframe.report.amounts import change_words
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated
 
@@ -33,7 +33,7 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
     if before.unit != after.unit:
         words.append(f"{before.unit.words()} -> {after.unit.words()}")
     if before.cost != after.cost:
-        words.append(_costs_apart(before.cost, after.cost))
+        words.append(_cost_change(before.cost, after.cost))
     if not words:
         return
     if before.unit != after.unit and whom in (0, None):
@@ -49,7 +49,7 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
     yield f"{verdict}: {'; '.join(words)}"
 
 
-def _costs_apart(before: Budget, after: Budget) -> str:
+def _cost_change(before: Budget, after: Budget) -> str:
     """Two amounts: with their measures where these differ, and in more digits where they would look
     the same.
     """
@@ -60,7 +60,7 @@ def _costs_apart(before: Budget, after: Budget) -> str:
         return f"{one} -> {other}"
     main, slack = (before.main, after.main), (before.slack, after.slack)
     what, pair = (before.currency, main) if main[0] != main[1] else ("delta", slack)
-    return f"{one} -> {other} ({what} {told_apart(*pair)})"
+    return f"{one} -> {other} ({what} {change_words(*pair)})"
 
 
 def _reach(unit: Unit) -> tuple[int, int]:
@@ -97,10 +97,10 @@ def errors(before: PlanData, after: PlanData) -> Iterator[str]:
             with suppress(DPFrameError):
                 one, other = before.accuracy(output.name), after.accuracy(output.name)
                 if one != other:
-                    yield f"95% error of {quoted(output.name)} {_bounds_apart(one, other)}"
+                    yield f"95% error of {quoted(output.name)} {_bound_change(one, other)}"
 
 
-def _bounds_apart(one: float, other: float) -> str:
+def _bound_change(one: float, other: float) -> str:
     """Two bounds on errors, rounded up, or longer where they would look the same."""
     before, after = separated(about(one)), separated(about(other))
-    return told_apart(one, other) if before == after else f"{before} -> {after}"
+    return change_words(one, other) if before == after else f"{before} -> {after}"

@@ -189,10 +189,10 @@ def _is_plain(number: str) -> bool:
 
 def bounds_in(plan: PlanData) -> list[Ends]:
     """The bounds of columns and outputs, each once."""
-    found = dict[Ends, None]()
+    result = dict[Ends, None]()
     for declared in plan.declared:
         if match := _DECLARED.match(declared):
-            found[Ends(match[1], match[2], match[3])] = None
+            result[Ends(match[1], match[2], match[3])] = None
     for words in [*(o.words for o in plan.outputs), *(s.words for s in plan.steps)]:
         bare = _QUOTED.sub(lambda m: m[0] if len(m[0]) < 40 else "''", words)
         for match in _PAIR.finditer(bare):
@@ -200,8 +200,8 @@ def bounds_in(plan: PlanData) -> list[Ends]:
             if not _BEFORE_BOUNDS.search(before):
                 continue
             columns = _COLUMN.findall(before)
-            found[Ends(columns[-1] if columns else "a value", match[1], match[2])] = None
-    return list(found)
+            result[Ends(columns[-1] if columns else "a value", match[1], match[2])] = None
+    return list(result)
 
 
 def key_values(plan: PlanData) -> list[str]:

@@ -40,16 +40,16 @@ def typical_value(value: object, where: str) -> Fraction:
         When it is no number, or 0.
     """
     try:
-        found = exact(value)
+        fraction = exact(value)
     except (TypeError, ValueError, ZeroDivisionError):
-        found = Fraction(0)
-    if not found:
+        fraction = Fraction(0)
+    if not fraction:
         raise InvalidBounds(
             f"a typical value is a number other than 0, and not {as_given(value)}",
             where=where,
             remedy="write for example 3000",
         )
-    return found
+    return fraction
 
 
 def typical_of(given: Mapping[str, object]) -> tuple[PlanTypical, ...]:

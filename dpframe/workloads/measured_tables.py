@@ -64,7 +64,7 @@ class MeasuredTables:
         known = range(len(self.sizes))
         for columns, level in self.tables:
             if any(i not in known for i in columns) or list(columns) != sorted({*columns}):
-                raise ValueError("a noisy table has columns that are there")
+                raise ValueError("the columns of a noisy table must exist")
             if not 0 <= level <= self.axis.height:
                 raise ValueError("a noisy table has runs of a level")
 

@@ -37,7 +37,7 @@ class PeriodTree(RunningSums):
     def __post_init__(self) -> None:
         require_length(self.length)
         if self.branching < 2 or not 1 <= self.levels <= 64:
-            raise ValueError("there is no such tree of periods")
+            raise ValueError("a tree of periods of this shape does not exist")
 
     @property
     def periods(self) -> int:

@@ -67,8 +67,9 @@ def test_one_large_spend_is_dearer_than_in_sums() -> None:
     with pytest.raises(dp.BudgetExceeded) as refusal:
         count(session).collect(epsilon=1)
     assert str(refusal.value) == (
-        "the plan costs rho 0.46211715726000976, and rho 0.017205318 remains of rho 0.017205318 "
-        "(for epsilon 1 and delta 1e-8): rho 0.44491183926000976 too much\n"
+        "the plan costs rho 0.46211715726000976, which is rho 0.44491183926000976 too much\n"
+        "  why: the budget of rho 0.017205318 (for epsilon 1 and delta 1e-8) has rho 0.017205318 "
+        "left\n"
         "  instead: spend at most rho 0.017205318\n"
         "       or: spend epsilon 0.18550104042834908 and no delta"
     )
@@ -250,11 +251,17 @@ def test_a_file_keeps_what_was_spent(tmp_path: Path) -> None:
 
 
 OTHERS: list[tuple[dict[str, Any], str]] = [
-    ({"epsilon": 1, "delta": "1e-8"}, "this is epsilon 1 and delta 1e-8 in approximate DP"),
-    ({"epsilon": 2, "delta": "1e-8", "composition": "zcdp"}, "this is epsilon 2 and delta 1e-8"),
-    ({"epsilon": 1, "delta": "1e-7", "composition": "zcdp"}, "this is epsilon 1 and delta 1e-7"),
-    ({"rho": RHO}, "this is rho 0.017205318 in zCDP"),
-    ({"epsilon": 1}, "this is epsilon 1 in pure DP"),
+    ({"epsilon": 1, "delta": "1e-8"}, "opens it with epsilon 1 and delta 1e-8 in approximate DP"),
+    (
+        {"epsilon": 2, "delta": "1e-8", "composition": "zcdp"},
+        "opens it with epsilon 2 and delta 1e-8",
+    ),
+    (
+        {"epsilon": 1, "delta": "1e-7", "composition": "zcdp"},
+        "opens it with epsilon 1 and delta 1e-7",
+    ),
+    ({"rho": RHO}, "opens it with rho 0.017205318 in zCDP"),
+    ({"epsilon": 1}, "opens it with epsilon 1 in pure DP"),
 ]
 
 

@@ -75,8 +75,8 @@ SCANS = {"parquet": pl.scan_parquet, "arrow": pl.scan_ipc}
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "guessed from these names"),
-        ({"hive_partitioning": True}, "guessed from these names"),
+        ({}, "from these names"),
+        ({"hive_partitioning": True}, "from these names"),
         *(
             ({"hive_schema": {"year": dtype}}, "other types than String")
             for dtype in (
@@ -182,7 +182,7 @@ def test_a_relation_reads_folders_as_text_or_is_refused(folder: str, tmp_path: P
         ({"yeer": pl.Int64}, dp.UnknownColumn, "the files have no column 'yeer'"),
         ({"x": pl.Int32}, dp.UnsupportedOperation, "'x' is Int64, and stated as Int32"),
         ({"year": pl.Datetime("us", "UTC")}, dp.UnsupportedOperation, "cannot be parsed"),
-        ({}, dp.UnsupportedOperation, "a schema is a dict"),
+        ({}, dp.UnsupportedOperation, "schema= is a dict"),
     ],
 )
 def test_schemas_that_make_no_sense(

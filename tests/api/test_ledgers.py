@@ -36,7 +36,7 @@ def test_a_new_session_has_what_the_last_one_left(place: Path | str) -> None:
         count(session).collect(epsilon=0.1)
         count(session).collect(epsilon=0.1)
     source = Source()
-    with pytest.raises(dp.BudgetExceeded, match="and epsilon 0 remains of epsilon 1"):
+    with pytest.raises(dp.BudgetExceeded, match="the budget of epsilon 1 has epsilon 0 left"):
         count(dp.Session(epsilon=1.0, ledger=place), source.frame).collect(epsilon=0.1)
     assert source.reads == 0
     session = dp.Session(epsilon=1.0, ledger=place)

@@ -308,7 +308,7 @@ def test_the_first_days_of_individuals_go_on_in_other_processes(tmp_path: Path) 
     ):
         session = first_days(path, GROWING.filter(pl.col("day") <= day), day, cost)
         assert session.spent == dp.PureDP(spent)
-    with pytest.raises(dp.LedgerError, match="a later part of the frame has been charged"):
+    with pytest.raises(dp.LedgerError, match="a later part of the frame was charged"):
         first_days(path, GROWING, SECOND, "0.1")
     assert session.spent == dp.PureDP("0.9")
     other = first_days(path, GROWING, FIRST, "0.3", n=1)  # another limit is another division

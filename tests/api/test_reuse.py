@@ -507,7 +507,7 @@ def test_what_was_changed_or_lost_is_said_and_not_paid_again(folder: Path) -> No
         kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         refused(folder, "changed since it was kept")
     kept.unlink()
-    refused(folder, "what was kept is missing")
+    refused(folder, "the stored result is missing")
     kept.write_bytes(whole)
     assert asked(folder).reused
     kept.unlink()
@@ -530,7 +530,7 @@ def test_postgres_notices_changed_contents(place: Place) -> None:
     sql(place, "UPDATE dpframe_ledger.releases SET content = set_byte(content, 99, 7)")
     refused(place, "changed since it was kept")
     sql(place, "DELETE FROM dpframe_ledger.releases")
-    refused(place, "what was kept is missing")
+    refused(place, "the stored result is missing")
 
 
 class Killed(BaseException):

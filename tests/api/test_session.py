@@ -58,7 +58,9 @@ def test_ten_spends_of_a_tenth_fit_and_the_eleventh_is_refused() -> None:
     assert session.spent == dp.PureDP(1) == session.budget
     assert session.remaining == dp.PureDP(0)
     assert source.reads == 10
-    with pytest.raises(dp.BudgetExceeded, match="and epsilon 0 remains of epsilon 1") as refusal:
+    with pytest.raises(
+        dp.BudgetExceeded, match="the budget of epsilon 1 has epsilon 0 left"
+    ) as refusal:
         query.collect(epsilon=0.1)
     assert "ask the data owner for more budget" in str(refusal.value)
     with pytest.raises(dp.BudgetExceeded):

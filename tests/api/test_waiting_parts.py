@@ -113,7 +113,7 @@ def test_periods_of_parts(by: Any, key: Any, every: Any, due: Any, set_clock: Se
         (["day", "due"], {"day": DAYS[:1], "due": DAYS[:1]}, {}, "keys have several"),
         ("day", [None], {}, "never ends"),
         ("day", [dt.date(9999, 12, 31)], {}, "before the year 9999 ends"),
-        ("day", DAYS[:1], {"every": "2d"}, "no windows of '2d'"),
+        ("day", DAYS[:1], {"every": "2d"}, "'2d' is not a length of windows"),
         ("day", DAYS[:1], {"delay": "soon"}, "not a duration"),
     ],
 )

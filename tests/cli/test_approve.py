@@ -51,7 +51,7 @@ def test_the_budget_that_was_seen_is_the_one_that_is_spent(run: Run, job: Path) 
     assert "is for epsilon 1 in pure DP, and the budget is now epsilon 1000000" in done.err
     done = run("approve", "plan.json", "--create", *BY)
     assert done.code == 4
-    assert "the plan states a budget of epsilon 1 in pure DP, and 'default' in" in done.err
+    assert "the plan was made for a budget of epsilon 1 in pure DP, and 'default' in" in done.err
 
 
 def test_a_plan_that_states_another_budget_is_refused(run: Run, folder: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_plan_that_states_another_budget_is_refused(run: Run, folder: Path) ->
     run("ledger", "create", "--ledger", "budget.db", "--epsilon", "1000", "--by", "Bob")
     done = run("approve", "plan.json", "--create", *BY)
     assert (done.code, done.out) == (4, "")
-    assert "the plan states a budget of epsilon 1 in pure DP" in done.err
+    assert "the plan was made for a budget of epsilon 1 in pure DP" in done.err
     assert (
         run("ledger", "show", "--ledger", "budget.db", "--json").json["default"]["approvals"] == []
     )
@@ -74,7 +74,7 @@ def test_a_plan_for_another_ledger_or_name_is_refused(run: Run, job: Path) -> No
     assert "was made for another ledger" in done.err
     done = run("approve", "plan.json", "--create", *BY, "--name", "census")
     assert done.code == 4
-    assert "is to be charged to 'default', and not to 'census'" in done.err
+    assert "names the budget 'default', and the command 'census'" in done.err
 
 
 def test_a_budget_that_is_new_is_created_as_the_plan_states_it(run: Run, folder: Path) -> None:
@@ -313,7 +313,7 @@ def test_an_approval_of_a_range_covers_each_value_in_it(run: Run, folder: Path) 
         assert ran.code == 0, ran.err
     outside = run("run", "job.toml", "--param", "least=61")
     assert outside.code == 4
-    assert "least is 61, and approved is 20..60" in outside.err
+    assert "least is 61, and the approval is for 20..60" in outside.err
     (folder / "job.toml").write_text(RANGED.replace('"0.1"', '"0.2"'))
     assert run("run", "job.toml").code == 4
     (folder / "job.toml").write_text(RANGED.replace("age >=", "hours >="))

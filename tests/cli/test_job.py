@@ -27,15 +27,15 @@ def job(folder: Path, text: str, name: str = "job.py") -> Path:
         ("", "`query` is missing"),
         ("query = 3", "`query` is a int, not a private query"),
         (GOOD.replace("spend =", "cost ="), "`spend` is missing"),
-        (GOOD + "spend = {}", "`spend` is a dict, not a dict with what may be spent"),
+        (GOOD + "spend = {}", "`spend` is a dict, not a dict of amounts"),
         (GOOD + "spend = 0.5", "`spend` is a float"),
-        (GOOD + "spend = {'epsilom': 1}", "`spend` has 'epsilom', which is none of epsilon"),
+        (GOOD + "spend = {'epsilom': 1}", "`spend` does not take 'epsilom'"),
         (GOOD + "spend = {1: 1}", "`spend` has 1"),
         (GOOD + "output = 3", "`output` is a int, not a path"),
         ("raise ValueError('Mrs Hidden has 3')", "it failed with ValueError in line 1"),
         ("\n\nimport nothing_of_that_name", "it failed with ModuleNotFoundError in line 3"),
         ("query = (", "it failed with SyntaxError in line 1"),
-        ("import sys\nsys.exit('Mrs Hidden')", "it ended through sys.exit"),
+        ("import sys\nsys.exit('Mrs Hidden')", "it called sys.exit()"),
         ("\0", "it failed with "),
         (
             "import polars as pl, dpframe as dp\n"

@@ -80,7 +80,7 @@ def test_a_misspelt_name_is_refused_and_the_meant_one_is_named(
     assert done.code == 9
     assert done.json["error"] == "NoBudget"
     message = done.json["message"]
-    assert f"there is no budget 'vists-2027' in '{folder / 'budget.db'}'" in message
+    assert f"the ledger '{folder / 'budget.db'}' has no budget 'vists-2027'" in message
     assert "instead: write name='visits-2027'\n" in message
     assert files(folder) == before | {job.name: job.read_bytes()}
     job.write_text(job.read_text().replace("vists", "visits"))
@@ -100,7 +100,7 @@ def test_an_empty_file_is_no_ledger(run: Run, job: Path, folder: Path) -> None:
     before = files(folder)
     done = run("run", job)
     assert done.code == 9
-    assert "which has no budget" in done.err
+    assert "it has no budget yet" in done.err
     assert run("explain", job).code == 0
     assert files(folder) == before
     assert run("run", job, "--create").code == 0
@@ -171,7 +171,9 @@ def test_commands_that_only_plan_create_nothing(
     before = files(folder)
     explained = run("explain", job, "--json")
     assert explained.code == 0
-    assert explained.err.startswith(f"there is no ledger '{folder / 'budget.db'}'; this plans")
+    assert explained.err.startswith(
+        f"there is no ledger '{folder / 'budget.db'}'; this command plans"
+    )
     assert run("diff", job, job).code == 0
     audited = run("audit", job, "--runs", "100", "--json")
     assert "there is no ledger" in audited.json["missing"][0]

@@ -132,13 +132,13 @@ def test_what_is_given_wrongly_is_refused_before_anything_is_opened(
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        ('day = "date"', "is a table with a type"),
-        ('day = {type = "day"}', "is no type"),
+        ('day = "date"', "has no type"),
+        ('day = {type = "day"}', "is not a type"),
         ('day = {type = "date", zone = "UTC"}', "only a datetime has a zone"),
         ('day = {type = "datetime", zone = "Mars/Olympus"}', "no time zone"),
         ('day = {type = "date", default = "2026-11-20"}', "is of type date"),
         ('day = {type = "int", default = 1.5}', "is of type int"),
-        ('day = {type = "date", values = []}', "takes no 'values'"),
+        ('day = {type = "date", values = []}', "does not take 'values'"),
         ('"a b" = {type = "int", default = 1}', "letters, digits and _"),
         ('other = {type = "int", default = 1}', "declares no parameter 'day'"),
     ],

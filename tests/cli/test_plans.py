@@ -59,7 +59,7 @@ def test_explain_warns_of_noise_that_is_large_for_a_guess(run: Run, folder: Path
         (b"\xff\xfe\x00", "this is not the JSON of a plan"),
         (b"[" * 100_000, "this is not the JSON of a plan"),
         (b'{"schema_version": 99}', "schema version 99"),
-        (b'{"schema_version": 1}', "lacks fields"),
+        (b'{"schema_version": 1}', "fields are missing"),
     ],
 )
 def test_a_file_that_is_no_plan_is_5(run: Run, folder: Path, content: bytes, words: str) -> None:
@@ -90,14 +90,14 @@ def test_a_file_that_is_not_there_is_5(run: Run, folder: Path, command: str) -> 
     done = run(command, *before, "missing.json", *rest)
     assert (done.code, done.out) == (5, "")
     assert "this file does not exist" in done.err
-    assert "this is not a file" in run(command, *before, ".", *rest).err
+    assert "this is a folder, not a file" in run(command, *before, ".", *rest).err
 
 
 def test_where_a_plan_cannot_be_written(run: Run, folder: Path) -> None:
     plan_file(folder)
     done = run("explain", "plan.json", "--output", "nowhere/plan.json")
     assert (done.code, done.out) == (5, "")
-    assert "the plan cannot be written there: No such file" in done.err
+    assert "the plan cannot be written: No such file" in done.err
 
 
 @pytest.mark.parametrize("there", ["budget.db", "job.toml", "people.parquet", "list.json"])
@@ -108,7 +108,7 @@ def test_a_plan_replaces_plans_only(run: Run, folder: Path, there: str) -> None:
     before = (folder / there).read_bytes()
     done = run("explain", job, "--output", there)
     assert (done.code, done.out) == (5, "")
-    assert "the file exists and holds no plan, so it is not replaced" in done.err
+    assert "the file exists and is not a plan, so it is not replaced" in done.err
     assert (folder / there).read_bytes() == before
     for _ in range(2):
         assert run("explain", job, "--output", "plan.json").code == 0

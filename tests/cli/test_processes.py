@@ -75,7 +75,7 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folde
     arguments = ("approve", "plan.json", "--create", "--by", "Ann", "--ledger", "budget.db")
     cannot = command(*arguments, env=job)
     assert cannot.code == 6
-    assert "cannot sign" in cannot.err
+    assert "but not sign" in cannot.err
     unsigned = command(*arguments)
     assert unsigned.code == 0
     assert command("run", "job.py", env=job).code == 4

@@ -122,7 +122,7 @@ def test_weights_in_place_of_limits(run: Run, folder: Path, engine: str) -> None
     assert "limit_norm(1.5)" in done.out
     assert run("run", "job.toml").code == 0
     job(folder, weighed.replace('{n = "1.5"}', '{n = 2, by = "sex"}'))
-    assert "takes no 'by'" in run("run", "job.toml").err
+    assert "does not take 'by'" in run("run", "job.toml").err
 
 
 GROUPS = """
@@ -165,7 +165,7 @@ def test_groups_that_nobody_listed(run: Run, folder: Path) -> None:
         ('group_by = ["sex"]\n', "", "needs group_by"),
         ("dp_groups =", 'keys = {sex = ["f"]}\ndp_groups =', "takes no keys"),
         ("{rounds = 1}", "{rounds = 9}", "rounds"),
-        ("{rounds = 1}", "{turns = 1}", "takes no 'turns'"),
+        ("{rounds = 1}", "{turns = 1}", "does not take 'turns'"),
         ("{rounds = 1}", "2", "is a table"),
         ('["sex"]', "[3]", "names of columns"),
     ],
@@ -241,9 +241,9 @@ def test_a_url_of_the_source_is_left_as_it_is(run: Run, folder: Path) -> None:
 
 
 MISTAKES: list[tuple[str, str, str]] = [
-    ("[session]", "[sessions]", "the job takes no 'sessions', only output, parameters"),
+    ("[session]", "[sessions]", "the job does not take 'sessions'"),
     ("[session]", "session = 3\n[query.x]", ""),
-    ('epsilon = "1"', 'budget = "1"', "[session] takes no 'budget'"),
+    ('epsilon = "1"', 'budget = "1"', "[session] does not take 'budget'"),
     ('epsilon = "1"', "", "InvalidBudget"),
     ('epsilon = "1"', 'epsilon = "much"', "InvalidBudget"),
     ('epsilon = "1"', "epsilon = []", "InvalidBudget"),
@@ -256,18 +256,18 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('path = "people.parquet"', 'path = "people.xlsx"', "cannot be protected"),
     ('path = "people.parquet"', "path = []", "path is text"),
     ("unit = {}", "", "[source] has no unit"),
-    ("unit = {}", "unit = 3", "unit is a column's name, {adjacency"),
+    ("unit = {}", "unit = 3", "neither the name of a column nor a table"),
     ("unit = {}", 'unit = "nobody"', "nobody"),
     ("unit = {}", 'unit = {adjacency = "near"}', "near"),
     ("unit = {}", "unit = {contributions = 0}", ""),
     ("unit = {}", 'unit = {contributions = "x"}', ""),
-    ("unit = {}", "unit = {rows = 3}", "unit takes no 'rows'"),
-    ("unit = {}", "unit = {}\nbounds = 3", "bounds is a table"),
+    ("unit = {}", "unit = {rows = 3}", "unit does not take 'rows'"),
+    ("unit = {}", "unit = {}\nbounds = 3", "bounds in [source] is not a table"),
     ("unit = {}", "unit = {}\nbounds = {age = 3}", ""),
     ("unit = {}", "unit = {}\nbounds = {age = [3, 'x']}", ""),
     ("unit = {}", "unit = {}\nbounds = {nobody = [0, 1]}", "nobody"),
     ("unit = {}", "unit = {}\ncategories = {sex = 3}", ""),
-    ("unit = {}", "unit = {}\nengines = 'x'", "[source] takes no 'engines'"),
+    ("unit = {}", "unit = {}\nengines = 'x'", "[source] does not take 'engines'"),
     ('filter = "age >= 40"', "filter = 3", "an expression is text, not 3"),
     ('filter = "age >= 40"', 'filter = "age >"', "this is not an SQL expression"),
     ('filter = "age >= 40"', 'filter = ""', "this is not an SQL expression"),
@@ -285,8 +285,8 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('filter = "age >= 40"', "limit_rows = 3", "[limit_rows] is a table"),
     ('filter = "age >= 40"', "limit_rows = {}", "limit_rows"),
     ('filter = "age >= 40"', "limit_rows = {n = 'x'}", ""),
-    ('filter = "age >= 40"', "limit_rows = {rows = 3}", "takes no 'rows'"),
-    ('filter = "age >= 40"', "sort = 'age'", "[query] takes no 'sort'"),
+    ('filter = "age >= 40"', "limit_rows = {rows = 3}", "does not take 'rows'"),
+    ('filter = "age >= 40"', "sort = 'age'", "[query] does not take 'sort'"),
     ('group_by = "sex"', "", "[query] has keys, and no group_by"),
     ('group_by = "sex"', "group_by = 3", "group_by is a list of names"),
     ('group_by = "sex"', 'group_by = "nobody"', "nobody"),
@@ -294,25 +294,25 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('keys = ["f", "m"]', "keys = 3", ""),
     ('keys = ["f", "m"]', "keys = [3, 4.5, 'x']", ""),
     ('keys = ["f", "m"]', "keys = {nobody = [1]}", ""),
-    ("[query.outputs.n]", "[query.x]", "[query] takes no 'x'"),
-    ('aggregate = "count"', "", "[query.outputs.n] needs an aggregate, one of count, sum"),
+    ("[query.outputs.n]", "[query.x]", "[query] does not take 'x'"),
+    ('aggregate = "count"', "", "[query.outputs.n] needs an aggregate"),
     ('aggregate = "count"', 'aggregate = "first"', "needs an aggregate"),
     ('aggregate = "count"', "aggregate = []", "needs an aggregate"),
-    ('aggregate = "count"', 'aggregate = "sum"', "[query.outputs.n] does not say `of` what"),
+    ('aggregate = "count"', 'aggregate = "sum"', "[query.outputs.n] has no `of`"),
     ('aggregate = "count"', 'aggregate = "sum"\nof = "age"', "UnboundedSensitivity"),
     ('aggregate = "count"', 'aggregate = "sum"\nof = "age"\nbounds = [1]', ""),
     ('aggregate = "count"', 'aggregate = "sum"\nof = "age"\nbounds = "x"', ""),
     ('aggregate = "count"', 'aggregate = "sum"\nof = "age"\nbounds = 3', ""),
     ('aggregate = "count"', 'aggregate = "sum"\nof = 3', "an expression is text"),
     ('aggregate = "count"', 'aggregate = "quantile"\nof = "age"', "q"),
-    ('aggregate = "count"', 'aggregate = "count"\nfunction = 3', "takes no 'function'"),
-    ('aggregate = "count"', 'aggregate = "count"\ncolumn = "age"', "takes no 'column'"),
+    ('aggregate = "count"', 'aggregate = "count"\nfunction = 3', "does not take 'function'"),
+    ('aggregate = "count"', 'aggregate = "count"\ncolumn = "age"', "does not take 'column'"),
     ('aggregate = "count"', 'aggregate = "count"\nmechanism = "x"', "x"),
     ('aggregate = "count"', 'aggregate = "count"\nweight = []', ""),
     ('aggregate = "count"', 'aggregate = "argmax"\nscore = 3', "an expression is text"),
-    ('epsilon = "0.25"', "", "`spend` is a dict, not a dict with"),
-    ('epsilon = "0.25"', "cost = 3", "`spend` has 'cost'"),
-    ("[spend]", "[spent]", "takes no 'spent'"),
+    ('epsilon = "0.25"', "", "[spend] is empty"),
+    ('epsilon = "0.25"', "cost = 3", "`spend` does not take 'cost'"),
+    ("[spend]", "[spent]", "does not take 'spent'"),
     ("[spend]", "spend = 3\n[query.outputs.m]", ""),
     ("[session]", "output = 3\n[session]", "output is text"),
     (
@@ -352,13 +352,13 @@ def test_an_output_that_the_source_would_then_hold_is_refused(
     (folder / "job.toml").write_text(job)
     done = run("run", "job.toml")
     assert done.code == 5
-    assert "or be part of it the next time" in done.err
+    assert "or become part of it" in done.err
     assert not (folder / "result.parquet").exists()
     (folder / "job.toml").write_text(job.replace("result.parquet", "result.csv"))
     assert run("run", "job.toml").code == 0
     done = run("run", "job.toml", "--output", output.format(folder))
     assert done.code == 5
-    assert "or be part of it the next time" in done.err
+    assert "or become part of it" in done.err
     assert opened(folder / "budget.db").spent == dp.PureDP("0.25")
 
 

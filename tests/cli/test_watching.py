@@ -72,7 +72,7 @@ def test_a_plan_as_json_has_decimals_beside_it_that_are_checked(run: Run, job: P
         edited = json.dumps(printed.json | {name: wrong})
         with pytest.raises(dp.PlanMismatch, match="decimals"):
             dp.Plan.from_json(edited)
-    with pytest.raises(dp.PlanMismatch, match="has others"):
+    with pytest.raises(dp.PlanMismatch, match="missing or unknown"):
         dp.Plan.from_json(json.dumps(printed.json | {"spent_decimal": {}}))
 
 

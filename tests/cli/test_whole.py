@@ -126,7 +126,7 @@ def test_programs_read_json(
 def test_a_ledger_is_given_another_key(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for key, says in ((None, "no new key"), ("short", "too short"), ("", "empty")):
+    for key, says in ((None, "is not set"), ("short", "too short"), ("", "empty")):
         if key is not None:
             monkeypatch.setenv("DPFRAME_LEDGER_NEW_KEY", key)
         assert run("rekey", path) == 6

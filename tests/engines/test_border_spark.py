@@ -152,7 +152,7 @@ def test_frames_that_cannot_be_seen_through_are_refused(
         "SELECT * FROM seen WHERE k IN (SELECT k FROM seen WHERE x > 5)",
         "SELECT k, (SELECT count(*) FROM seen WHERE x > 5) AS n FROM seen",
     ):
-        with pytest.raises(dp.UnsupportedOperation, match="query within an expression"):
+        with pytest.raises(dp.UnsupportedOperation, match="query inside an expression"):
             dp.Session(epsilon=1).protect(session.sql(text), dp.Rows())
     twice = "WITH f AS (SELECT * FROM seen WHERE x > 5) SELECT * FROM f UNION ALL SELECT * FROM f"
     rows = session.sparkContext.parallelize([(1,)]).toDF("k int")

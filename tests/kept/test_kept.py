@@ -167,7 +167,7 @@ def test_documents_with_a_fingerprint_of_something_else_are_refused() -> None:
     del whole["digest"]
     from tests.plan.edits import with_digest
 
-    with pytest.raises(dp.PlanMismatch, match="the fingerprint does not follow"):
+    with pytest.raises(dp.PlanMismatch, match="its fingerprint does not match"):
         dp.Plan.from_json(json.dumps(with_digest(whole)))
 
 

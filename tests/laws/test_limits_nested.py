@@ -139,5 +139,5 @@ def test_the_identifier_among_the_columns_of_a_limit_says_nothing() -> None:
 
 def test_values_of_unknown_types_are_not_chosen() -> None:
     rows = pl.DataFrame({"u": [1], "o": [object()]}, schema={"u": pl.Int64, "o": pl.Object})
-    with pytest.raises(UnsupportedOperation, match="told apart"):
+    with pytest.raises(UnsupportedOperation, match="distinguished"):
         protected(rows, dp.Identifier("u")).limit_rows(1)

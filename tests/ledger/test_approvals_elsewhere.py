@@ -41,7 +41,7 @@ def used(place: Place) -> Place:
 
 
 def refused(place: Place, key: str | None = None) -> None:
-    with pytest.raises(dp.PlanMismatch, match="was for 2 runs, and 1 before it"):
+    with pytest.raises(dp.PlanMismatch, match="was for 2 runs, already used; 1 earlier"):
         charge(place, key)
 
 
@@ -57,7 +57,7 @@ def test_a_moved_ledger_goes_on_with_its_approvals(used: Place, tmp_path: Path) 
     verify(other)
     third = tmp_path / "third.db"
     move(store_at(other), store_at(third), "Bob")
-    with pytest.raises(dp.PlanMismatch, match="was for 1 run, and 2 before it"):
+    with pytest.raises(dp.PlanMismatch, match="was for 1 run, already used; 2 earlier"):
         charge(third)
     verify(third)
 

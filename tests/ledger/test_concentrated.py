@@ -154,14 +154,14 @@ def rewritten(path: Path, seq: int, **values: Any) -> None:
 @pytest.mark.parametrize(
     ("seq", "values", "match"),
     [
-        (3, {"measure": "zCDP within (1, 1/100000000)"}, "record 3 is counted in another way"),
-        (5, {"measure": "zCDP"}, "record 5 is counted in another way"),
-        (5, {"measure": "zCDP within (1/2, 1/100000000)"}, "record 5 is counted in another way"),
+        (3, {"measure": "zCDP within (1, 1/100000000)"}, "record 3 adds up costs in another way"),
+        (5, {"measure": "zCDP"}, "record 5 adds up costs in another way"),
+        (5, {"measure": "zCDP within (1/2, 1/100000000)"}, "record 5 adds up costs in another way"),
         (5, {"measure": "pure DP within (2, 1/100000000)"}, "record 5 is in another measure"),
-        (5, {"measure": "zCDP within (2, 3)"}, "record 5 makes no sense"),
-        (2, {"measure": "zCDP within (x, 1/2)"}, "record 2 makes no sense"),
-        (2, {"measure": "zCDP"}, "record 5 is counted in another way"),
-        (2, {"main": "1/1000"}, "record 3 spends more than there was"),
+        (5, {"measure": "zCDP within (2, 3)"}, "record 5 cannot be read"),
+        (2, {"measure": "zCDP within (x, 1/2)"}, "record 2 cannot be read"),
+        (2, {"measure": "zCDP"}, "record 5 adds up costs in another way"),
+        (2, {"main": "1/1000"}, "record 3 spends more than was left"),
     ],
 )
 def test_records_that_make_no_sense_are_found(

@@ -85,12 +85,12 @@ def test_a_result_is_recorded_once(place: Place) -> None:
     ledger.settle(number, "released", CONTENT)
     ledger.settle(number, "released", CONTENT)  # who finished it and who computed it
     assert attempts(place).by_number[number].content == CONTENT
-    with pytest.raises(dp.LedgerError, match="ended already"):
+    with pytest.raises(dp.LedgerError, match="ended before"):
         ledger.settle(number, "released", "ef" * 32)
     assert [e.status for e in ledger.entries] == ["released"]
     failed = charged(place, begun(period="2"))
     ledger.settle(failed, "failed")
-    with pytest.raises(dp.LedgerError, match="ended already"):
+    with pytest.raises(dp.LedgerError, match="ended before"):
         ledger.settle(failed, "released", CONTENT)
     verify(place)
 
@@ -247,7 +247,7 @@ def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyP
     for name in ("failed", "kept"):
         with pytest.raises(Overtaken):
             run(name)
-    with pytest.raises(dp.LedgerError, match="ended already"):
+    with pytest.raises(dp.LedgerError, match="ended before"):
         found.finish(failed, CONTENT)
     found.finish(kept, CONTENT)  # as it is
     found.finish(lost, CONTENT)
@@ -473,7 +473,7 @@ def test_rights_are_looked_at_before_the_charge(server: Any) -> None:
         return people.dp_count().release(epsilon=1, reuse="same")
 
     try:
-        with pytest.raises(dp.LedgerError, match="this role may not"):
+        with pytest.raises(dp.LedgerError, match="this role may not keep"):
             ask()
         sql(url, "GRANT SELECT, INSERT ON dpframe_ledger.releases TO clerk")
         assert [ask().reused, ask().reused] == [False, True]

@@ -121,8 +121,8 @@ def test_threads_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("budget", "spent", "cost", "words"),
     [
-        (dp.PureDP(1), "0.7", dp.PureDP("0.5"), ["epsilon 0.5", "epsilon 0.3 remains", "0.2 too"]),
-        (dp.PureDP(1), 1, dp.PureDP("0.5"), ["epsilon 0 remains", "0.5 too much", "more budget"]),
+        (dp.PureDP(1), "0.7", dp.PureDP("0.5"), ["epsilon 0.5", "has epsilon 0.3 left", "0.2 too"]),
+        (dp.PureDP(1), 1, dp.PureDP("0.5"), ["has epsilon 0 left", "0.5 too much", "more budget"]),
         (
             dp.ApproxDP(1, "1e-6"),
             0,

@@ -35,7 +35,7 @@ NEAR = [
 @pytest.mark.parametrize("name", NEAR, ids=ascii)
 def test_a_name_that_looks_like_another_is_refused_with_that_name(place: Place, name: str) -> None:
     opened(place, name="census").charge(TENTH, "f")
-    with pytest.raises(dp.LedgerError, match="there is 'census', which looks nearly the same"):
+    with pytest.raises(dp.LedgerError, match="but 'census', which looks nearly the same"):
         opened(place, name=name)
     assert list(store_at(place).read().accounts) == ["census"]
 
@@ -73,5 +73,5 @@ def test_other_names_are_as_good_as_any(name: str) -> None:
 
 def test_an_approval_does_not_open_a_name_that_looks_like_another(place: Place) -> None:
     opened(place, name="census")
-    with pytest.raises(dp.LedgerError, match="its budgets are: 'census'"):
+    with pytest.raises(dp.LedgerError, match="its budgets are 'census'"):
         approve(store_at(place), "Census", "f" * 64, "{}", "Ann", None)

@@ -115,8 +115,9 @@ def test_a_refusal_speaks_of_the_part() -> None:
     with pytest.raises(dp.BudgetExceeded) as refusal:
         b.charge(dp.PureDP("0.8"), "f")
     assert str(refusal.value) == (
-        "the plan costs epsilon 0.8, and epsilon 0.7 remains of epsilon 0.7 for this part: epsilon "
-        "0.1 too much\n  instead: spend at most epsilon 0.7"
+        "the plan costs epsilon 0.8, which is epsilon 0.1 too much\n"
+        "  why: the budget of epsilon 0.7 for this part has epsilon 0.7 left\n"
+        "  instead: spend at most epsilon 0.7"
     )
     assert b.spent == dp.PureDP(0)
     b.charge(dp.PureDP("0.7"), "f")

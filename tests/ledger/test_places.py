@@ -432,11 +432,11 @@ def test_a_move_that_is_interrupted_goes_on_to_the_same_place(
         with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
             moved(path, path.with_name("third.db"), key)
     if when != "it is in its head file":
-        with pytest.raises(dp.LedgerError, match="moving a ledger here was started"):
+        with pytest.raises(dp.LedgerError, match="a move of a ledger to this place was started"):
             opened(there, key=key)  # nobody begins another one meanwhile
         other = path.with_name("other.db")
         filled(other, key)
-        with pytest.raises(dp.LedgerError, match="moving a ledger here was started"):
+        with pytest.raises(dp.LedgerError, match="a move of a ledger to this place was started"):
             moved(other, there, key)
         moved(path, there, key)
     with pytest.raises(dp.LedgerError, match="was moved to"):
@@ -467,7 +467,7 @@ def test_two_who_move_a_ledger_at_once_make_one(path: Path, there: Place, key: s
     with pytest.raises(dp.LedgerError, match="another process is moving the ledger"):
         move(store_at(path, key), destination, "Ann")
     assert codes == [10]
-    with pytest.raises(dp.LedgerError, match="moving a ledger here was started"):
+    with pytest.raises(dp.LedgerError, match="a move of a ledger to this place was started"):
         opened(there, key=key)
     opened(other, key=key).charge(TENTH, "f")
 

@@ -98,7 +98,7 @@ def test_an_address_that_might_show_a_password_is_refused(given: str) -> None:
     [
         ((SECRET, "sesame-wrong"), "password is missing or wrong"),
         ((f":{SECRET}", ""), "password is missing or wrong"),
-        (("/ledger", "/nowhere"), "no such database"),
+        (("/ledger", "/nowhere"), "does not exist"),
         (("analyst", "nobody"), "missing or wrong"),  # the server does not tell more
         (("127.0.0.1:", "127.0.0.1:1"), "cannot be (opened|read)"),
         (("127.0.0.1", "no.such.host.invalid"), "cannot be opened"),
@@ -246,16 +246,16 @@ def test_every_grant_is_needed(server: Server, url: str, analyst: str, missing: 
         ),
     )
     server.sql(f"REVOKE {on[missing]} FROM analyst")
-    with pytest.raises(dp.LedgerError, match="may not be used in this way by this role"):
+    with pytest.raises(dp.LedgerError, match="does not permit this to this role"):
         opened(analyst).charge(TENTH, "f")
     assert opened(url).spent == dp.PureDP(0)
 
 
 def test_a_role_without_rights_is_refused(url: str, analyst: str) -> None:
-    with pytest.raises(dp.LedgerError, match="allowed to create a schema"):
+    with pytest.raises(dp.LedgerError, match="permit it to create a schema"):
         opened(analyst)
     opened(url)
-    with pytest.raises(dp.LedgerError, match="may not be used in this way by this role"):
+    with pytest.raises(dp.LedgerError, match="does not permit this to this role"):
         opened(analyst)
 
 

@@ -92,7 +92,7 @@ def test_who_may_not_delete_gives_nothing_up(
     kept(server.url(user="analyst"))
     for role in ("analyst", "auditor"):
         assert prune(server.url(user=role)) == 6
-        assert "results cannot be deleted" in capsys.readouterr().err
+        assert "may not delete results" in capsys.readouterr().err
     assert sql(url, "SELECT count(*) FROM records WHERE act = 'pruned'") == [(0,)]
     assert prune(server.url(user="archivist")) == 0
     assert sql(url, "SELECT count(*) FROM releases") == [(0,)]
@@ -104,7 +104,7 @@ def test_who_gives_up_results_reads_none_of_streams(server: Server, url: str) ->
     streamed(url)
     spent = asked(url).session.spent
     for ask in (kept, streamed):
-        with pytest.raises(dp.LedgerError, match="may not"):
+        with pytest.raises(dp.LedgerError, match=r"does not permit|may not keep"):
             ask(archivist)
     assert asked(url).session.spent == spent
 
@@ -128,7 +128,7 @@ def test_rights_on_streams_are_looked_at_before_the_charge(
     server: Server, url: str, right: str
 ) -> None:
     server.sql(f"REVOKE {right} ON dpframe_ledger.streams FROM analyst")
-    with pytest.raises(dp.LedgerError, match="rows of streams cannot be kept"):
+    with pytest.raises(dp.LedgerError, match="may not keep the rows of streams"):
         streamed(server.url(user="analyst"))
     assert asked(url).session.spent.is_zero
 

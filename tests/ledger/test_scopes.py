@@ -140,7 +140,7 @@ def test_windows_are_written_as_people_do() -> None:
     assert Windows("1mo", None, month, without=False).words() == "all months up to 2026-11"
     assert Windows("1mo", 1, 0, without=True).words() == "rows without a time"
     assert window_words("1d", 10**9) == "day 1000000000"
-    with pytest.raises(dp.InvalidBudget, match="no windows of '2mo'"):
+    with pytest.raises(dp.InvalidBudget, match="'2mo' is not a length of windows"):
         as_every("2mo")
 
 
@@ -273,7 +273,7 @@ def test_a_record_that_charges_less_than_it_adds_is_refused(path: Path) -> None:
     store = store_at(path)
     text = Charge(NOBODY, dp.PureDP("0.3"), part.scope).text()
     for amount in ("0.2", "0.4", "0"):
-        with pytest.raises(dp.LedgerError, match="does not charge what its cost adds"):
+        with pytest.raises(dp.LedgerError, match="charges another amount than its cost adds"):
             store.append(
                 lambda chain, a=amount: Draft(  # type: ignore[misc]
                     "default", "charged", None, "f", UNIT, dp.PureDP(a), None, text
@@ -281,7 +281,7 @@ def test_a_record_that_charges_less_than_it_adds_is_refused(path: Path) -> None:
             )
     other = PartScope((Level("days", 2, "[0]"),))  # the same parts with other neighbours
     text = Charge(NOBODY, dp.PureDP("0.3"), other).text()
-    with pytest.raises(dp.LedgerError, match="makes no sense"):
+    with pytest.raises(dp.LedgerError, match="cannot be read"):
         _written(path, text, dp.PureDP("0.3"))
     assert opened(path).spent == dp.PureDP("0.2")
 
@@ -309,17 +309,21 @@ def test_windows_have_a_budget_each(path: Path) -> None:
         before = WindowScope(Windows("1mo", november - 1, november - 1, without=False))
         assert ledger.in_scope(before).left == dp.PureDP("0.7")
         assert ledger.in_scope(before, dp.PureDP("0.7")).increase == dp.PureDP("0.1")
-        with pytest.raises(dp.BudgetExceeded, match=r"0\.1 remains of epsilon 1 for 2026-10 and"):
+        with pytest.raises(dp.BudgetExceeded, match=r"budget of epsilon 1 for 2026-10 and"):
             ledger.charge(dp.PureDP("0.2"), "f", "w", scope=both)
-        with pytest.raises(dp.LedgerError, match="for each month, and the charge names no month"):
+        with pytest.raises(dp.LedgerError, match="the query reads rows of all time"):
             ledger.charge(dp.PureDP("0.01"), "f", "w")
         with pytest.raises(ValueError, match=r"^$"):
             ledger.charge(
                 dp.PureDP("0.01"), "f", "w", scope=WindowScope(Windows("1w", 1, 1, without=False))
             )
-    with pytest.raises(dp.LedgerError, match="opened for each month, and this is for all time"):
+    with pytest.raises(
+        dp.LedgerError, match="opened for each month, and this session opens it for all time"
+    ):
         opened(path)
-    with pytest.raises(dp.LedgerError, match="opened for each month, and this is for each week"):
+    with pytest.raises(
+        dp.LedgerError, match="opened for each month, and this session opens it for each week"
+    ):
         StoredLedger(store_at(path), "default", dp.PureDP(1), per="1w")
     verify(path)
 

@@ -30,7 +30,7 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused(place: Place) -> None:
         opened(place).settle(number, "released")
     ledger = opened(place)
     assert ledger.spent == ledger.budget == dp.PureDP(1)
-    with pytest.raises(dp.BudgetExceeded, match=r"epsilon 0 remains of epsilon 1: epsilon 0\.1"):
+    with pytest.raises(dp.BudgetExceeded, match="the budget of epsilon 1 has epsilon 0 left"):
         ledger.charge(TENTH, "11")
     assert [e.fingerprint for e in opened(place).entries] == [str(i) for i in range(10)]
     ledger.verify()
@@ -137,7 +137,7 @@ def test_a_charge_is_settled_once(place: Place) -> None:
     number = ledger.charge(TENTH, "f")
     ledger.settle(number, "failed")
     for wrong in (number, number + 1, 0, -1, 1):
-        with pytest.raises(dp.LedgerError, match="settles no open charge"):
+        with pytest.raises(dp.LedgerError, match="ends a charge that is not open"):
             ledger.settle(wrong, "released")
     assert [e.status for e in opened(place).entries] == ["failed"]
     verify(place)

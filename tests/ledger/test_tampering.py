@@ -182,7 +182,7 @@ def test_a_ledger_without_its_head_file_is_refused(path: Path, key: str | None) 
         beside.unlink(missing_ok=True)
         if other is not None:
             beside.write_bytes(other)
-        require_refused(path, key, "has 9 records, and its head file 'budget.db.head' is missing")
+        require_refused(path, key, "has 9 records, but its head file 'budget.db.head' is missing")
         for use in (lambda: ledger.charge(TENTH, "f"), lambda: ledger.spent):
             with pytest.raises(dp.LedgerError, match="is missing"):
                 use()

@@ -199,7 +199,7 @@ def test_one_approval_covers_each_night(tmp_path: Path) -> None:
         query_of(nightly, DAY + timedelta(days=number), pl.Date, session).collect(epsilon="0.1")
     session = dp.Session(epsilon=1, ledger=ledger, require_approval=True)
     for day in (date(2026, 12, 31), date(2028, 1, 1)):
-        with pytest.raises(dp.PlanMismatch, match=f"day is {day}, and approved is {YEAR}"):
+        with pytest.raises(dp.PlanMismatch, match=f"day is {day}, and the approval is for {YEAR}"):
             query_of(nightly, day, pl.Date, session).collect(epsilon="0.1")
     with pytest.raises(dp.PlanMismatch):  # another frame
         query_of(nightly, DAY, pl.Date, session, name="w").collect(epsilon="0.1")

@@ -114,7 +114,7 @@ def test_a_mean_that_is_centred_nowhere_is_refused() -> None:
     error = found["plan"]["outputs"][1]["error"]
     del error["middle"]
     found["plan"]["outputs"][1]["definition"] = []
-    with pytest.raises(dp.PlanMismatch, match=r"outputs\[1\].error is nothing that a plan holds"):
+    with pytest.raises(dp.PlanMismatch, match=r"outputs\[1\].error has a value that no plan has"):
         dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
 
 

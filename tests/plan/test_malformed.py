@@ -124,7 +124,7 @@ def test_files_that_cannot_be_read_are_refused(name: str, tmp_path: Path) -> Non
 )
 def test_amounts_have_one_form(text: str) -> None:
     found = with_value(WHOLE, ("plan", "cost", "epsilon"), text)
-    with pytest.raises(dp.PlanMismatch, match=r"cost(\.epsilon)? is nothing that a plan holds"):
+    with pytest.raises(dp.PlanMismatch, match=r"cost(\.epsilon)? has a value that no plan has"):
         dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
 
 
@@ -148,7 +148,7 @@ def test_a_list_of_numbers_is_no_part_of_a_document(part: str) -> None:
     found = {**WHOLE, part: [{"fraction": str(i)} for i in range(100)]}
     found = with_digest(found)
     found[part] = rule
-    with pytest.raises(dp.PlanMismatch, match="regular is nothing"):
+    with pytest.raises(dp.PlanMismatch, match="regular has a value"):
         dp.Plan.from_json(json.dumps(found))
 
 
@@ -232,7 +232,7 @@ def test_rules_are_written_out_only_where_plans_have_numbers(place: Any) -> None
 
 def test_rules_of_a_document_stand_for_so_many_numbers_together() -> None:
     found = with_value(WHOLE, ("plan", "outputs", 0, "definition"), [MANY] * 3)
-    with pytest.raises(dp.PlanMismatch, match="regular is nothing that a plan holds"):
+    with pytest.raises(dp.PlanMismatch, match="regular has a value that no plan has"):
         dp.Plan.from_json(json.dumps(found))
 
 
@@ -276,7 +276,7 @@ def test_definitions_are_what_plans_write(name: str, place: str) -> None:
     where: Any = ("plan", place) if place == "grouped_by" else ("plan", place, 0, "definition")
     whole = json.loads(plan_of("long_chain" if place == "steps" else "grouped").to_json())
     found = with_digest(with_fingerprint(with_value(whole, where, [STRANGE[name]])))
-    with pytest.raises(dp.PlanMismatch, match="nothing that a plan holds"):
+    with pytest.raises(dp.PlanMismatch, match="a value that no plan has"):
         dp.Plan.from_json(json.dumps(found))
 
 

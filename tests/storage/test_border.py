@@ -70,7 +70,7 @@ def test_a_dataset_whose_filter_is_not_told_is_refused() -> None:
         __module__ = "pyarrow.dataset"
         _scan_options = None
 
-    with pytest.raises(dp.UnsupportedOperation, match="does not tell how the dataset is filtered"):
+    with pytest.raises(dp.UnsupportedOperation, match="does not show how the dataset is filtered"):
         protected(Newer(pa.table({"x": [1.0]})))
 
 
@@ -100,7 +100,7 @@ def test_orders_that_a_footer_states_are_not_believed(mode: Any, tmp_path: Path)
         people = protected(source)
         big = people.with_columns(big=pl.col("i") > 4).dp_sum("big", (0, 1))
         assert people.session.collect(big, epsilon=10**14, engine=mode).item() == 4
-    with pytest.raises(dp.UnsupportedOperation, match="state that their rows are in order"):
+    with pytest.raises(dp.UnsupportedOperation, match="state that their rows are sorted"):
         protected(pl.scan_parquet(path).filter(pl.col("i") > 4))
 
 
@@ -137,7 +137,7 @@ def test_a_polars_that_pushes_although_it_is_told_not_to_is_refused(
 ) -> None:
     scans.require_no_pushdown.cache_clear()
     monkeypatch.setattr(scans, "NOTHING_PUSHED", OPTIMIZATIONS)
-    with pytest.raises(dp.UnsupportedOperation, match="hands filters to what reads the rows"):
+    with pytest.raises(dp.UnsupportedOperation, match="passes filters to what reads the rows"):
         scans.require_no_pushdown()
     monkeypatch.undo()
     scans.require_no_pushdown()

@@ -98,7 +98,7 @@ def test_who_draws_again_pays_for_all_of_it(
     assert found == [{"name": "default", "stream": "s", "drawn": 2, "periods": 8}]
     assert run("redraw", path, "--stream", "s") == 6
     said = capsys.readouterr().err
-    assert "to draw them again costs" in said
+    assert "to release periods of the stream" in said
     assert "0.5" in said
     assert run("redraw", path, "--stream", "s", "--name", "other", "--charge-again") == 9
     assert run("redraw", path, "--stream", "t", "--charge-again") == 6
@@ -110,7 +110,7 @@ def test_who_draws_again_pays_for_all_of_it(
     assert session_of(path).history["status"].to_list() == ["released"] * 2
     assert totals(opened(path), 8)[:2] == before
     assert run("redraw", path, "--stream", "s", "--charge-again") == 6
-    assert "has nothing to pay again" in capsys.readouterr().err
+    assert "needs no second payment" in capsys.readouterr().err
     monkeypatch.setattr("dpframe.ledger.store.is_due", lambda chain: True)
     main(["ledger", "grant", "--ledger", str(path), "--name", "default", "--rho", "1", *BY])
     verify(path)
@@ -128,7 +128,7 @@ def test_ledgers_name_their_streams(path: Path, capsys: pytest.CaptureFixture[st
     assert run("adopt", path) == 0
     capsys.readouterr()
     assert main(["ledger", "show", "--ledger", str(path)]) == 0
-    assert f"{drawn}; it draws nothing new" in capsys.readouterr().out
+    assert f"{drawn}; it releases nothing new" in capsys.readouterr().out
     assert main(["ledger", "show", "--ledger", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["default"]["streams"]
     assert found == [

@@ -132,7 +132,7 @@ def test_a_stream_that_nobody_approved_draws_nothing_where_approval_is_needed(
 ) -> None:
     place = tmp_path / "b.db"
     opened(place, requires=False).release(day(0))
-    with pytest.raises(dp.PlanMismatch, match="nobody approved it"):
+    with pytest.raises(dp.PlanMismatch, match="it has no approval"):
         opened(place).release(day(1))
     opened(place, requires=False).release(day(1))
     approved(place)

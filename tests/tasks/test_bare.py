@@ -150,5 +150,7 @@ def test_what_is_dropped_is_said_at_collect(monkeypatch: pytest.MonkeyPatch) -> 
 def test_where_no_group_appears_the_size_that_one_needs_is_named() -> None:
     _, private = names("even")
     query = run('orders.limit_rows(10).group_by("product").len()', private)
-    with pytest.warns(dp.NoGroups, match=r"one of [\d,]+ individuals appears with an even chance"):
+    with pytest.warns(
+        dp.NoGroups, match=r"a group of [\d,]+ individuals appears with a chance of 50%"
+    ):
         assert query.collect(epsilon=0.01, delta=1e-9).height == 0

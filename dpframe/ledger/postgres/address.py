@@ -77,6 +77,6 @@ def _unreadable() -> LedgerError:
     return LedgerError(
         f"the URL {SHOWN} cannot be read",
         where="ledger",
-        remedy='write ledger="postgresql://user@host:5432/database", with special characters in '
+        remedy='write ledger="postgresql://host:5432/database", with special characters in '
         "any of its parts percent-encoded (@ is %40, / is %2F), and the password in ~/.pgpass",
     )

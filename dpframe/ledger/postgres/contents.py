@@ -62,7 +62,7 @@ class PostgresContents:
         there = tables.have_releases()
         if there and not tables.may("releases", "SELECT", "INSERT"):
             raise LedgerError(
-                f"results cannot be kept in {self._where!r}: this role may not",
+                f"this role may not keep results in {self._where!r}",
                 remedy="grant it SELECT and INSERT on dpframe_ledger.releases; nothing was charged",
             )
         return there
@@ -85,9 +85,9 @@ class PostgresContents:
         def preparing(tables: PostgresTables) -> None:
             if tables.have_releases() and not tables.may("releases", "SELECT", "DELETE"):
                 raise LedgerError(
-                    f"results cannot be deleted from {self._where!r}: this role may not",
+                    f"this role may not delete results from {self._where!r}",
                     remedy="grant it SELECT and DELETE on dpframe_ledger.releases; nothing was "
-                    "given up",
+                    "deleted",
                 )
 
         self._with_tables(preparing)

@@ -14,57 +14,73 @@ import psycopg
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import RESTORE
 
-_LOST = (
+_Words = tuple[str, str | tuple[str, str]]
+
+_LOST: _Words = (
     "cannot be reached any more: the connection was lost",
-    "try again when the server is there; nothing was released, and the last charge may count",
+    "try again when the server is back; nothing was released, but the last charge may count",
 )
 _FORBIDDEN = (
-    "may not be used in this way by this role",
-    "grant it what docs/ledger.md lists; to create a ledger, it must be allowed to create a schema",
+    "does not permit this to this role",
+    (
+        "grant the role what docs/ledger.md lists",
+        "to create a ledger, permit it to create a schema",
+    ),
 )
 _READ_ONLY = (
     "cannot be written: the server, the database or the role is read-only",
     "connect to a primary server, as a role that may write; nothing was released",
 )
-_DAMAGED = ("is damaged", "restore a copy that has every release")
-_VALUE = ("cannot hold this value", "use text without NUL characters, in Unicode")
+_DAMAGED = ("is damaged", RESTORE)
+_VALUE: _Words = ("cannot hold this value", "use text without NUL characters, in Unicode")
 
-_KINDS = {  # by SQLSTATE, or its class; see appendix A of PostgreSQL's manual
+_KINDS: dict[str, _Words] = {  # by SQLSTATE, or its class; see appendix A of PostgreSQL's manual
     "08": _LOST,
     "22": _VALUE,
-    "23505": ("was written by a process that did not take its lock", "try again"),
+    "23505": ("was written by a process that did not take its lock", "run it again"),
     "25006": _READ_ONLY,
     "25P03": _LOST,
     "3F000": ("does not verify: its tables are missing", RESTORE),
     "42": ("does not verify: its tables were changed", RESTORE),
     "42P01": ("does not verify: its tables are missing", RESTORE),
     "42501": _FORBIDDEN,
-    "53": ("failed: the server is out of space, memory or connections", "make room"),
+    "53": (
+        "failed: the server is out of space, memory or connections",
+        "make room, and run it again",
+    ),
     "55P03": (
         "is locked by another process",
-        "try again, or find the process that holds it; nothing was charged",
+        ("try again later; nothing was charged", "end the process that holds it"),
     ),
     "57014": (
         "took too long to answer",
-        "try again, or look at what keeps the server busy; nothing was released",
+        ("try again; nothing was released", "check what keeps the server busy"),
     ),
     "57": _LOST,
-    "58": ("failed: the server cannot read or write its files", "look into the server's log"),
+    "58": ("failed: the server cannot read or write its files", "read the log of the server"),
     "XX001": _DAMAGED,
     "XX002": _DAMAGED,
 }
 
-_CONNECTING = {  # by what libpq says, where it says it in English
+_SILENT = ("no server listens there", ("start the server", "correct the host or the port"))
+
+_CONNECTING: dict[str, _Words] = {  # by what libpq says, where it says it in English
     "password": ("the password is missing or wrong", "put it into ~/.pgpass"),
-    "no pg_hba.conf entry": ("the server does not admit this user", "ask who runs it"),
-    "does not exist": ("the database or the role does not exist", "check both names"),
-    "timeout expired": ("it does not answer", "check host and port"),
-    "could not translate host name": ("the host is unknown", "check its name"),
-    "Connection refused": ("nothing listens there", "check host and port, and that it runs"),
-    "No such file": ("nothing listens there", "check host and port, and that it runs"),
-    "starting up": ("the server is starting", "try again"),
+    "no pg_hba.conf entry": (
+        "the server does not admit this user",
+        "ask its administrator for an entry in pg_hba.conf",
+    ),
+    "does not exist": (
+        "the database or the role does not exist",
+        "correct the name of the database or the role",
+    ),
+    "timeout expired": ("it does not answer", "correct the host or the port"),
+    "could not translate host name": ("the host is unknown", "correct its name"),
+    "Connection refused": _SILENT,
+    "No such file": _SILENT,
+    "starting up": ("the server is starting", "try again soon"),
     "shutting down": ("the server is shutting down", "try again when it is back"),
-    "too many": ("it has too many connections", "try again"),
+    "too many": ("it has too many connections", "try again soon"),
 }
 
 
@@ -80,7 +96,7 @@ def explained(where: str) -> Iterator[None]:
         raise LedgerError(
             f"the head file{name} of the ledger {where!r} failed: "
             f"{error.strerror or type(error).__name__}",
-            remedy="check the file system; nothing was released",
+            remedy="check the file and its disk, and run again; nothing was released",
         ) from None
 
 
@@ -92,7 +108,10 @@ def _in_words(where: str, error: psycopg.Error) -> LedgerError:
         what, remedy = _LOST
     else:
         kind = f"{type(error).__name__}, SQLSTATE {state or 'unknown'}"
-        unknown = (f"failed: {kind}", "nothing was released")
+        unknown = (
+            f"failed: {kind}",
+            "read the log of the server, and run again; nothing was released",
+        )
         what, remedy = _KINDS.get(state) or _KINDS.get(state[:2]) or unknown
     return LedgerError(f"the ledger {where!r} {what}", remedy=remedy)
 

@@ -37,7 +37,7 @@ class PostgresRows:
         there = tables.have_streams()
         if there and not tables.may("streams", "SELECT", "INSERT"):
             raise LedgerError(
-                f"the rows of streams cannot be kept in {self._where!r}: this role may not",
+                f"this role may not keep the rows of streams in {self._where!r}",
                 remedy="grant it SELECT and INSERT on dpframe_ledger.streams; nothing was charged",
             )
         return there

@@ -216,8 +216,8 @@ class PostgresStore(Store):
         if done != "COMMIT" or self._warnings:  # such as that a standby did not confirm in time
             raise LedgerError(
                 f"the ledger {self.where!r} did not confirm that the record is durable",
-                remedy="look at the server and its standbys; nothing was released, and "
-                "the last charge may count",
+                why="nothing was released, but the last charge may count",
+                remedy="check the server and its standbys, and run again",
             )
 
     def _rollback(self) -> None:
@@ -250,22 +250,22 @@ class PostgresStore(Store):
         """Another connection."""
         parameters: dict[str, Any] = {**self._address.parameters, "client_encoding": "utf8"}
         try:
-            made: Connection = psycopg.connect(
+            connection: Connection = psycopg.connect(
                 autocommit=True,
                 prepare_threshold=None,  # poolers that share connections would mix them up
                 **parameters,
             )
         except psycopg.Error as error:
             raise unconnected(self.where, error) from None
-        finalize(self, _close, made, os.getpid())
-        made.add_notice_handler(partial(_note_warning, self._warnings))
-        encoding = made.info.parameter_status("server_encoding")
+        finalize(self, _close, connection, os.getpid())
+        connection.add_notice_handler(partial(_note_warning, self._warnings))
+        encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise LedgerError(
                 f"the database {self.where!r} has the encoding {encoding}",
                 remedy="create one with ENCODING 'UTF8'",
             )
-        return made
+        return connection
 
 
 _ALL: WeakSet[PostgresStore] = WeakSet()

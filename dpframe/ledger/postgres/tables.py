@@ -196,7 +196,7 @@ class PostgresTables:
 
     def insert(self, record: Record, head: Head, *, new: bool) -> None:
         if self._connection.execute(_INSERT, row_of(record)).rowcount != 1:
-            raise broken("its table does not take a record")
+            raise broken("its table refuses new records")
         self._move_head(head, new=new)
 
     def insert_head(self, head: Head) -> None:
@@ -213,7 +213,7 @@ class PostgresTables:
             to,
         )
         if not moved:
-            raise broken("its head does not move")
+            raise broken("its head cannot be updated")
         if moved != [("on",)]:
             raise LedgerError(
                 "the server has fsync switched off, so it may forget charges",

@@ -61,9 +61,9 @@ def identity(path: Path) -> Identity:
     found = path.stat()
     if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
         raise LedgerError(
-            f"the ledger {str(path)!r} has {found.st_nlink} names (hard links), and what a crash "
-            "leaves behind is found by one of them only",
-            remedy="remove all names but one",
+            f"the ledger {str(path)!r} has {found.st_nlink} names (hard links)",
+            why="SQLite finds what a crash leaves behind under one of them only",
+            remedy="delete all names but one",
         )
     return found.st_dev, found.st_ino
 
@@ -220,13 +220,13 @@ def lock_of(path: Path, create: bool) -> FileLock:
 
 def _known_lock(path: Path, create: bool) -> FileLock:
     try:
-        found = _LOCKS.get(identity(path))
+        lock = _LOCKS.get(identity(path))
     except FileNotFoundError:
-        found = None
-    if found is None:
-        found = FileLock(path, create)
-        _LOCKS[found.file] = found
-    return found
+        lock = None
+    if lock is None:
+        lock = FileLock(path, create)
+        _LOCKS[lock.file] = lock
+    return lock
 
 
 def _close_inherited() -> None:

@@ -155,15 +155,15 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         self._require_same_file()  # SQLite would make a new one
-        made = sqlite3.connect(
+        connection = sqlite3.connect(
             self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
-        finalize(self, made.close)
-        made.execute("PRAGMA trusted_schema = OFF")
-        made.execute("PRAGMA synchronous = EXTRA")
-        made.execute("PRAGMA fullfsync = ON")  # macOS
-        made.execute("PRAGMA journal_mode = TRUNCATE")
-        return made
+        finalize(self, connection.close)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        return connection
 
     def _require_place(self) -> None:
         if not self._create and not self.path.exists():

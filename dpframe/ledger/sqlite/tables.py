@@ -44,7 +44,7 @@ class SqliteTables:
         if mark != APPLICATION:
             raise LedgerError(
                 f"{str(self._path)!r} is a database, but not a ledger",
-                remedy="give the path of a ledger, or of a new file",
+                remedy=("write the path of a ledger", "write the path of a new file"),
             )
         if dict(found) != TABLES:
             raise broken("its tables were changed")
@@ -65,17 +65,17 @@ class SqliteTables:
         return self._connection.execute(wanted, (after, limit)).fetchall()
 
     def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
+        rows: list[tuple[Any, ...]] = []
         for number in numbers:
-            found += self._connection.execute(f"{_ALL} WHERE seq = ?", (number,)).fetchall()
-        return found
+            rows += self._connection.execute(f"{_ALL} WHERE seq = ?", (number,)).fetchall()
+        return rows
 
     def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
         marks = ", ".join("?" * len(acts))
         given = (*acts, LARGEST if until is None else min(until, LARGEST))
         wanted = f"{_ALL} WHERE act IN ({marks}) AND seq <= ? ORDER BY seq DESC LIMIT 1"
-        found: tuple[Any, ...] | None = self._connection.execute(wanted, given).fetchone()
-        return found
+        row: tuple[Any, ...] | None = self._connection.execute(wanted, given).fetchone()
+        return row
 
     def last_begun(
         self, name: str, fingerprint: str | None, text: str | None, until: int
@@ -87,9 +87,9 @@ class SqliteTables:
             f"{_ALL} WHERE seq <= ? AND act = 'begun' AND name = ? AND {part} "
             "ORDER BY seq DESC LIMIT 1"
         )
-        found: tuple[Any, ...] | None
-        found = self._connection.execute(wanted, (until, name, value)).fetchone()
-        return found
+        row: tuple[Any, ...] | None
+        row = self._connection.execute(wanted, (until, name, value)).fetchone()
+        return row
 
     def rows_about(self, number: int) -> list[tuple[Any, ...]]:
         wanted = (

@@ -46,7 +46,7 @@ def placed(
     name = native_engine(frame) or engine
     if engine is not None and engine != name:
         raise UnsupportedOperation(
-            f"a frame of {name} does not run on {engine}",
+            f"the frame is one of {name}, which does not run on {engine}",
             where=f"session.protect(frame, engine={engine!r})",
             remedy=("leave engine= out", "protect the files that the frame was read from"),
         )
@@ -114,7 +114,7 @@ def _refuse_if_missing(name: str) -> Iterator[None]:
         if error.name not in _EXTRAS[name]:
             raise
         raise UnsupportedOperation(
-            f"{error.name} is not installed, which frames of {name} need",
+            f"frames of {name} need {error.name}, which is not installed",
             where=f"session.protect(frame, engine={name!r})",
             remedy=f'pip install "dpframe[{name}]"',
         ) from None
@@ -132,7 +132,7 @@ def _kind(frame: object, engine: str) -> str:
     raise UnsupportedOperation(
         f"{what} cannot be read by {engine}",
         where=f"session.protect(frame, engine={engine!r})",
-        remedy=f"use {', '.join(_SUFFIXES)}, or a frame of {engine}",
+        remedy=(f"use a frame of {engine}", f"use a file: {', '.join(_SUFFIXES)}"),
     )
 
 

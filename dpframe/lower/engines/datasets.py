@@ -41,10 +41,10 @@ def require_readable(dataset: Any) -> None:
         reasons, failed = set(), type(error).__name__
     if failed:
         raise EngineError(
-            f"the files of the dataset cannot be read ({failed}); the message is withheld because "
-            "it may quote private data",
+            f"the files of the dataset cannot be read ({failed})",
             where=_WHERE,
-            remedy="see whether the dataset can be read without dpframe",
+            why="the message is withheld because it may quote private data",
+            remedy="read the dataset without dpframe, which shows the message",
         )
     if reasons:
         what, remedy = min(reasons)
@@ -75,7 +75,7 @@ def without_filter(dataset: Any) -> tuple[Any, Any]:
             rows._scan_options.clear()
             return rows, stated["filter"]
     raise UnsupportedOperation(
-        "this version of pyarrow does not tell how the dataset is filtered",
+        "this version of pyarrow does not show how the dataset is filtered",
         where=_WHERE,
         remedy="protect the dataset without a filter, and filter the private frame",
     )

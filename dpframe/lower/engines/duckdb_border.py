@@ -127,9 +127,10 @@ class Border:
             self._turn_on()
             raise
         raise UnsupportedOperation(
-            "DuckDB's optimiser has to be off while a query runs, because it decides about rows by "
-            "statistics of others, and the configuration of the connection is locked",
+            "DuckDB's optimiser must be off while a query runs, and the configuration of the "
+            "connection is locked",
             where=_WHERE,
+            why="the optimiser decides about some rows by statistics of others",
             remedy="run PRAGMA disable_optimizer before SET lock_configuration = true",
         )
 
@@ -173,13 +174,12 @@ class Border:
                 kind = type(error).__name__
         if rows is None:
             raise UnsupportedOperation(
-                f"the connection does not read a temporary file with which it is tried ({kind})",
+                f"the connection cannot read a temporary file of dpframe ({kind})",
                 where=_WHERE,
-                remedy="use a connection that may read files: SET enable_external_access is true "
-                "unless somebody changes it",
+                remedy="use a connection whose enable_external_access is true, the default",
             )
         if rows != [_RIGHT]:
-            raise _unsafe("is off and statistics decide about rows all the same")
+            raise _unsafe("is off, but statistics still decide about rows")
 
     def require_joins(self, relation: Any) -> None:
         """Refuse a relation that combines each row with each other one unless the optimiser turns
@@ -201,7 +201,7 @@ class Border:
             raise UnsupportedOperation(
                 "the relation compares columns of two tables in WHERE, or in a subquery",
                 where=_WHERE,
-                why="DuckDB's optimiser, which would make a join of that, is off while a "
+                why="DuckDB's optimiser, which would turn that into a join, is off while a "
                 "query runs",
                 remedy=(
                     "write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS",
@@ -252,9 +252,9 @@ def _operator(node: Any) -> str:
 
 def _unsafe(what: str) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"the optimiser of the DuckDB connection {what}; one row would decide what others count "
-        f"(DuckDB {duckdb.__version__})",
+        f"the optimiser of the DuckDB connection {what} (DuckDB {duckdb.__version__})",
         where=_WHERE,
+        why="one row could decide what other rows count",
         remedy=(
             "use a connection of duckdb.connect() with its default settings",
             "write Parquet and protect its path",

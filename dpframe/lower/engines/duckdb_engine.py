@@ -158,9 +158,9 @@ class DuckDBEngine(Engine):
         folded = [column.casefold() for column in relation.columns]
         if len(set(folded)) < len(folded):
             raise UnsupportedOperation(
-                "two columns have names that DuckDB does not tell apart",
+                "two columns have names that DuckDB does not distinguish",
                 where="session.protect(relation, ...)",
-                remedy="give one of them another name first",
+                remedy="rename one of them first",
             )
 
     @property
@@ -184,10 +184,10 @@ class DuckDBEngine(Engine):
         """Refuse a connection on which expressions mean something else."""
         if self._border.fetch(f"SELECT {_SETTINGS}") != [(True,)]:
             raise UnsupportedOperation(
-                "the connection has a default collation, or arithmetic other than IEEE's, which "
-                "plans are not known to be right with",
+                "the connection has a default collation, or arithmetic other than IEEE's",
+                why="numbers of a plan could be wrong",
                 where="session.protect(relation, ...)",
-                remedy="RESET default_collation and ieee_floating_point_ops",
+                remedy="run RESET default_collation; RESET ieee_floating_point_ops",
             )
         if not any(
             self._border.fetch(f"SELECT {e}") == [(True,)] for e in (_NO_MACROS, _FUNCTIONS)
@@ -196,7 +196,7 @@ class DuckDBEngine(Engine):
                 "the connection has a macro with the name of one of DuckDB's functions, which "
                 "would be called instead",
                 where="session.protect(relation, ...)",
-                remedy="give the macro another name",
+                remedy="rename the macro",
             )
 
     def frame(self, data: Any) -> EngineFrame:

@@ -60,7 +60,7 @@ def require_text_of_folders(sql: str, fetch: Fetch) -> None:
         if sources is None:
             if any(reader in text.lower() for reader in readers):
                 raise _guess_refusal(
-                    "DuckDB does not say how a part of the query reads its files, and "
+                    "DuckDB does not show how a part of the query reads its files, and "
                 )
             continue
         for source in sources:

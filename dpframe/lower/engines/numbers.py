@@ -66,10 +66,10 @@ def _like(scope: EngineScope, made: EngineExpr, dtype: DType) -> EngineExpr:
     if dtype.is_float and isinstance(value, int):
         value = float(value)
     if dtype.is_integer and isinstance(value, float):
-        raise scope.dialect.refused("a whole number together with a constant that is none")
+        raise scope.dialect.refused("an integer together with a constant that is not an integer")
     lo, hi = dtype.limits or INT64_LIMITS
     if dtype.is_integer and dtype != INT128 and not lo <= value <= hi:
-        raise scope.dialect.refused(f"a constant that is no {dtype}")
+        raise scope.dialect.refused(f"a constant outside the range of {dtype}")
     return scope.dialect.constant(value, dtype)
 
 

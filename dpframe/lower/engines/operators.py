@@ -153,7 +153,7 @@ class Operators:
         def join(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
             a, b = numbers.matched(scope, a, b)
             if not a.dtype.is_boolean:
-                raise scope.dialect.refused("a whole number combined bit by bit")
+                raise scope.dialect.refused("integers combined bit by bit")
             return combined(function(a.expr, b.expr), BOOLEAN, a, b)
 
         return self.then(join, other)

@@ -62,7 +62,7 @@ class PolarsEngine(Engine):
             self._mode = mode
         else:
             raise UnsupportedOperation(
-                f"{mode!r} is not an engine that runs Polars frames",
+                f"Polars has no engine {mode!r}",
                 where=f"engine={mode!r}",
                 remedy=(
                     f"use one of {', '.join(map(repr, _MODES))}",

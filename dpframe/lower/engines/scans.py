@@ -224,18 +224,18 @@ def _are_strings(written: bytes, start: int, number: int) -> bool:
 
 def _guessed() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "the types of columns in the names of folders are guessed from these names, so one row "
-        "could change them",
+        "Polars guesses the types of columns in the names of folders from these names",
         where=_WHERE,
+        why="one row could change them",
         remedy=_TEXT,
     )
 
 
 def _no_text() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "columns in the names of folders are read as other types than String, and one row could "
-        "be in a folder whose name does not fit the type, which makes Polars fail",
+        "columns in the names of folders have other types than String",
         where=_WHERE,
+        why="a row in a folder whose name is not a value of that type makes Polars fail",
         remedy=_TEXT,
     )
 
@@ -260,9 +260,10 @@ def _without_order(frame: pl.LazyFrame, kinds: set[str]) -> pl.LazyFrame:
     told = frame.clone().explain(optimized=False)
     if states and _STEP.search(told.strip()):
         raise UnsupportedOperation(
-            "the Parquet files state that their rows are in order, which Polars believes without "
-            "looking, and the frame has steps that may have used it",
+            "the Parquet files state that their rows are sorted, and the frame has steps that may "
+            "have used it",
             where=_WHERE,
+            why="Polars believes the statement without checking it",
             remedy=(
                 "protect the path of the files, and write the steps on the private frame",
                 "write the files without sorting_columns",
@@ -336,9 +337,9 @@ def _require_readable_sources(frame: pl.LazyFrame, kinds: set[str]) -> None:
                 _require_whole_dataset(dataset)
     if any(_package_of(function) in ("duckdb", "_duckdb") for function in functions):
         raise UnsupportedOperation(
-            "the frame is a query of DuckDB that Polars starts, and DuckDB may decide by "
-            "statistics of stored data which rows it has",
+            "the frame is a query of DuckDB that Polars starts",
             where=_WHERE,
+            why="DuckDB may decide by statistics of stored data which rows it has",
             remedy="protect the relation itself: session.protect(relation, ...)",
         )
 
@@ -350,9 +351,9 @@ def _require_whole_dataset(dataset: Any) -> None:
     rows, condition = without_filter(dataset)
     if condition is not None:
         raise UnsupportedOperation(
-            "the frame scans a dataset of pyarrow with a filter, and pyarrow decides by statistics "
-            "of stored data which rows that has",
+            "the frame scans a dataset of pyarrow with a filter",
             where=_WHERE,
+            why="pyarrow decides by statistics of stored data which rows the filter keeps",
             remedy="protect the dataset itself: session.protect(dataset, ...)",
         )
     require_readable(rows)
@@ -414,8 +415,8 @@ def require_no_pushdown() -> None:
     pl.collect_all(queries, optimizations=NOTHING_PUSHED)
     if any(handed) or len(handed) < len(queries):
         raise UnsupportedOperation(
-            f"Polars {pl.__version__} hands filters to what reads the rows although it is told not "
-            "to, so statistics of stored data could decide which rows a frame has",
+            f"Polars {pl.__version__} passes filters to what reads the rows, against its settings",
             where=_WHERE,
+            why="statistics of stored data could decide which rows a frame has",
             remedy=("protect the path of Parquet files", "protect a frame in memory"),
         )

@@ -135,8 +135,8 @@ class _Plans:
         plan = self._frame._jdf.queryExecution().analyzed()
         if not plan.subqueriesAll().isEmpty():
             raise _refused(
-                "the frame has a query within an expression (IN, EXISTS or a value), which dpframe "
-                "cannot keep apart from statistics of the files that it reads",
+                "the frame has a query inside an expression (IN, EXISTS or a value), which Spark "
+                "may answer by statistics of files",
                 "write it as a join, such as a LEFT SEMI JOIN for IN",
             )
         _require_own_rows(plan)
@@ -289,8 +289,8 @@ def _require_own_rows(plan: Any) -> None:
         if _name(rdd) == "SQLExecutionRDD":
             raise _refused(
                 "the frame was made of an RDD of another frame, so Spark may have filtered it by "
-                "statistics of files, and dpframe cannot see whether it did",
-                "protect a frame that was made without .rdd, by the methods of DataFrames alone",
+                "statistics of files",
+                "protect a frame that was made without .rdd, by methods of DataFrames alone",
             )
         rest += [one.rdd() for one in _items(rdd.dependencies())]
 
@@ -305,12 +305,14 @@ def _require_all_rows(frame: Any) -> None:
     if end and lines and names <= _ALL_ROWS:
         return
     raise _refused(
-        "on Spark Connect, the frame may hold only what is stored: here rows were filtered, joined "
-        "or grouped already, which the server may do by statistics of files",
-        "protect what is stored, and filter, join and group with dpframe; or make the frame in a "
-        "session without Connect",
+        "on Spark Connect, rows of the frame were filtered, joined or grouped already, which the "
+        "server may do by statistics of files",
+        (
+            "protect the stored table, and filter, join and group with dpframe",
+            "make the frame in a session without Connect",
+        ),
     )
 
 
-def _refused(what: str, remedy: str) -> UnsupportedOperation:
+def _refused(what: str, remedy: str | tuple[str, str]) -> UnsupportedOperation:
     return UnsupportedOperation(what, where="session.protect(frame, ...)", remedy=remedy)

@@ -187,7 +187,7 @@ class SparkEngine(Engine):
             raise UnsupportedOperation(
                 "two columns have the same name",
                 where="session.protect(frame, ...)",
-                remedy="give one of them another name first",
+                remedy="rename one of them first",
             )
         with _withheld():
             border(frame)  # refused here, and not by a query
@@ -226,9 +226,10 @@ class SparkEngine(Engine):
         """Refuse a forked process, which would talk to Spark on the connection of its parent."""
         if self._process != os.getpid():
             raise EngineError(
-                "this process was forked from the one that the Spark session belongs to, and would "
-                "read its answers; nothing was charged",
-                remedy="protect and ask in the process that opened the session",
+                "this process was forked from the one that opened the Spark session; nothing was "
+                "charged",
+                why="it would read the answers of that process",
+                remedy="protect the frame and run the query in the process that opened the session",
             )
 
     def collect(
@@ -252,9 +253,9 @@ def _require_silence(session: Any) -> None:
     level = machine.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
     if level != "OFF":
         raise UnsupportedOperation(
-            f"Spark logs to the standard error of this process at level {level}, and what it logs "
-            "of failures quotes private data",
+            f"Spark logs to the standard error of this process at level {level}",
             where="session.protect(frame, ...)",
+            why="what it logs about failures quotes private data",
             remedy='make the session with .config("spark.log.level", "OFF")'
             + ("" if is_connect(session) else ', or call spark.sparkContext.setLogLevel("OFF")'),
         )
@@ -281,7 +282,7 @@ def active_session() -> Any:
         raise UnsupportedOperation(
             "no Spark session is active",
             where="session.protect(path, engine='spark')",
-            remedy="make one with SparkSession.builder.getOrCreate()",
+            remedy="start one: SparkSession.builder.getOrCreate()",
         )
     return session
 
@@ -309,9 +310,9 @@ def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> Any:
             return session.read.format(kind).schema(fields).load(str(path))
     if folders:
         raise UnsupportedOperation(
-            f"Spark reads the columns {folders} off the names of folders, and guesses their types "
-            "from all of these names, so one row may change a type",
+            f"Spark guesses the types of the columns {folders} from the names of folders",
             where="session.protect(path, engine='spark')",
+            why="one row could change such a type",
             remedy=(
                 "state the columns that are read: "
                 'schema={"x": "Int64", "year": "String"}, with String for those of '

@@ -107,7 +107,7 @@ class StringOps(Generic[E]):
     def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> E:
         self._require_literal(literal, pattern)
         if n != 1:
-            raise self._text.dialect.refused("replacing several times, but not always,")
+            raise self._text.dialect.refused("replacing more than one match, but not all,")
 
         def once(x: str, p: str, v: str) -> str:
             before = f"substr({x}, 1, instr({x}, {p}) - 1)"
@@ -155,7 +155,7 @@ class StringOps(Generic[E]):
         if not literal:
             raise self._text.dialect.refused("a regular expression")
         if not pattern:
-            raise self._text.dialect.refused("to look for an empty text")
+            raise self._text.dialect.refused("the search for an empty text")
 
     def _flag(self, function: Callable[[nw.Expr], nw.Expr]) -> E:
         return self._text.then(lambda _, a: a.having(function(a.expr), BOOLEAN))

@@ -119,7 +119,7 @@ class TemporalOps(Generic[E]):
         found = span(by)
         sign = -1 if found.negative else 1
         if found.nanoseconds:
-            raise self._moment.dialect.refused("to move a date by parts of a day")
+            raise self._moment.dialect.refused("moving a date by parts of a day")
         number = calendar.near_days(self._moment)
         if found.months:
             month = calendar.months(self._moment) + sign * found.months

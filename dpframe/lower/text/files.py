@@ -150,7 +150,7 @@ def text_types(path: str | Path, schema: object) -> pl.Schema:
         require_known(name, dtype)
         if text_kind(path) == "ndjson" and ("\\" in name or "\0" in name):
             raise UnsupportedOperation(
-                f"the key {name!r} cannot be read", where=_WHERE, remedy="rename it first"
+                f"the key {name!r} cannot be read", where=_WHERE, remedy="rename it in the file"
             )
     return columns
 
@@ -202,8 +202,9 @@ def _header(path: Path) -> tuple[str, ...]:
 def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
     if kind == "ndjson":
         raise UnsupportedOperation(
-            "the keys in the lines of an NDJSON file are private, so its columns must be declared",
+            "the columns of an NDJSON file must be declared",
             where="session.protect(path, ...)",
+            why="the keys in its lines are private",
             remedy=_EXAMPLE,
         )
     first = headers[0]
@@ -211,7 +212,7 @@ def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
         raise UnsupportedOperation(
             "the columns have duplicate or empty names, or differ between files",
             where="session.protect(path, ...)",
-            remedy=f"say which to read: {_EXAMPLE}",
+            remedy=f"state the columns to read: {_EXAMPLE}",
         )
     return pl.Schema(dict.fromkeys(first, pl.String()))
 
@@ -227,7 +228,7 @@ def declared_types(schema: object) -> pl.Schema:
     named = isinstance(schema, Mapping) and all(isinstance(name, str) for name in schema)
     if not named or not schema:
         raise UnsupportedOperation(
-            f"a schema is a dict of column names and types, not a {type(schema).__name__}",
+            f"schema= is a dict of column names and types, not a {type(schema).__name__}",
             where=_WHERE,
             remedy=_EXAMPLE,
         )
@@ -252,9 +253,11 @@ def _require_once(name: str, header: Sequence[str], kind: str) -> None:
         raise UnknownColumn(
             f"the header line has no column {name!r}",
             where=_WHERE,
-            remedy="see the first line of the file, which names its columns",
+            remedy="use the names in the first line of the file",
         )
     if times > 1:
         raise UnsupportedOperation(
-            f"the file has {times} columns {name!r}", where=_WHERE, remedy="rename one of them"
+            f"the file has {times} columns {name!r}",
+            where=_WHERE,
+            remedy="rename one of them in the file",
         )

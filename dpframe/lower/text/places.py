@@ -9,9 +9,8 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.redaction import location
 
 WITHOUT_DATA = (
-    "to plan without the data, state the columns that are read: "
-    'schema={"age": "Int64", "city": "String"}; in a job, add a section [source.schema] with lines '
-    'such as age = "Int64"'
+    'to plan without the data, write schema={"age": "Int64", "city": "String"}, or in a job '
+    '[source.schema] with a line age = "Int64" for each column'
 )
 """What to write where the data are not at hand."""
 
@@ -30,16 +29,16 @@ def no_file(path: object, where: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"there is no file {location(path)!r}",
         where=where,
-        remedy=("check the path, and the folder that it starts from", f"{WITHOUT_DATA}"),
+        remedy=("write the path of a file that exists", f"{WITHOUT_DATA}"),
     )
 
 
 def no_permission(path: object, where: str) -> UnsupportedOperation:
     """The refusal of a path that this process may not read."""
     return UnsupportedOperation(
-        f"{location(path)!r} may not be read by this user",
+        f"this user may not read {location(path)!r}",
         where=where,
-        remedy=f"have its owner permit it; {WITHOUT_DATA}",
+        remedy=("let this user read the file", f"{WITHOUT_DATA}"),
     )
 
 

@@ -49,7 +49,7 @@ def plot_plan(
         raise UnsupportedOperation(
             "no output of the plan has an error in its own units",
             where="plan.plot()",
-            remedy="read plan.explain(), or simulate the query on public data",
+            remedy=("read plan.explain()", "simulate the query on public data"),
         )
     notes += only_first(len(names), _MOST, "outputs")
     notes.append(f"of one group, with {100 * float(confidence):.4g}% confidence")
@@ -107,7 +107,7 @@ def _checked(plan: PlanData, guess: Mapping[str, float]) -> Mapping[str, float]:
             )
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
             raise InvalidBounds(
-                f"a guess is a finite number, and that of {name!r} is {as_given(value)}",
+                f"the guess for {name!r} is a finite number, not {as_given(value)}",
                 where="plan.plot(guess=...)",
                 remedy=f'write for example guess={{"{name}": 1000}}',
             )

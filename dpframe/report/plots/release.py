@@ -94,7 +94,7 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
         raise UnsupportedOperation(
             "no output of the release is a number",
             where="release.plot()",
-            remedy="see release.frame",
+            remedy="read release.frame",
         )
     charts = []
     for made in bars:
@@ -223,7 +223,7 @@ def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
         rows, notes = _first_series(rows.with_columns(label), series)
     if rows["time"].null_count():
         notes.append(f"groups without a {bars.keys[times[0]]} are not shown")
-    return over_time(_drawn(rows, "time"), bars.keys[times[0]], bars.value, series), notes
+    return over_time(_line_rows(rows, "time"), bars.keys[times[0]], bars.value, series), notes
 
 
 def _rising(bars: _Bars) -> tuple[Any, list[str]]:
@@ -231,10 +231,10 @@ def _rising(bars: _Bars) -> tuple[Any, list[str]]:
     several = rows["series"].n_unique() > 1
     rows, notes = _first_series(rows, "groups")
     named_by = (bars.labels or "group") if several else None
-    return distribution(_drawn(rows, "edge"), bars.name, bars.value, named_by), notes
+    return distribution(_line_rows(rows, "edge"), bars.name, bars.value, named_by), notes
 
 
-def _drawn(rows: pl.DataFrame, along: str) -> pl.DataFrame:
+def _line_rows(rows: pl.DataFrame, along: str) -> pl.DataFrame:
     needed = [along, "value", "low", "high", "series"]
     return rows.select([name for name in needed if name in rows.columns])
 

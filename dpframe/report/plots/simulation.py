@@ -61,7 +61,9 @@ def plot_simulation(
             "no output of the simulation has "
             + ("a relative error" if relative and not values else "errors that are numbers"),
             where="simulation.plot()",
-            remedy="read simulation.errors" + (", or plot(relative=False)" if relative else ""),
+            remedy=("plot(relative=False)", "read simulation.errors")
+            if relative
+            else "read simulation.errors",
         )
     notes = [_AFTER if values else _SPREAD, _BEFORE if values else _LIMITS]
     notes[0] = f"of {runs:,} runs on public data: {notes[0]}"

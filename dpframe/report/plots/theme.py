@@ -71,7 +71,7 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
         subtitleFontSize=12,
         offset=12,
     )
-    made = (
+    result = (
         chart.properties(title=heading, background="transparent", padding=10)
         .configure_view(strokeOpacity=0)
         .configure_axis(
@@ -94,9 +94,9 @@ def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
         )
     )
     object.__setattr__(
-        made, "__class__", _offline(made.__class__)
+        result, "__class__", _offline(result.__class__)
     )  # Altair's own would add a property
-    return made
+    return result
 
 
 class _Offline:
