@@ -213,6 +213,8 @@ def _spends(plan: PlanData) -> Iterator[str]:
     if plan.share is not None:
         touched, charged = plan.share.touched, plan.share.charged
         dearest = "most expensive" if touched == 1 else f"{touched} most expensive"
+        if touched >= plan.share.parts > 1:
+            dearest = "sum of all"
         pays = f"now {spend_words(charged)} more" if charged.main else "now nothing more"
         yield f"one of {plan.share.parts} parts: the session pays for the {dearest}, {pays}"
     if budget is not None and budget.per is not None:
