@@ -193,7 +193,7 @@ def as_unit(unit: object) -> Unit:
                 f"{as_given(unit)} is not a privacy unit, which says who is protected",
                 where="unit",
                 remedy=(
-                    'write unit="user_id" with the column that says whose a row is',
+                    'write unit="user_id" with the column of the person',
                     "write unit=dp.Rows() where each row is one person",
                 ),
             )

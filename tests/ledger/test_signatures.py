@@ -110,7 +110,7 @@ def test_a_key_that_is_none_is_refused_without_being_shown(
     garbled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, garbled)
-    with pytest.raises(dp.LedgerError, match="is not a valid key") as refused:
+    with pytest.raises(dp.LedgerError, match="is not a key for approvals") as refused:
         ApprovalKey.from_environment()
     assert len(garbled.strip()) < 6 or garbled not in str(refused.value)
 

@@ -102,7 +102,7 @@ def test_who_draws_again_pays_for_all_of_it(
     assert "0.5" in said
     assert run("redraw", path, "--stream", "s", "--name", "other", "--charge-again") == 9
     assert run("redraw", path, "--stream", "t", "--charge-again") == 6
-    assert "use one of its streams: 's'" in capsys.readouterr().err
+    assert "write one of its streams: 's'" in capsys.readouterr().err
     assert session_of(path).spent == dp.ZCDP("0.5")
     assert run("redraw", path, "--stream", "s", "--charge-again") == 0
     assert "draws again from period 3 on" in capsys.readouterr().out

@@ -232,7 +232,7 @@ def test_owners_close_a_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str
     opened(place, requires=False).release(day(2))
     command = ["ledger", "close", "--ledger", str(place), "--name", "default", *BY]
     assert main([*command, "--stream", "t"]) == 6
-    assert "use one of its streams: 's'" in capsys.readouterr().err
+    assert "write one of its streams: 's'" in capsys.readouterr().err
     assert main([*command, "--stream", "s"]) == 0
     said = "the stream 's' of 'default' is closed, with 3 of 8 periods drawn; what it cost stays"
     assert said in capsys.readouterr().out
