@@ -33,6 +33,7 @@ from functools import reduce
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Selection
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.windows import Windows
@@ -190,7 +191,7 @@ def _of_draw(
     yield from _of_widths(vector, part)
     if not _are_arches(vector, part):
         yield "arches"
-    if not _are_rebuilt(draw, vector):
+    if not _are_rebuilt(draw, vector, scope):
         yield "rebuilt numbers"
 
 
@@ -214,15 +215,17 @@ def _are_arches(vector: JointSums, part: Prepared) -> bool:
     return exact and part.query.scope.norm is None and {*vector.arches} <= {*arches_of(own)}
 
 
-def _are_rebuilt(draw: Draw, vector: JointSums) -> bool:
-    """Whether each part follows from the numbers that are drawn as the sum that it is."""
+def _are_rebuilt(draw: Draw, vector: JointSums, scope: QueryScope) -> bool:
+    """Whether each part follows from the numbers that are drawn as the sum that it is; where rows
+    are weighed, the vector adds up weights of so many parts each.
+    """
     for (measurement, _), rebuilt in zip(draw.keys, draw.rebuilt or (), strict=True):
         sums = [
             sum(f * row[place] for f, row in zip(rebuilt.factors, vector.matrix, strict=True))
             for place in range(len(vector.sums))
         ]
         (table,) = measurement.tables
-        if sums != [rebuilt.divisor * (table == other) for other in vector.sums]:
+        if [scope.parts * s for s in sums] != [rebuilt.divisor * (table == t) for t in vector.sums]:
             return False
     return True
 
