@@ -55,7 +55,7 @@ def test_releases_with_plans_and_intervals(
     printed = capsys.readouterr().out
     for shown in (
         "all rows of one person (column tailnum)",
-        "a person's rows beyond 10 values of dest",
+        "more than 10 values of dest",
         "for groups found in the data",
         "minutes_late_high",
         "epsilon 0 of epsilon 4",

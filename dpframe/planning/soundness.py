@@ -217,7 +217,7 @@ def _are_arches(vector: JointSums, part: Prepared) -> bool:
 
 def _are_rebuilt(draw: Draw, vector: JointSums, scope: QueryScope) -> bool:
     """Whether each part follows from the numbers that are drawn as the sum that it is; where rows
-    are weighed, the vector adds up weights of so many parts each.
+    are weighed, the vector adds up weights, and a whole row has the weight `scope.parts`.
     """
     for (measurement, _), rebuilt in zip(draw.keys, draw.rebuilt or (), strict=True):
         sums = [

@@ -222,7 +222,7 @@ def test_a_folder_and_a_store_that_cannot_be_read(unreadable: Path) -> None:
     unreadable.chmod(0)
     if os.geteuid() == 0:
         os.seteuid(65534)
-    with pytest.raises(dp.UnsupportedOperation, match="may not be read") as caught:
+    with pytest.raises(dp.UnsupportedOperation, match="may not read") as caught:
         protected(unreadable)
     assert "[source.schema]" in str(caught.value)
 

@@ -130,7 +130,10 @@ def test_rows_of_several_are_rows_of_each_and_those_of_nobody_are_dropped() -> N
     counted = frame.limit_rows(9).group_by("who", keys=[1, 2, 3, 4]).agg(dp.count())
     assert counted.collect(epsilon=10**5)["len"].to_list() == [1, 1, 1, 0]
     said = frame.dp_n_unique("who").plan(epsilon=1).notes
-    assert any("in another protected frame; rows of nobody are dropped" in note for note in said)
+    assert any(
+        "in another protected frame; rows without an individual are dropped" in note
+        for note in said
+    )
 
 
 def test_what_is_protected_through_a_frame_is_not_public() -> None:

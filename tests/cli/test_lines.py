@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from dpframe.cli.lines import Log, told, writing
+from dpframe.cli.lines import Log, log_event, writing
 
 
 def test_whatever_is_written_to_the_standard_error_is_a_line_of_the_log(
@@ -16,7 +16,7 @@ def test_whatever_is_written_to_the_standard_error_is_a_line_of_the_log(
 ) -> None:
     before = sys.stderr, warnings.showwarning
     with writing(Log("job.py", "today")):
-        told("start")
+        log_event("start")
         print("two\nlines", file=sys.stderr)
         sys.stderr.write("half of ")
         sys.stderr.write("one\n\n")

@@ -86,7 +86,7 @@ def test_every_field(run: Run, folder: Path) -> None:
     result = pl.read_csv(folder / "out" / "result.csv")
     assert result.columns == ["sex", "n", "people", "total", "mean_age", "upper"]
     plan = run("inspect", "out/result.csv").out
-    for words in ("all rows of one person", "limit_rows(3)", "in [0, 120]"):
+    for words in ("all rows of one person", "people with more than 3 rows", "in [0, 120]"):
         assert words in plan
     session = dp.Session(
         epsilon=2, delta="1e-6", ledger=folder / "budget.db", name="census", composition="zcdp"

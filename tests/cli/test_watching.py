@@ -190,6 +190,6 @@ def test_a_log_that_cannot_be_written_stops_nothing(
 
     monkeypatch.setattr("sys.stderr", Full())
     with lines.writing(lines.Log("job.toml", None)):
-        lines.told("start")
-    lines.told("nobody listens")
+        lines.log_event("start")
+    lines.log_event("nobody listens")
     assert capsys.readouterr().out == ""

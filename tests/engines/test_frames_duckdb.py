@@ -248,7 +248,7 @@ def test_engines_are_not_needed_until_they_are_used(monkeypatch: pytest.MonkeyPa
         if "namespace" in name or "duckdb_engine" in name or name.startswith("narwhals"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(dp.UnsupportedOperation, match="narwhals is not installed") as caught:
+    with pytest.raises(dp.UnsupportedOperation, match="narwhals, which is not installed") as caught:
         protected(given)
     assert 'pip install "dpframe[duckdb]"' in str(caught.value)
 

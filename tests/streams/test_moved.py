@@ -107,7 +107,7 @@ def test_rows_that_lie_there_already_are_noticed_before_anything_is_closed(tmp_p
     (tmp_path / "moved.db.streams").mkdir()
     stale = tmp_path / "moved.db.streams" / first.name
     stale.write_bytes(first.read_bytes().replace(b"1", b"2"))
-    with pytest.raises(dp.LedgerError, match="has rows of other streams"):
+    with pytest.raises(dp.LedgerError, match="has other rows where those of the stream"):
         moved(place, there)
     assert totals(opened(place), 2) == before  # it goes on
     stale.unlink()
