@@ -292,9 +292,15 @@ def _is_shared(condition: Condition) -> bool:
 
 def _days(condition: Condition) -> float:
     low, high = condition.values
-    if isinstance(low, dt.date) and isinstance(high, dt.date):
-        return (high - low).days if type(low) is type(high) else float("inf")
-    return float("inf")
+    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
+        return (high - low).days
+    if isinstance(low, dt.datetime) or isinstance(high, dt.datetime):
+        return float("inf")
+    return (
+        (high - low).days
+        if isinstance(low, dt.date) and isinstance(high, dt.date)
+        else float("inf")
+    )
 
 
 def _is_flag(condition: Condition) -> bool:
