@@ -3,7 +3,7 @@ have the least error.
 
 Each measurement sums over the nodes of one level of each axis. A row is in one of these sums, so
 L1 = L2 = 1. Measurements overlap, and `shares` finds the best division of the spend. If a query
-requests tables of several levels, their errors under rho are the least possible for Gaussian noise
+requests all margins of nominal columns, their errors under rho are the least of any Gaussian noise
 (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024). The reason is that the estimates
 of how children differ from their siblings have independent noise. Under epsilon the errors are
 smaller than by measuring these differences, whose L1 is up to twice as large.

@@ -119,9 +119,9 @@ def test_an_ordered_column(kind: Kind, size: int, concentrated: float, pure: flo
     assert overall(workload, 2) >= 0.95 * pure
 
 
-def least_of_any_gaussian_noise(workload: Workload) -> float:
-    """The least objective at a rho, of measuring how children differ from their siblings' mean in
-    each subspace with noise of its own: by Cauchy and Schwarz the square of the sum of sqrt(p v),
+def objective_of_residuals(workload: Workload) -> float:
+    """The objective at a rho of measuring how children differ from their siblings' mean, in each
+    subspace with noise of its own: by Cauchy and Schwarz the square of the sum of sqrt(p v),
     with v what the workload needs there and p the squared norm of a cell over the energy (Xiao, He,
     Zhang and Kifer 2023). Of b children p is (b - 1) / (b m), with m the leaves of a child.
     """
@@ -136,10 +136,10 @@ def least_of_any_gaussian_noise(workload: Workload) -> float:
 
 
 @given(workloads(ranges=True))
-def test_tables_never_err_less_than_any_gaussian_noise_could(workload: Workload) -> None:
+def test_tables_never_err_less_than_residuals(workload: Workload) -> None:
     found = tables(workload, 1)
     assert 1 - Fraction(1, 2**15) < sum(found.shares) <= 1
-    assert found.objective() >= least_of_any_gaussian_noise(workload) * (1 - 1e-4)
+    assert found.objective() >= objective_of_residuals(workload) * (1 - 1e-4)
 
 
 @given(st.sampled_from([(3, 4), (2, 2, 2), (5, 3)]), st.data())
@@ -147,7 +147,7 @@ def test_tables_err_as_little_where_all_margins_are_wanted(
     sizes: tuple[int, ...], data: st.DataObject
 ) -> None:
     workload = marginals(sizes, range(len(sizes) + 1))
-    assert tables(workload, 1).objective() <= least_of_any_gaussian_noise(workload) * 1.001
+    assert tables(workload, 1).objective() <= objective_of_residuals(workload) * 1.001
 
 
 @given(workloads(), st.sampled_from([1, 2]))
