@@ -65,8 +65,8 @@ def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
     if release.candidates is not None:
         found = f"the chosen score may be {separated(about(error))} below the best (95%)"
     yield (
-        f"{what}: {found}, more than a tenth of what {shown(size)} individuals amount to at most "
-        f"({shown(most)})"
+        f"{what}: {found}, more than a tenth of {shown(most)}, the most that {shown(size)} "
+        "individuals can add"
     )
 
 

@@ -39,8 +39,8 @@ def test_a_count_needs_ten_times_its_error() -> None:
     assert least_size(plan) == 60
     (warning,) = warned(plan, 59)
     assert warning == (
-        "len [count]: the noise may be 6 (95%), more than a tenth of what 59 individuals amount to "
-        "at most (59)"
+        "len [count]: the noise may be 6 (95%), more than a tenth of 59, the most that 59 "
+        "individuals can add"
     )
 
 
