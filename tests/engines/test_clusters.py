@@ -189,7 +189,9 @@ def test_plans_on_a_server_of_spark_connect(server: str) -> None:
 
 
 @pytest.mark.xdist_group("connect")  # they take one port
-@pytest.mark.parametrize("master", IN_ONE_PROCESS)
+@pytest.mark.parametrize(
+    "master", [pytest.param(IN_ONE_PROCESS[0], marks=pytest.mark.slow), IN_ONE_PROCESS[1]]
+)
 def test_plans_on_what_pyspark_starts(master: str) -> None:
     if shutil.which("java") is None:
         pytest.skip(NO_JAVA)
@@ -225,6 +227,7 @@ def statuses(folder: Path) -> list[str]:
     return dp.Session(epsilon=10**9, ledger=place).history["status"].to_list()
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     """One of two changes nothing. A cluster that has none left is not waited for for ever."""
     run = started(cluster.url, "release", str(tmp_path), wait=6)
