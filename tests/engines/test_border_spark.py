@@ -199,7 +199,6 @@ for frame in (stored.filter("x > 5"), spark.table("fewer"), stored.groupBy("x").
 """
 
 
-@pytest.mark.xdist_group("connect")  # they take one port
 def test_on_connect_rows_are_those_that_are_stored(files: dict[str, str], tmp_path: Path) -> None:
     pytest.importorskip("pyspark.sql.connect.session", exc_type=ImportError)
     done = subprocess.run(

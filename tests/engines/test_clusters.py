@@ -188,7 +188,6 @@ def test_plans_on_a_server_of_spark_connect(server: str) -> None:
     assert_all_equal(ended(started(server, *SOME)), SOME)
 
 
-@pytest.mark.xdist_group("connect")  # they take one port
 @pytest.mark.parametrize(
     "master", [pytest.param(IN_ONE_PROCESS[0], marks=pytest.mark.slow), IN_ONE_PROCESS[1]]
 )

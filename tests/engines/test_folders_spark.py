@@ -71,7 +71,7 @@ def test_by_path_one_folder_more_changes_no_type(
     more: list[str], session: Any, tmp_path: Path
 ) -> None:
     at = _write(tmp_path / "visits.parquet", "year=01", "year=2024", *more)
-    with pytest.raises(dp.UnsupportedOperation, match="guesses their types") as caught:
+    with pytest.raises(dp.UnsupportedOperation, match="guesses the types") as caught:
         protected(at, engine="spark")
     assert 'schema={"x": "Int64", "year": "String"}' in str(caught.value)
     stated = {"year": "String", "x": "Int64"}

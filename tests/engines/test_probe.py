@@ -187,7 +187,6 @@ def connect(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("connect")  # they take one port
 def test_connect_in_this_process_prints_no_values(connect: Any) -> None:
     """Refused where it would, with a remedy that works there."""
     out, _ = connect("loud")
