@@ -686,3 +686,27 @@ def test_rows_added_to_a_file_bring_nobody_into_a_part_that_is_free(
             counted.append(part.agg(n=dp.n_unique("who")).collect(epsilon=1))
         assert session.spent == dp.PureDP(factor)
         assert len(counted) == 4
+
+
+def test_only_rows_in_memory_stay_as_they_are(tmp_path: Path) -> None:
+    """Only then may an individual's parts be counted once and for all."""
+    duckdb, dataset = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow.dataset")
+    rows, file = pl.DataFrame({"who": [1], "s": ["a"]}), tmp_path / "rows.parquet"
+    rows.write_parquet(file)
+    scan = pl.scan_parquet(file)
+    grows = {
+        "path": file,
+        "folder": tmp_path,
+        "scan": scan,
+        "join with a scan": rows.lazy().join(scan, on="who"),
+        "dataset": dataset.dataset(file),
+        "scan of a dataset": pl.scan_pyarrow_dataset(dataset.dataset(file)),
+        "relation": duckdb.connect().read_parquet(str(file)),
+    }
+    stays = {"frame": rows, "lazy frame": rows.lazy(), "table": rows.to_arrow()}
+    for name, data in (grows | stays).items():
+        visits = dp.Session(epsilon=1).protect(data, unit="who").limit_groups(1, by="s")
+        part = visits.session.partition(visits, "s", ["a", "b", "c"])["a"]
+        share = part.dp_n_unique("who").plan(epsilon=1).share
+        assert share is not None
+        assert share.touched == (1 if name in stays else 3), name
