@@ -350,7 +350,7 @@ def _per_period(plan: PlanData, by: str, periods: int) -> Iterator[str]:
     else:
         many = f"{keys:,} key{'' if keys == 1 else 's'}"
         yield f"per {names.removesuffix(', ')}, {many}, such as {such}, in {each}"
-    yield "each output of the period, and its total so far (as _total); errors are of the last total"
+    yield "each output of the period, and its total so far (_total); errors are of the last total"
 
 
 def _plain(code: str) -> str:

@@ -176,7 +176,7 @@ def pairs() -> Iterator[tuple[dp.Plan, dp.Plan, str]]:
     yield (
         one,
         delta,
-        "the guarantee gets weaker: epsilon 0.5 (pure DP) -> epsilon 0.5, delta 1e-7 (approximate DP)",
+        "weaker: epsilon 0.5 (pure DP) -> epsilon 0.5, delta 1e-7 (approximate DP)",
     )
 
 
