@@ -340,9 +340,7 @@ class GDP(Budget):
     @classmethod
     def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> GDP:
         if slack:
-            raise InvalidBudget(
-                "Gaussian differential privacy has no delta", remedy="leave delta out"
-            )
+            raise ValueError("Gaussian differential privacy has no delta")
         return cls(main)
 
     @property

@@ -147,12 +147,7 @@ def _product(
         distinct(_column(name, values, domains[name], where).to_frame())
         for name, values in lists.items()
     ]
-    if prod(frame.height for frame in frames) > MOST_GROUPS:
-        raise MissingKeys(
-            f"the product of the keys has more than {MOST_GROUPS} groups",
-            where=where,
-            remedy="list the combinations that matter in a DataFrame",
-        )
+    require_few(prod(frame.height for frame in frames), where)
     result = frames[0]
     for frame in itertools.islice(frames, 1, None):
         result = result.join(frame, how="cross", maintain_order="left_right")
@@ -254,6 +249,16 @@ def _covers(given: Sequence[str], wanted: Sequence[str], where: str) -> None:
         )
 
 
+def require_few(count: int, where: str) -> None:
+    """Refuse more groups than a query can have."""
+    if count > MOST_GROUPS:
+        raise MissingKeys(
+            f"there would be {count} groups, more than {MOST_GROUPS}",
+            where=where,
+            remedy=("list fewer keys", "list the combinations that matter in a DataFrame"),
+        )
+
+
 def _column(name: str, values: list[Any], found: Domain, where: str) -> pl.Series:
     """Listed values as a column that holds exactly them."""
     made = listed(name, values, found.dtype)
@@ -279,12 +284,7 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
                 raise _wrong_type(name, found, where)
             column = cast
         columns.append(column)
-    if frame.height > MOST_GROUPS:
-        raise MissingKeys(
-            f"there are more than {MOST_GROUPS} keys",
-            where=where,
-            remedy="list the keys that matter",
-        )
+    require_few(frame.height, where)
     return distinct(held(pl.DataFrame(columns)))
 
 
