@@ -1,0 +1,175 @@
+"""What noise costs for numbers that one individual moves this far.
+
+Costs are fractions. Those that are no fractions are rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+
+from dpframe.kernel.moves import Norms, top_of
+from dpframe.kernel.plan import (
+    Box,
+    Exact,
+    Gaussian,
+    Laplace,
+    Law,
+    One,
+    Placed,
+    Plan,
+    Refused,
+    Squared,
+    Table,
+    Valued,
+    Vector,
+)
+
+_DIGITS = Context(prec=110, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999)
+_UP = 1 + Fraction(1, 10**40)
+"""More than 110 digits are off by, where 60 of them cancel."""
+
+
+def cost_of(plan: Plan, vector: Vector, law: Law, norms: Norms) -> Fraction:
+    """What a draw costs in the plan's measure.
+
+    Raises
+    ------
+    Refused
+        When the noise does not cover what an individual moves, or cannot be drawn.
+    """
+    match law:
+        case Exact():
+            if norms.l1:
+                raise Refused("no noise on numbers that an individual moves")
+            return Fraction(0)
+        case Laplace(scale, fine):
+            if fine not in (1, 1025) or not Fraction(1, 1 << 10) <= scale <= (1 << 56) // fine:
+                raise Refused("a scale that cannot be drawn")
+            return norms.l1 / scale if plan.measure == "epsilon" else _laplace_rho(norms, law)
+        case Gaussian(sigma_squared):
+            if plan.measure == "epsilon":
+                raise Refused("Gaussian noise has no epsilon without a delta")
+            if not Fraction(1, 1 << 20) <= sigma_squared <= 1 << 112:
+                raise Refused("a sigma that cannot be drawn")
+            return norms.l2_squared / (2 * sigma_squared)
+        case Box():
+            _require_box(plan, vector, law, norms)
+            whole = norms.boxes * law.epsilon
+            return whole if plan.measure == "epsilon" else pure_rho(whole)
+
+
+def _require_box(plan: Plan, vector: Vector, law: Box, norms: Norms) -> None:
+    """Refuse boxes that do not hold what a row moves, or cannot be drawn.
+
+    Proof that one costs epsilon for each move within it: the noise gives radius R to a vector that
+    lies in the box of R fine steps. Moved by one row, the vector lies in the box of R + fineness
+    fine steps, because boxes of this shape add up; so its probability changes by a factor of at
+    most exp(epsilon). The K-norm mechanism of Hardt and Talwar (2010). The same holds for hulls.
+    """
+    widths, fineness = law.widths, law.fineness
+    if not 1 <= fineness <= 1 << 30 or fineness & (fineness - 1):
+        raise Refused("a fineness of a box")
+    if not 1 <= len(widths) <= 64 or not all(1 <= width <= 1 << 32 for width in widths):
+        raise Refused("widths of a box")
+    if not 0 < law.epsilon <= 1 << 14 or max(*widths, fineness) > (1 << 54) * law.epsilon:
+        raise Refused("a box that cannot be drawn")
+    if len(law.arches) > 8:
+        raise Refused("hulls that cannot be drawn")
+    if len(widths) != len(norms.box):
+        raise Refused("a box of other numbers")
+    if any(moved > width for moved, width in zip(norms.box, widths, strict=True)):
+        raise Refused("a row moves numbers out of the box")
+    places = [place for arch in law.arches for place in arch]
+    if not all(0 <= place < len(widths) for place in places):
+        raise Refused("a hull of numbers that are not there")
+    apart = [place for arch in law.arches for place in arch[1:]]
+    if len({*apart}) != len(apart) or {*apart} & {arch[0] for arch in law.arches}:
+        raise Refused("hulls that share a sum")
+    tables = [plan.tables[place] for place in vector.tables]
+    if any(not _is_arch(tables, vector, widths, arch, norms.twice) for arch in law.arches):
+        raise Refused("numbers that are no count, sum and sum of squares of the same values")
+
+
+def _is_arch(
+    tables: Sequence[Table],
+    vector: Vector,
+    widths: tuple[int, ...],
+    arch: tuple[int, int, int],
+    twice: bool,
+) -> bool:
+    """Whether what a row adds to three numbers, over their widths, lies in the hull of the points
+    (1, t, 2 t**2 - 1) and its mirror image.
+
+    They are a count, a sum and a sum of squares on the same grid, symmetric around 0, with widths
+    1, h and top (see `Squared`), or twice the last two where a row that stays makes both its moves
+    in one box.
+
+    Proof: with s the row's number on the grid and u its shortened square, s**2 / h**2 <= u / top
+    <= 1. So the row adds (1, x, y) with 2 x**2 - 1 <= y <= 1, or (1, 0, 0) where it counts and has
+    no value, or nothing; all are in the hull. A row that stays takes away one such point and adds
+    another: half of each in doubled widths, so a point of the hull with a count of 0.
+    """
+    found = []
+    for place in arch:
+        factors = vector.matrix[place]
+        if sum(map(abs, factors)) != 1 or max(factors) != 1:
+            return False
+        found.append(tables[factors.index(1)].adds)
+    count, total, squares = found
+    if not isinstance(total, Placed) or not isinstance(squares, Squared):
+        return False
+    if (total.row, total.grid) != (squares.row, squares.grid) or total.grid.lo != -total.grid.hi:
+        return False
+    if not isinstance(count, One) and count != Valued(total.row):
+        return False
+    times = 2 if twice else 1
+    own = 1, times * total.grid.hi, times * top_of(squares.grid, squares.shift)
+    return tuple(widths[place] for place in arch) == own
+
+
+def pure_rho(epsilon: Fraction) -> Fraction:
+    """The rho of any epsilon-private mechanism: epsilon tanh(epsilon / 2) (Kairouz, Oh and
+    Viswanath 2015), and never more than epsilon**2 / 2.
+    """
+    if epsilon > 1 << 20:
+        return epsilon
+    e = _decimal(epsilon)
+    grown = _DIGITS.exp(e)
+    tanh = _DIGITS.divide(_DIGITS.subtract(grown, Decimal(1)), _DIGITS.add(grown, Decimal(1)))
+    return min(Fraction(_DIGITS.multiply(e, tanh)) * _UP, epsilon * epsilon / 2)
+
+
+def _laplace_rho(norms: Norms, law: Laplace) -> Fraction:
+    """The rho of a vector of discrete Laplace noise.
+
+    With h = fine / (scale fine) and D steps of the noise one number costs h (D - (1 - exp(-h D)) /
+    sinh(h)), convex in D and at most D**2 times that of one step. So all numbers cost the most
+    where as many as possible move by the largest step, and at most L2**2 times one step.
+    """
+    h = 1 / (law.scale * law.fine)
+    steps, most = norms.l1 * law.fine, norms.linf * law.fine
+    if not steps:
+        return Fraction(0)
+    full, left = divmod(steps, most)
+    moved = full * _one_laplace_rho(h, most) + _one_laplace_rho(h, left)
+    squares = norms.l2_squared * law.fine**2 * _one_laplace_rho(h, 1)
+    return min(moved, squares, steps * h)
+
+
+def _one_laplace_rho(h: Fraction, steps: int) -> Fraction:
+    """h (D - (1 - exp(-h D)) / sinh(h)), rounded up."""
+    if not steps:
+        return Fraction(0)
+    if h > 10**5:
+        return h * steps
+    x = _decimal(h)
+    d = _DIGITS
+    sinh = d.divide(d.subtract(d.exp(x), d.exp(-x)), Decimal(2))
+    gone = d.subtract(Decimal(1), d.exp(d.multiply(-x, Decimal(steps))))
+    return Fraction(d.multiply(x, d.subtract(Decimal(steps), d.divide(gone, sinh)))) * _UP
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -1,0 +1,48 @@
+"""What the kernel cannot express yet, and a watch over all tests that nothing else is left out.
+
+`watch` is called once, by `conftest.py`. From then on a test fails in which a plan is charged that
+the kernel has no nodes for, unless `NOT_YET` names the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dpframe.kernel import Plan, verify
+from dpframe.planning import soundness
+from dpframe.planning.physical import NotYet, physical
+from dpframe.planning.prepared import PreparedTogether
+
+NOT_YET = frozenset[str]()
+"""What the kernel has no nodes for yet."""
+
+LOG = os.environ.get("DPFRAME_SHADOW")
+"""A file to which each plan is told, for counts: its reason, or what its draws use."""
+
+
+def watch() -> None:
+    """Look at each plan that is about to be charged."""
+    soundness.physical = _watched  # type: ignore[attr-defined]
+
+
+def _watched(prepared: PreparedTogether) -> Plan:
+    try:
+        plan = physical(prepared)
+    except NotYet as missing:
+        _tell(f"not yet: {missing}")
+        if LOG is None and str(missing) not in NOT_YET:
+            raise AssertionError(f"the kernel cannot express: {missing}") from missing
+        raise
+    costs = verify(plan).costs
+    for cost, draw in zip(costs, plan.draws, strict=True):
+        kind = type(draw.law).__name__
+        slack = 1 if not draw.cost else cost / draw.cost
+        _tell(f"{kind} {plan.measure} {plan.neighbours} {float(slack):.6f}")
+    return plan
+
+
+def _tell(words: str) -> None:
+    if LOG is not None:
+        with Path(LOG).open("a", encoding="utf-8") as file:
+            file.write(words + "\n")
