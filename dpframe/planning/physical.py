@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import TypeAlias
 
 from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
@@ -67,7 +65,6 @@ from dpframe.mechanisms import (
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release import Draw
 
 __all__ = ["NotYet", "physical"]
 
