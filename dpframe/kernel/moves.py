@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import lcm, prod
+from math import lcm
 
-from dpframe.kernel.frame import Facts, Reach, columns_of, is_of_people, reach_of
+from dpframe.kernel.frame import Facts, Reach, columns_of, entries_of, is_of_people, reach_of
 from dpframe.kernel.plan import (
+    Appear,
     Between,
     Cells,
     Choice,
@@ -265,8 +266,8 @@ def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
     moves = moves_of([addition_of(t, i) for i, t in enumerate(tables)], vector.matrix)
     runs = 1 if vector.run == 0 else -(-cells // vector.run)
     if changes:
-        entries = runs * _entries(first, vector.kept)
-        norms = _of_changes(frame, first, reach, moves, entries)
+        groups = entries_of(first.keys, vector.kept)
+        norms = _of_changes(frame, first, reach, moves, runs > 1 or groups != 1)
     else:
         norms = _of_coming(reach, moves, runs)
     return _with_total(norms, tables, reach, vector) if vector.total else norms
@@ -304,7 +305,7 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
         raise Refused("factors of cells")
     addition = addition_of(table, 0)
     if plan.neighbours == "change-one":
-        if _entries(table, all_keys(table)) < 2:
+        if entries_of(table.keys, all_keys(table)) in (0, 1):
             raise Refused("factors of cells where rows stay in one group")
         if addition.lo < 0:
             raise Refused("factors of cells where rows add numbers of both signs")
@@ -336,7 +337,7 @@ def _of_coming(reach: Reach, moves: Moves, runs: int) -> Norms:
     )
 
 
-def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, entries: int) -> Norms:
+def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, several: bool) -> Norms:
     """Each row leaves one entry and enters another, or stays in its own and changes.
 
     Where rows are not split and all are there, none comes or goes. With one entry a row that is
@@ -344,7 +345,7 @@ def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, entries:
     """
     widths, rows = moves.widths, reach.rows
     split = table.keys is not None or table.cells is not None or not frame.complete
-    vectors = 0 if not split else 2 if entries > 1 else 1
+    vectors = 0 if not split else 2 if several else 1
     twice = vectors < 2
     box = tuple(max(s, w * vectors) for s, w in zip(moves.stays, widths, strict=True))
     return Norms(
@@ -379,14 +380,6 @@ def _table(plan: Plan, place: int) -> Table:
     if not 0 <= place < len(plan.tables):
         raise Refused("a table that is not there")
     return plan.tables[place]
-
-
-def _entries(table: Table, kept: tuple[int, ...]) -> int:
-    """How many groups there are by the kept columns."""
-    if table.keys is None or not kept:
-        return 1
-    sizes = table.keys.sizes
-    return prod(sizes[i] for i in kept) if len(sizes) == len(table.keys.by) else sizes[0]
 
 
 @dataclass(frozen=True)
@@ -479,6 +472,23 @@ def _largest_range(
         known |= {*level}
     largest = max(found) * row
     return -(-largest.numerator // largest.denominator)
+
+
+def touched(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
+    """In how many groups the number of individuals changes with one of them, by 1 in each: a row
+    that changes may leave one group for another.
+    """
+    (table,), frame = _same_rows(plan, facts, (appear.table,))
+    if table.keys is None or table.cells is not None or frame.norm is not None:
+        raise Refused("groups that appear by something else than their rows or individuals")
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, table, all_keys(table), False, changes)
+    of_people = isinstance(table.adds, People)
+    if not (of_people or isinstance(table.adds, One)):
+        raise Refused("groups that appear by something else than their rows or individuals")
+    if appear.rows < (1 if of_people else max(1, reach.most)):
+        raise Refused("an individual may have more rows in a group")
+    return 2 * reach.groups if changes else reach.groups
 
 
 def _of_cells(tables: Sequence[Table], reach: Reach) -> Ranges:

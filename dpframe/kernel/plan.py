@@ -252,6 +252,19 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Found:
+    """Keys of the groups that a draw of this plan found; for the table of that draw, of all groups
+    that rows are in.
+    """
+
+    by: tuple[tuple[str, Row], ...]
+    draw: int
+
+
+Keys: TypeAlias = Listed | Found
+
+
+@dataclass(frozen=True)
 class Edges:
     """A row is in the bin of its value; with `other` one more cell has all other rows."""
 
@@ -408,7 +421,7 @@ class Table:
     """What the rows of a frame add up to, by keys and cells. A row is in one cell at most."""
 
     frame: int
-    keys: Listed | None
+    keys: Keys | None
     cells: Cells | None
     adds: Adds
 
@@ -489,7 +502,17 @@ class Levels:
     levels: tuple[tuple[int, ...], ...]
 
 
-What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels
+@dataclass(frozen=True)
+class Appear:
+    """Which groups appear, each by its own number in a table divided by `rows` and rounded up: at
+    least how many individuals it has, where one has `rows` rows at most.
+    """
+
+    table: int
+    rows: int
+
+
+What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels | Appear
 
 
 @dataclass(frozen=True)
@@ -547,16 +570,48 @@ class NoisyMax:
     scale: Fraction
 
 
-Law: TypeAlias = Exact | Laplace | Gaussian | Box | Exponential | PermuteAndFlip | NoisyMax
+@dataclass(frozen=True)
+class Geometric:
+    """A group of n individuals appears with the largest probability p(n) that is private:
+    p(0) = 0, and p(n + 1) = min(exp(epsilon) p(n) + delta, 1 - exp(-epsilon) (1 - p(n) - delta),
+    1), rounded down, with the epsilon and delta of one group.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A group appears where its number in an earlier draw is at least this, noise included."""
+
+    least: int
+    draw: int
+
+
+Law: TypeAlias = (
+    Exact
+    | Laplace
+    | Gaussian
+    | Box
+    | Exponential
+    | PermuteAndFlip
+    | NoisyMax
+    | Geometric
+    | Threshold
+)
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Numbers with noise, and what they cost in the plan's measure."""
+    """What is drawn, and what it costs in the plan's measure; but with probability `delta` that
+    does not hold.
+    """
 
     what: What
     law: Law
     cost: Fraction
+    delta: Fraction
 
 
 @dataclass(frozen=True)
@@ -571,6 +626,7 @@ class Plan:
     draws: tuple[Draw, ...]
     measure: Literal["epsilon", "rho"]
     cost: Fraction
+    delta: Fraction
     options: tuple[Plan, ...]
 
 

@@ -16,6 +16,7 @@ from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, Positi
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
 from dpframe.aggregates.measurement import Additive, Measurement, Selection
@@ -73,11 +74,13 @@ from dpframe.mechanisms import (
     JointExponential,
     Mechanism,
     NoisyTable,
+    NoisyThreshold,
     NoNoise,
     PermuteAndFlip,
     RecursiveExponential,
     ReportNoisyMax,
     RoundedLaplace,
+    TruncatedGeometric,
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
@@ -115,6 +118,7 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         tuple(lists.draws),
         "epsilon" if plan.cost.currency == "epsilon" else "rho",
         plan.cost.main,
+        plan.cost.slack,
         () if limits is None else tuple(map(physical, limits.options)),
     )
 
@@ -126,18 +130,32 @@ class _Lists:
     frames: list[kernel.Frame] = field(default_factory=list)
     tables: list[kernel.Table] = field(default_factory=list)
     draws: list[kernel.Draw] = field(default_factory=list)
+    finder: int = 0
+    """The draw that finds the groups of the query whose draws are added."""
 
     def add(self, part: Prepared, plan: PlanData) -> None:
         """All draws of one query."""
         used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
+        finder = next(
+            (n for n, d in enumerate(part.draws) if isinstance(d.measurement, KeySelection)), 0
+        )
+        first = len(self.draws)
+        self.finder = first + finder
         for draw in part.draws:
             release = plan.releases[used[draw.keys[0]]]
-            if release.cost.slack:
-                raise NotYet("costs with a delta")
             law, what = draw.law, self.what(draw.measurement, part.query)
             if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
                 what, law = self.noisy(what), law.noise
-            self.draws.append(kernel.Draw(what, _law(law), release.cost.main))
+            if isinstance(law, NoisyThreshold):
+                laws = [other.law for other in part.draws]
+                if law.noise not in laws:
+                    raise NotYet("thresholds of numbers that are drawn with others")
+                made: kernel.Law = kernel.Threshold(law.threshold, first + laws.index(law.noise))
+            else:
+                made = _law(law)
+                if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
+                    raise NotYet("Gaussian noise with a delta")
+            self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
@@ -176,15 +194,13 @@ class _Lists:
     def table(self, table: ExactTable, query: Query) -> int:
         """The place of a table."""
         groups = query.groups
-        if groups is not None and groups.discovered:
-            raise NotYet("groups that are found")
         if table.kept is not None:
             assert isinstance(groups, SetGroups)
             groups = groups.margin(table.kept)
         facts = query.relation.facts
         made = kernel.Table(
             self.relation(query.relation),
-            None if groups is None else _keys(groups),
+            None if groups is None else _keys(groups, self.finder),
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),
         )
@@ -199,6 +215,10 @@ class _Lists:
                 return self.choice(choice, query, kept)
             case Selection():
                 return self.choice(measurement, query, None)
+            case WeighedKeys():
+                raise NotYet("groups that are found by weights")
+            case KeySelection(table=table, rows=rows):
+                return kernel.Appear(self.table(table, query), rows)
             case RootSums(table=table):
                 return kernel.Running(
                     self.table(table, query), tuple(coefficients(measurement.numbers))
@@ -342,7 +362,9 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
     return kernel.Gather(place, _named(keys_of_rows), made, beside)
 
 
-def _keys(groups: Groups) -> kernel.Listed:
+def _keys(groups: Groups, finder: int) -> kernel.Keys:
+    if groups.discovered:
+        return kernel.Found(_named(groups.by), finder)
     sizes = groups.sizes if isinstance(groups, SetGroups) else (groups.size,)
     return kernel.Listed(_named(groups.by), sizes, digest_of_keys(groups))
 
@@ -428,6 +450,8 @@ def _law(law: Mechanism) -> kernel.Law:
             return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
         case DiscreteBox():
             return kernel.Box(law.epsilon, law.widths, law.fineness, ())
+        case TruncatedGeometric():
+            return kernel.Geometric(law.row_epsilon, law.row_delta)
         case ReportNoisyMax():
             return kernel.NoisyMax(law.scale)
         case PermuteAndFlip():
