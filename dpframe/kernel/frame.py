@@ -100,9 +100,11 @@ def facts_of(frames: Sequence[Frame]) -> tuple[Facts, ...]:
 
 def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
     match frame:
-        case Scan(_, columns, unit):
+        case Scan(_, columns, unit, owners):
             names = tuple(name for name, _ in columns)
             _require_names(names)
+            if owners is not None and (isinstance(unit, Rows) or owners.here not in names):
+                raise Refused("the owners of rows")
             return _of_source(names, unit)
         case Map(input, columns):
             return _mapped(_input(before, input), columns)

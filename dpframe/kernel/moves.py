@@ -173,33 +173,21 @@ def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> 
     are taken together, each with the most that it can change in any case. No number changes by more
     than twice what one addition moves it.
     """
-    widths = tuple(_width(factors, additions) for factors in matrix)
-    needs = [
-        frozenset(
-            a.needs for f, a in zip(factors, additions, strict=True) if f and a.needs is not None
-        )
-        for factors in matrix
-    ]
-    stays = [0] * len(widths)
-    l1 = squares = 0
-    for group in _together(needs):
-        mine = [j for j, need in enumerate(needs) if need & group]
+    terms = [[(f, a) for f, a in zip(factors, additions, strict=True) if f] for factors in matrix]
+    needs = [frozenset(a.needs for _, a in mine if a.needs is not None) for mine in terms]
+    widths = tuple(map(_width, terms))
+    stays, l1, squares = [0] * len(widths), 0, 0
+    for group, mine in _together(needs):
         both, once = [], []
         for j in mine:
-            terms = [
-                (f, a)
-                for f, a in zip(matrix[j], additions, strict=True)
-                if f and a.needs is not None
-            ]
+            needing = [(f, a) for f, a in terms[j] if a.needs is not None]
             several = len(needs[j]) > 1
-            length = sum(
-                abs(f) * (max(0, a.hi) - min(0, a.lo) if several else a.hi - a.lo) for f, a in terms
-            )
-            most = sum(abs(f) * max(abs(a.lo), abs(a.hi)) for f, a in terms)
+            length = sum(abs(f) * (_length(a) if several else a.hi - a.lo) for f, a in needing)
+            most = sum(abs(f) * _size(a) for f, a in needing)
             both.append(min(length, 2 * widths[j]))
             once.append(min(most, 2 * widths[j]))
         if len(group) > 1:
-            both = once = [max(pair) for pair in zip(both, once, strict=True)]
+            both = once = list(map(max, both, once))
         for j, pair in zip(mine, zip(both, once, strict=True), strict=True):
             stays[j] = max(pair)
         l1 += max(sum(both), sum(once))
@@ -207,25 +195,32 @@ def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> 
     return Moves(widths, tuple(stays), l1, squares)
 
 
-def _width(factors: Sequence[int], additions: Sequence[Addition]) -> int:
+def _width(terms: Sequence[tuple[int, Addition]]) -> int:
     """The most that a number moves with a row that comes or goes."""
     low = high = 0
-    for need in dict.fromkeys(a.needs for a in additions):
-        terms = [(f, a) for f, a in zip(factors, additions, strict=True) if a.needs == need]
-        least = sum(min(f * a.lo, f * a.hi) for f, a in terms)
-        most = sum(max(f * a.lo, f * a.hi) for f, a in terms)
+    for need in {a.needs for _, a in terms}:
+        mine = [(f, a) for f, a in terms if a.needs == need]
+        least = sum(min(f * a.lo, f * a.hi) for f, a in mine)
+        most = sum(max(f * a.lo, f * a.hi) for f, a in mine)
         low += least if need is None else min(0, least)
         high += most if need is None else max(0, most)
     return max(-low, high)
 
 
-def _together(needs: Sequence[frozenset[object]]) -> list[frozenset[object]]:
-    """The expressions that numbers need, in one set where a number needs several of them."""
-    found: list[frozenset[object]] = []
-    for group in filter(None, needs):
-        apart = [f for f in found if not f & group]
-        found = [*apart, frozenset().union(group, *(f for f in found if f & group))]
-    return found
+def _together(needs: Sequence[frozenset[object]]) -> list[tuple[frozenset[object], list[int]]]:
+    """The expressions that numbers need, in one set where a number needs several of them, each with
+    the numbers that need one of these.
+    """
+    of: dict[object, frozenset[object]] = {}
+    for need in needs:
+        if not need <= of.get(next(iter(need), None), frozenset()):
+            joined = need.union(*(of[one] for one in need if one in of))
+            of |= dict.fromkeys(joined, joined)
+    found: dict[frozenset[object], list[int]] = {}
+    for j, need in enumerate(needs):
+        if need:
+            found.setdefault(of[next(iter(need))], []).append(j)
+    return list(found.items())
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,24 @@ Row: TypeAlias = Col | Lit | Call
 
 
 @dataclass(frozen=True)
+class Owners:
+    """The owner of a row is that of the row of another source whose column `there` equals the
+    column `here`.
+    """
+
+    source: str
+    here: str
+    there: str
+
+
+@dataclass(frozen=True)
 class Scan:
     """All rows of a source that have an owner, with columns of these types."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
     unit: Unit
+    owners: Owners | None
 
 
 @dataclass(frozen=True)

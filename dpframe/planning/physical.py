@@ -127,8 +127,8 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
 class _Lists:
     """The items of a plan, as they are added. An equal item is added once."""
 
-    frames: list[kernel.Frame] = field(default_factory=list)
-    tables: list[kernel.Table] = field(default_factory=list)
+    frames: dict[kernel.Frame, int] = field(default_factory=dict)
+    tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
     finder: int = 0
     """The draw that finds the groups of the query whose draws are added."""
@@ -159,18 +159,19 @@ class _Lists:
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
-        if frame not in self.frames:
-            self.frames.append(frame)
-        return self.frames.index(frame)
+        return self.frames.setdefault(frame, len(self.frames))
 
     def relation(self, relation: Relation) -> int:
         """The place of a frame after all its steps."""
-        if relation.owners is not None:
-            raise NotYet("rows whose owners another frame says")
+        owners = relation.owners
         facts = relation.source
         columns = tuple((name, str(domain.dtype)) for name, domain in facts.columns.items())
         name = f"{relation.name} {relation.token}"
-        place = self.frame(kernel.Scan(name, columns, _unit(facts.unit)))
+        through = None
+        if owners is not None:
+            source = f"{owners.name} {owners.token}"
+            through = kernel.Owners(source, owners.here, owners.there)
+        place = self.frame(kernel.Scan(name, columns, _unit(facts.unit), through))
         for step, before in relation.steps:
             if isinstance(step, Binary):
                 place = self.frame(self.binary(step, before, place))
@@ -204,9 +205,7 @@ class _Lists:
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),
         )
-        if made not in self.tables:
-            self.tables.append(made)
-        return self.tables.index(made)
+        return self.tables.setdefault(made, len(self.tables))
 
     def what(self, measurement: Measurement, query: Query) -> kernel.What:
         """What is drawn."""
@@ -247,7 +246,7 @@ class _Lists:
         """The numbers of candidates, all with noise."""
         if not isinstance(what, kernel.Choice) or what.among == "tables":
             raise NotYet("noisy scores")
-        keys = self.tables[what.tables[0]].keys
+        keys = list(self.tables)[what.tables[0]].keys
         kept = tuple(range(0 if keys is None else len(keys.by)))
         return kernel.Vector(what.tables, ((1,),), kept, 1, total=False)
 
