@@ -24,8 +24,10 @@ from dpframe.kernel.plan import (
     Placed,
     Plan,
     Refused,
+    Response,
     Running,
     Squared,
+    Staircase,
     Table,
     Valued,
     Vector,
@@ -61,6 +63,13 @@ def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fr
             if not Fraction(1, 1 << 20) <= sigma_squared <= 1 << 112:
                 raise Refused("a sigma that cannot be drawn")
             return norms.l2_squared / (2 * sigma_squared)
+        case Staircase(rate, width, inner):
+            if plan.measure != "epsilon":
+                raise Refused("staircase noise has an epsilon alone")
+            if not Fraction(1, 8) <= rate <= 64 or not 1 <= inner <= width <= 1 << 56:
+                raise Refused("a staircase that cannot be drawn")
+            # a number that moves by d changes its level by at most ceil(d / width)
+            return norms.l0 * -(-norms.linf // width) * rate
         case Box():
             if not isinstance(what, Vector):
                 raise Refused("a box of numbers that are no vector")
@@ -99,6 +108,15 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
             return Fraction(0)
         case _:
             raise Refused("noise of scores that are not released")
+
+
+def response_cost(plan: Plan, rows: int, cells: int, law: Law) -> Fraction:
+    """What the reports of an individual's rows cost. With two cells, a report costs epsilon
+    tanh(epsilon / 2) of rho, and with more no more than that.
+    """
+    if not isinstance(law, Response) or law.epsilon <= 0 or cells < 2:
+        raise Refused("reports that are not random")
+    return rows * (law.epsilon if plan.measure == "epsilon" else pure_rho(law.epsilon))
 
 
 def tail_of(law: Law, least: int) -> Fraction:

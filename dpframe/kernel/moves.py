@@ -34,6 +34,7 @@ from dpframe.kernel.plan import (
     Rank,
     Ranks,
     Refused,
+    Reports,
     Row,
     Running,
     Squared,
@@ -225,10 +226,11 @@ def _together(needs: Sequence[frozenset[object]]) -> list[tuple[frozenset[object
 
 @dataclass(frozen=True)
 class Norms:
-    """How far one individual moves a vector: its norms, and `boxes` times the box of half-widths
-    `box`. With `twice` a row that stays makes both its moves in one box.
+    """How far one individual moves a vector: at most `l0` numbers, its norms, and `boxes` times the
+    box of half-widths `box`. With `twice` a row that stays makes both its moves in one box.
     """
 
+    l0: int
     l1: int
     l2_squared: int
     linf: int
@@ -260,11 +262,12 @@ def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
     reach = reach_of(frame, first, vector.kept, vector.run == 1, changes)
     moves = moves_of([addition_of(t, i) for i, t in enumerate(tables)], vector.matrix)
     runs = 1 if vector.run == 0 else -(-cells // vector.run)
+    groups = entries_of(first.keys, vector.kept)
+    entries = None if groups is None else groups * runs
     if changes:
-        groups = entries_of(first.keys, vector.kept)
-        norms = _of_changes(frame, first, reach, moves, runs > 1 or groups != 1)
+        norms = _of_changes(frame, first, reach, moves, entries)
     else:
-        norms = _of_coming(reach, moves, runs)
+        norms = _of_coming(reach, moves, runs, entries)
     return _with_total(norms, tables, reach, vector) if vector.total else norms
 
 
@@ -309,8 +312,9 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
     l1, squares, most = b * sum(column), b * b * sum(c * c for c in column), b * max(column)
     if reach.changes:
         k = reach.rows
-        return Norms(2 * k * l1, 2 * k * k * squares, k * most, 0, (), twice=False)
-    moved = reach.rows * l1, reach.squares(1) * squares, reach.most * most
+        moved = 2 * k * cells, 2 * k * l1, 2 * k * k * squares, k * most
+        return Norms(*moved, 0, (), twice=False)
+    moved = reach.groups * cells, reach.rows * l1, reach.squares(1) * squares, reach.most * most
     return Norms(*moved, 0, (), twice=False)
 
 
@@ -319,10 +323,11 @@ def all_keys(table: Table) -> tuple[int, ...]:
     return tuple(range(0 if table.keys is None else len(table.keys.by)))
 
 
-def _of_coming(reach: Reach, moves: Moves, runs: int) -> Norms:
+def _of_coming(reach: Reach, moves: Moves, runs: int, entries: int | None) -> Norms:
     """Each row comes or goes and moves one entry by at most `widths`."""
-    widths = moves.widths
+    widths, most = moves.widths, min(reach.rows, reach.groups * runs)
     return Norms(
+        len(widths) * (most if entries is None else min(most, entries)),
         reach.rows * sum(widths),
         reach.squares(runs) * sum(w * w for w in widths),
         reach.cell * max(widths),
@@ -332,7 +337,9 @@ def _of_coming(reach: Reach, moves: Moves, runs: int) -> Norms:
     )
 
 
-def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, several: bool) -> Norms:
+def _of_changes(
+    frame: Facts, table: Table, reach: Reach, moves: Moves, entries: int | None
+) -> Norms:
     """Each row leaves one entry and enters another, or stays in its own and changes.
 
     Where rows are not split and all are there, none comes or goes. With one entry a row that is
@@ -340,10 +347,12 @@ def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, several:
     """
     widths, rows = moves.widths, reach.rows
     split = table.keys is not None or table.cells is not None or not frame.complete
-    vectors = 0 if not split else 2 if several else 1
+    vectors = 0 if not split else 2 if entries is None or entries > 1 else 1
     twice = vectors < 2
     box = tuple(max(s, w * vectors) for s, w in zip(moves.stays, widths, strict=True))
+    moved = 2 * rows if entries is None else min(2 * rows, entries)
     return Norms(
+        len(widths) * moved,
         rows * max(vectors * sum(widths), moves.stays_l1),
         rows * rows * max(vectors * sum(w * w for w in widths), moves.stays_squares),
         rows * max((*moves.stays, *(widths if vectors else ()))),
@@ -368,7 +377,7 @@ def _with_total(norms: Norms, tables: Sequence[Table], reach: Reach, vector: Vec
     if not norms.l1:
         return norms
     b, k = max(abs(addition.lo), abs(addition.hi)), reach.rows
-    return Norms(2 * k * b, 2 * k * k * b * b, k * b, 0, (), twice=False)
+    return Norms(norms.l0 + 1, 2 * k * b, 2 * k * k * b * b, k * b, 0, (), twice=False)
 
 
 def _table(plan: Plan, place: int) -> Table:
@@ -467,6 +476,20 @@ def _largest_range(
         known |= {*level}
     largest = max(found) * row
     return -(-largest.numerator // largest.denominator)
+
+
+def reporters(plan: Plan, facts: Sequence[Facts], reports: Reports) -> tuple[int, int]:
+    """How many rows of an individual report, and how many cells they may report. Each row reports,
+    in both neighbours, so that who reports says nothing.
+    """
+    (table,), frame = _same_rows(plan, facts, (reports.table,))
+    cells = table.cells
+    covers = isinstance(cells, Whole) or (isinstance(cells, Edges | Values) and cells.other)
+    if plan.neighbours != "change-one" or not frame.complete or table.keys is not None:
+        raise Refused("reports of rows that may come or go")
+    if not isinstance(table.adds, One) or not covers:
+        raise Refused("reports of rows that are in no cell")
+    return frame.rows, cells_in(cells)
 
 
 def touched(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:

@@ -524,7 +524,14 @@ class Appear:
     rows: int
 
 
-What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels | Appear
+@dataclass(frozen=True)
+class Reports:
+    """Each row reports its cell on its own, or another one at random; how many rows report each."""
+
+    table: int
+
+
+What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels | Appear | Reports
 
 
 @dataclass(frozen=True)
@@ -557,6 +564,24 @@ class Box:
     widths: tuple[int, ...]
     fineness: int
     arches: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """P(x) proportional to exp(-rate level(|x|)), on whole numbers: level 0 has the first `inner`
+    magnitudes, and each level after it the next `width`.
+    """
+
+    rate: Fraction
+    width: int
+    inner: int
+
+
+@dataclass(frozen=True)
+class Response:
+    """A report is exp(epsilon) times as likely to be the row's own cell as any other."""
+
+    epsilon: Fraction
 
 
 @dataclass(frozen=True)
@@ -606,6 +631,8 @@ Law: TypeAlias = (
     | Laplace
     | Gaussian
     | Box
+    | Staircase
+    | Response
     | Exponential
     | PermuteAndFlip
     | NoisyMax

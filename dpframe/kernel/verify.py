@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.kernel.frame import Facts, facts_of
-from dpframe.kernel.laws import choice_cost, noise_cost, tail_of
-from dpframe.kernel.moves import norms_of, ranges_of, touched
+from dpframe.kernel.laws import choice_cost, noise_cost, response_cost, tail_of
+from dpframe.kernel.moves import norms_of, ranges_of, reporters, touched
 from dpframe.kernel.plan import (
     Appear,
     Choice,
@@ -22,6 +22,7 @@ from dpframe.kernel.plan import (
     Rank,
     Ranks,
     Refused,
+    Reports,
     Running,
     Scan,
     Threshold,
@@ -120,6 +121,8 @@ def _cost_of(
     match draw.what:
         case Vector() | Running() as what:
             return noise_cost(plan, what, draw.law, norms_of(plan, facts, what)), Fraction(0)
+        case Reports() as what:
+            return response_cost(plan, *reporters(plan, facts, what), draw.law), Fraction(0)
         case Appear() as what:
             return _appearance_cost(plan, facts, what, draw.law, number)
         case what:

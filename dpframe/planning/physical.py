@@ -19,7 +19,7 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
-from dpframe.aggregates.measurement import Additive, Measurement, Selection
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.own_sets import SelectionOfSet
 from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
@@ -70,6 +70,7 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteHull,
     DiscreteLaplace,
+    DiscreteStaircase,
     Exponential,
     JointExponential,
     Mechanism,
@@ -77,6 +78,7 @@ from dpframe.mechanisms import (
     NoisyThreshold,
     NoNoise,
     PermuteAndFlip,
+    RandomizedResponse,
     RecursiveExponential,
     ReportNoisyMax,
     RoundedLaplace,
@@ -155,6 +157,8 @@ class _Lists:
                 made = _law(law)
                 if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
                     raise NotYet("Gaussian noise with a delta")
+                if isinstance(made, kernel.Response) and plan.cost.currency == "rho":
+                    raise NotYet("responses in rho")
             self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
 
     def frame(self, frame: kernel.Frame) -> int:
@@ -214,6 +218,8 @@ class _Lists:
                 return self.choice(choice, query, kept)
             case Selection():
                 return self.choice(measurement, query, None)
+            case Responses(table=table):
+                return kernel.Reports(self.table(table, query))
             case WeighedKeys():
                 raise NotYet("groups that are found by weights")
             case KeySelection(table=table, rows=rows):
@@ -449,6 +455,10 @@ def _law(law: Mechanism) -> kernel.Law:
             return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
         case DiscreteBox():
             return kernel.Box(law.epsilon, law.widths, law.fineness, ())
+        case DiscreteStaircase():
+            return kernel.Staircase(law.rate, law.width, law.inner)
+        case RandomizedResponse():
+            return kernel.Response(law.row_epsilon)
         case TruncatedGeometric():
             return kernel.Geometric(law.row_epsilon, law.row_delta)
         case ReportNoisyMax():

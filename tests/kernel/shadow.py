@@ -17,11 +17,8 @@ from dpframe.planning.prepared import PreparedTogether
 NOT_YET = frozenset(
     {
         "CombinedNoise",
-        "DiscreteStaircase",
         "Gaussian noise with a delta",
         "NightlySums",
-        "RandomizedResponse",
-        "Responses",
         "WeighedRounds",
         "WeighedThreshold",
         "composition: numerical",
@@ -29,6 +26,7 @@ NOT_YET = frozenset(
         "groups that are found by weights",
         "measure: mu_squared",
         "noisy scores",
+        "responses in rho",
         "persons who are counted once over all windows",
         "thresholds of numbers that are drawn with others",
     }
