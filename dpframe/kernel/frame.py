@@ -220,7 +220,7 @@ def _with_columns(facts: Facts, names: tuple[str, ...], same: Mapping[str, str])
     """The same rows with other columns. `same` has the new names of columns that stay."""
     for name in (facts.person, facts.time):
         if name is not None and name not in same:
-            raise Refused("the column that says whose rows they are is gone")
+            raise Refused("the column of the owner is gone")
     return replace(
         facts,
         columns=names,
@@ -383,8 +383,8 @@ def _gathered(
 
 
 def rows_of(facts: Facts) -> int | None:
-    """How many rows one individual has at most: a limit without columns, or one for each value of
-    columns of which a limit on groups bounds the values.
+    """How many rows one individual has at most. A limit without columns bounds them, or a limit for
+    each value of some columns together with a limit on the number of these values.
     """
     if facts.person is None:
         return facts.rows
@@ -421,8 +421,8 @@ class Reach:
         in a group.
 
         Proof: no j entries are moved more often than the j fullest are here, so this majorises all
-        others. Where `cell` is less than `most`, as many cells as possible have `cell` rows. What
-        is left is in one more cell; or, if all groups have as many full cells as they may, in as
+        others. Where `cell` is less than `most`, as many cells as possible have `cell` rows. The
+        rest is in one more cell; or, if all groups have as many full cells as they may, in as
         few groups as possible with `most` mod `cell` each.
         """
         if not self.rows:
@@ -598,8 +598,8 @@ _IN_WINDOW: Mapping[str, frozenset[str]] = {
 
 
 def _follows_from_window(row: Row, facts: Facts) -> bool:
-    """Whether an expression of the time has one value in each window. Windows are told apart by
-    what the clocks of the time's zone show, and so are these parts of a time.
+    """Whether an expression of the time has one value in each window. Clocks of the
+    time's zone distinguish windows, and these parts of a time as well.
     """
     match row:
         case Call(operation, (Col(name),)) if operation in _IN_WINDOW:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil, isqrt
 
 from dpframe.kernel.moves import Norms, Ranges, top_of
 from dpframe.kernel.plan import (
@@ -84,8 +85,8 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
 
     Proof: only the differences of scores matter, so subtracting the least change from all leaves
     changes between 0 and the range r of a group. All three choices then cost r / scale (McSherry
-    and Talwar 2007 and Durfee and Rogers 2019; McKenna and Sheldon 2020; Dwork and Roth 2014,
-    Claim 3.9). Groups and rounds add up. The exponential mechanism has a bounded range, so r costs
+    and Talwar 2007, Durfee and Rogers 2019, McKenna and Sheldon 2020, Dwork and Roth 2014 Claim
+    3.9). Groups and rounds add up. The exponential mechanism has a bounded range, so r costs
     (r / scale)**2 / 8 of rho (Cesar and Rogers 2021); the others cost epsilon**2 / 2 for all groups
     together (Bun and Steinke 2016).
     """
@@ -126,10 +127,9 @@ def tail_of(law: Law, least: int) -> Fraction:
     match law:
         case Laplace(scale, fine):
             # on finer steps, what is above half a step less is rounded to it
-            h = _decimal(1 / (scale * fine))
+            h = 1 / (scale * fine)
             steps = least * fine - fine // 2
-            q = _DIGITS.exp(-h)
-            found = _DIGITS.divide(_DIGITS.exp(-h * steps), _DIGITS.add(Decimal(1), q))
+            found = _DIGITS.divide(_exp(-h * steps), _DIGITS.add(Decimal(1), _exp(-h)))
             return Fraction(found) * _UP
         case Gaussian(sigma_squared):
             return _gaussian_tail(sigma_squared, least)
@@ -142,28 +142,27 @@ def _gaussian_tail(sigma_squared: Fraction, least: int) -> Fraction:
     """The sum of exp(-x**2 / (2 sigma**2)) over x >= least, over the sum of all.
 
     Beyond sigma the function is convex, so each term is at most its integral from half a step
-    before to half a step after: what follows the last term is at most an integral, and that at
-    most exp(-y**2 / (2 sigma**2)) sigma**2 / y from y on. The sum of all is at least sqrt(2 pi)
+    before to half a step after. So what follows the last term is at most an integral. From y on
+    that is at most exp(-y**2 / (2 sigma**2)) sigma**2 / y. The sum of all is at least sqrt(2 pi)
     sigma (Canonne, Kamath and Steinke 2020, Fact 18), and 1 + 2 exp(-1 / (2 sigma**2)).
     """
     d = _DIGITS
-    half = _decimal(1 / (2 * sigma_squared))
+    half = 1 / (2 * sigma_squared)
     sigma = d.sqrt(_decimal(sigma_squared))
-    last = max(least + 1, int(sigma * 12) + least)
+    last = least + 1 + 12 * (isqrt(ceil(sigma_squared)) + 1)
     if last - least > 1 << 20:
         raise Refused("a threshold of noise that is this wide")
-    term = d.exp(d.multiply(-half, Decimal(least * least)))
-    factor = d.exp(d.multiply(-half, Decimal(2 * least + 1)))
-    ratio = d.exp(-half * 2)
+    term, factor = _exp(-half * least * least), _exp(-half * (2 * least + 1))
+    ratio = _exp(-half * 2)
     total = Decimal(0)
     for _ in range(least, last):
         total = d.add(total, term)
         term, factor = d.multiply(term, factor), d.multiply(factor, ratio)
-    y = Decimal(last) - Decimal("0.5")
-    if y < sigma:
+    y = Fraction(2 * last - 1, 2)
+    if y * y < sigma_squared:
         raise Refused("a threshold below the noise")
-    beyond = d.multiply(d.exp(-half * y * y), d.divide(_decimal(sigma_squared), y))
-    partial = d.add(Decimal(1), d.multiply(Decimal(2), d.exp(-half)))
+    beyond = d.multiply(_exp(-half * y * y), _decimal(sigma_squared / y))
+    partial = d.add(Decimal(1), d.multiply(Decimal(2), _exp(-half)))
     whole = max(partial, d.multiply(d.sqrt(d.multiply(Decimal(2), _PI)), sigma))
     return Fraction(d.divide(d.add(total, beyond), whole)) * _UP
 
@@ -211,8 +210,8 @@ def _is_arch(
     (1, t, 2 t**2 - 1) and its mirror image.
 
     They are a count, a sum and a sum of squares on the same grid, symmetric around 0, with widths
-    1, h and top (see `Squared`), or twice the last two where a row that stays makes both its moves
-    in one box.
+    1, h and top (see `Squared`). Where a row that stays makes both its moves in one box, the widths
+    of the sums are twice that.
 
     Proof: with s the row's number on the grid and u its shortened square, s**2 / h**2 <= u / top
     <= 1. So the row adds (1, x, y) with 2 x**2 - 1 <= y <= 1, or (1, 0, 0) where it counts and has
@@ -243,10 +242,9 @@ def pure_rho(epsilon: Fraction) -> Fraction:
     """
     if epsilon > 1 << 20:
         return epsilon
-    e = _decimal(epsilon)
-    grown = _DIGITS.exp(e)
+    grown = _exp(epsilon)
     tanh = _DIGITS.divide(_DIGITS.subtract(grown, Decimal(1)), _DIGITS.add(grown, Decimal(1)))
-    return min(Fraction(_DIGITS.multiply(e, tanh)) * _UP, epsilon * epsilon / 2)
+    return min(epsilon * Fraction(tanh) * _UP, epsilon * epsilon / 2)
 
 
 def _laplace_rho(norms: Norms, law: Laplace) -> Fraction:
@@ -272,11 +270,15 @@ def _one_laplace_rho(h: Fraction, steps: int) -> Fraction:
         return Fraction(0)
     if h > 10**5:
         return h * steps
-    x = _decimal(h)
     d = _DIGITS
-    sinh = d.divide(d.subtract(d.exp(x), d.exp(-x)), Decimal(2))
-    gone = d.subtract(Decimal(1), d.exp(d.multiply(-x, Decimal(steps))))
-    return Fraction(d.multiply(x, d.subtract(Decimal(steps), d.divide(gone, sinh)))) * _UP
+    sinh = d.divide(d.subtract(_exp(h), _exp(-h)), Decimal(2))
+    gone = d.subtract(Decimal(1), _exp(-h * steps))
+    return h * Fraction(d.subtract(Decimal(steps), d.divide(gone, sinh))) * _UP
+
+
+def _exp(value: Fraction) -> Decimal:
+    """exp(value). Decimals are never combined by operators, which round to fewer digits."""
+    return _DIGITS.exp(_decimal(value))
 
 
 def _decimal(value: Fraction) -> Decimal:

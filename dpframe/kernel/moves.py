@@ -167,7 +167,7 @@ class Moves:
 def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> Moves:
     """The moves of the numbers with these factors.
 
-    Proof, for a row that stays: it takes away one addition and makes another. Numbers that need no
+    Proof: a row that stays takes away one addition and makes another. Numbers that need no
     expression change by at most the length of their interval. Numbers that need one are changed
     where the row has a value before, or after, or both. With a value before and after, a number
     changes by at most the length of its interval; with one of them, by at most its largest
@@ -324,10 +324,10 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
 def _turned(column: tuple[int, ...]) -> tuple[int, int]:
     """The largest L1 norm, and the largest sum of squares, of a column or of the difference of two.
 
-    Proof: two columns that are s cells apart differ most where the first begins in the first cell,
-    because what follows is cut off later. With w the factors, which fall, and S(k) the sum of the
-    first k, the difference has the L1 norm 2 S(s) + S(n - s) - S(n), and the sum of squares of both
-    less twice the sum of w(u) w(u - s). These sums, for all s, are digits of a product.
+    Proof: two columns that are s cells from each other differ most where the first begins in the
+    first cell, because what follows is cut off later. With w the factors, which fall, and S(k) the
+    sum of the first k, the difference has the L1 norm 2 S(s) + S(n - s) - S(n). Its sum of squares
+    is that of both less twice the sum of w(u) w(u - s). These sums are digits of a product.
     """
     size, bits = len(column), 2 * column[0].bit_length() + len(column).bit_length() + 1
     forward = sum(c << (bits * k) for k, c in enumerate(column))
@@ -583,8 +583,8 @@ def _of_ranks(tables: Sequence[Table], reach: Reach, comes: int, stays: int) -> 
     moves scores against each other by at most `comes`, and one that stays in its group by at most
     `stays`.
 
-    Proof for one quantile: a row adds -a or b - a, or a - b or a, to either side of the score, so
-    the score moves by at most max(a, b - a), and two scores may move in opposite ways; for q = 0
+    Proof for one quantile: a row adds -a or b - a, or a - b or a, to either side of the score. So
+    the score moves by at most max(a, b - a), and two scores may move in opposite ways. For q = 0
     and 1 all move one way. A row that changes its cell moves a score by at most b. For a tuple: a
     row that comes adds 1 - d to the excess of one part and takes d from each other part, in all
     2 (1 - d), with d what the narrowest part should have. One that changes takes 1 from a part and

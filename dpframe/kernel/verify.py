@@ -79,8 +79,8 @@ def verify(plan: Plan) -> Verified:
             raise Refused(f"draw {number} costs more than the plan states")
         costs.append(cost)
         deltas.append(delta)
-    dearest, unsure = _largest(plan)
-    if sum(draw.cost for draw in plan.draws) + dearest > plan.cost:
+    most, unsure = _largest(plan)
+    if sum(draw.cost for draw in plan.draws) + most > plan.cost:
         raise Refused("the draws cost more than the plan states")
     if sum(draw.delta for draw in plan.draws) + unsure > plan.delta:
         raise Refused("the draws fail more often than the plan states")
@@ -135,15 +135,15 @@ def _appearance_cost(
 ) -> tuple[Fraction, Fraction]:
     """What it costs that groups appear.
 
-    Proof for the rule: the probability of one group is private for one individual more or less
-    (Desfontaines, Voss and Gipson 2022, Theorem 1), groups appear independently, and one
+    Proof for the rule: for one individual more, or one fewer, the probability of one group is
+    private (Desfontaines, Voss and Gipson 2022, Theorem 1). Groups appear independently, and one
     individual changes numbers of individuals by 1 in the groups that it touches. An epsilon costs
     epsilon**2 / 2 of rho (Bun and Steinke 2016).
 
-    For a threshold: the noise is paid for by its own draw. Where a group has somebody else, it may
-    appear without the individual too. Where the individual is alone, the number is at most what one
-    individual adds, so the group appears with at most the probability that the noise is the rest
-    of the threshold or more (Korolova, Kenthapadi, Mishra and Ntoulas 2009). The groups add up.
+    For a threshold: the noise is paid for by its own draw. A group that other individuals are in
+    may appear without this one too. Where the individual is alone, the number is at most what one
+    individual adds. So the group appears only where the noise is at least the rest of the threshold
+    (Korolova, Kenthapadi, Mishra and Ntoulas 2009). The groups add up.
     """
     groups = touched(plan, facts, what)
     match law:
@@ -182,8 +182,8 @@ def _rounds(what: Choice | Rank | Ranks | Levels) -> int:
 
 
 def _largest(plan: Plan) -> tuple[Fraction, Fraction]:
-    """What the dearest of the plans costs of which one runs afterwards. Which one that is follows
-    from what was drawn before, so it costs nothing more.
+    """What the most expensive option costs. One option runs, and which one follows from earlier
+    draws, so the choice costs nothing more.
     """
     for number, option in enumerate(plan.options):
         if (option.neighbours, option.measure) != (plan.neighbours, plan.measure):
