@@ -503,10 +503,11 @@ class Ranks:
 @dataclass(frozen=True)
 class Levels:
     """In each group the choice of cells as several quantiles, level after level. Each choice is
-    that of `Rank`, among the rows between the nearest quantiles that earlier levels chose, and of the
-    quantile that it is of these rows. The score counts in parts 1 / m of a row, with m the least
-    common denominator of the quantiles. With r the most by which a row moves the scores of a choice
-    against each other, and R the largest r, the scale of the choice is r / R times that of the law.
+    that of `Rank`, among the rows between the nearest quantiles that earlier levels chose, and of
+    the quantile that it is of these rows. The score counts in parts 1 / m of a row, with m the
+    least common denominator of the quantiles. With r the most by which a row moves the scores of a
+    choice against each other, and R the largest r, the scale of the choice is r / R times that of
+    the law.
     """
 
     table: int
