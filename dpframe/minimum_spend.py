@@ -16,8 +16,6 @@ from dpframe.infer import Queries
 _CONFIDENCE = Fraction(95, 100)
 _DIGITS = 6
 _LEAST, _MOST = Fraction(1, 2**40), Fraction(2**20)
-_ANY = Fraction(10) ** 300
-"""An error that every output has whose error is known."""
 
 
 def minimum_spend(
@@ -65,17 +63,16 @@ def minimum_spend(
         raise InvalidBudget(
             "accuracy= names no output", remedy='write for example accuracy={"len": 50}'
         )
-    most = measure.of(_MOST, slack)
-    if not _meets(query, most, targets, split):
-        known = _meets(query, most, dict.fromkeys(targets, _ANY), split)
+    if not _meets(query, measure.of(_MOST, slack), targets, split):
         raise InvalidBudget(
             f"no spend makes the error of {' and '.join(map(repr, targets))} so small with 95% "
             "confidence",
             where=f"accuracy={dict(wanted)}",
-            remedy="ask for a larger error"
-            if known
-            else "ask for the errors of counts and sums: the error of a mean depends on the number "
-            "of values",
+            remedy=(
+                "ask for the errors of counts and sums: the error of a mean depends on "
+                "the number of values",
+                "ask for a larger error",
+            ),
         )
     low, high = _LEAST, _MOST
     while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):
