@@ -242,7 +242,7 @@ class Folder:
 
     # -- ledgers ----------------------------------------------------------------------------------
 
-    def sql(self, statement: str, *values: Any, file: str = PLACE) -> list[tuple[Any, ...]]:
+    def tamper(self, statement: str, *values: Any, file: str = PLACE) -> list[tuple[Any, ...]]:
         """Run a statement on the file of a ledger, as anybody with access to it could."""
         return ledgers.sql(self.tmp / file, statement, *values)
 
