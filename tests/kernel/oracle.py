@@ -1,0 +1,1176 @@
+"""A second judge of plans, which counts where the kernel computes.
+
+`judge` makes small worlds: a few rows of a few individuals. In each world it does what the plan
+says, in plain Python, once with and once without the rows of one individual (or with other values
+in them). It subtracts, and adds up what the noise reveals of exactly this difference. A plan whose
+draws reveal more than it states is unsafe, and the world is the proof. It never proves a plan safe.
+
+It knows the grammar in `dpframe.kernel.plan` and its docstrings, and none of the kernel's rules.
+What the grammar leaves open (what a row-wise operation computes, which rows a limit keeps, which
+rows a public frame has) is chosen by the numbers of a world, to hurt. `judge` tries worlds at
+random, then changes single numbers of the worst one.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import zlib
+from ast import literal_eval
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import TypeAlias
+
+from dpframe.kernel import plan as p
+
+PARTS = 4096
+"""A whole row has so many parts where rows are weighed."""
+MANY = 12
+"""The most rows of one individual."""
+ORDERS = (1.0001, 2, 3, 5, 9, 17, 65)
+"""Orders of the Renyi divergences that bound rho from below."""
+
+Value: TypeAlias = object
+Line: TypeAlias = dict[str, Value]
+Difference: TypeAlias = dict[tuple[object, ...], list[int]]
+
+
+class Meaningless(Exception):
+    """Nobody can do what the plan says."""
+
+
+class Opaque(str):
+    """A value of which only its text in a plan is known."""
+
+    __slots__ = ()
+
+
+class Nan:
+    """Not a number. It equals itself, as a key does."""
+
+    def __repr__(self) -> str:
+        return "nan"
+
+
+NAN = Nan()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the worst world shows."""
+
+    unsafe: bool
+    why: str
+    share: float
+    """What is lost in the worst world, as a share of what the plan states."""
+    seed: int
+    changes: Mapping[str, int]
+
+
+def judge(plan: p.Plan, worlds: int = 20, changes: int = 20, seed: int = 0) -> Verdict:
+    """Look for a world in which more is lost than the plan states.
+
+    Raises
+    ------
+    Meaningless
+        When nobody can do what the plan says.
+    """
+    require_laws(plan)
+    hints = Hints(plan)
+    rng = random.Random(seed)
+    best: tuple[float, World, str] | None = None
+    for number in range(worlds + changes):
+        if number < worlds or best is None:
+            world = World(plan, hints, seed * 1_000_003 + number, {})
+        else:
+            world = best[1].changed(rng)
+        share, why = world.loss()
+        if best is None or share >= best[0]:
+            best = share, world, why
+        if share > 1:
+            break
+    assert best is not None
+    share, world, why = best
+    return Verdict(share > 1, why, share, world.seed, world.changes)
+
+
+def require_laws(plan: p.Plan) -> None:
+    """Require that each law is one."""
+    for draw in plan.draws:
+        match draw.law:
+            case p.Laplace(scale, fine):
+                right = scale > 0 and fine >= 1
+            case p.Gaussian(variance):
+                right = variance > 0
+            case p.Box(epsilon, widths, fineness, arches):
+                numbers = len(draw.what.matrix)
+                places = [place for arch in arches for place in arch]
+                right = epsilon > 0 and fineness >= 1 and len(widths) == numbers
+                right = right and min(widths, default=0) >= 0 and not draw.what.total
+                right = right and all(0 <= place < numbers for place in places)
+                right = right and all(len({*arch}) == 3 for arch in arches)
+            case p.Exact():
+                right = True
+        if not right:
+            raise Meaningless(f"no law: {draw.law}")
+        if not draw.what.matrix or not draw.what.tables:
+            raise Meaningless("nothing is drawn")
+        if any(len(row) != len(draw.what.tables) for row in draw.what.matrix):
+            raise Meaningless("the matrix has another size")
+
+
+# What a plan mentions
+
+
+@dataclass
+class Hints:
+    """Values that a plan mentions, and what its columns are used for."""
+
+    plan: p.Plan
+
+    @cached_property
+    def numbers(self) -> list[Fraction]:
+        """Where grids end, between their ends and beyond them, and whole numbers."""
+        ends: list[Fraction] = []
+        others = [Fraction(n) for n in (0, 1, -1, 2, 3)]
+        for node in nodes(self.plan):
+            match node:
+                case p.Grid(step, centre, lo, hi):
+                    ends += [centre + step * hi, centre + step * lo]
+                    others += [centre, centre + step * (lo + 1), centre + step * (hi // 2)]
+                case p.Edges(_, edges, _) if edges:
+                    middles = [(a + b) / 2 for a, b in zip(edges, edges[1:], strict=False)]
+                    others += [*edges[:5], *middles[:5], edges[0] - 1, edges[-1] + 1]
+                case p.Points(_, low, step, count):
+                    others += [low + step * i for i in range(min(count, 5))]
+                case p.Between(_, candidates) if candidates:
+                    others += [*candidates[:5], candidates[0] - 1, candidates[0] + Fraction(1, 3)]
+        beyond = [Fraction(10**9), Fraction(-(10**9))]
+        mentioned = [v for v in self.mentions if isinstance(v, Fraction)]
+        return list(dict.fromkeys(ends)) * 3 + list(dict.fromkeys(others + beyond + mentioned))
+
+    @cached_property
+    def mentions(self) -> list[Value]:
+        """Values that keys and categories name."""
+        texts: list[str] = []
+        for node in nodes(self.plan):
+            match node:
+                case p.Part(_, _, key):
+                    texts += key
+                case p.Values(_, listed, _):
+                    texts += listed
+                case p.Lit(_, value):
+                    texts.append(value)
+        return [value_of(text) for text in dict.fromkeys(texts)]
+
+    @cached_property
+    def uses(self) -> dict[str, str]:
+        """What each column is used for."""
+        uses: dict[str, str] = {}
+        for node in nodes(self.plan):
+            match node:
+                case p.Filter(_, conditions):
+                    for row in conditions:
+                        if isinstance(row, p.Col):
+                            uses[row.name] = "truth"
+                case p.Explode(_, column, _):
+                    uses[column] = "list"
+                case p.Person(_, _, str(time)):
+                    uses[time] = "time"
+                case p.Placed(p.Col(name)) | p.Squared(p.Col(name)) | p.Paired(p.Col(name)):
+                    uses[name] = "number"
+                case p.Edges(p.Col(name)) | p.Points(p.Col(name)) | p.Between(p.Col(name)):
+                    uses[name] = "number"
+        return uses
+
+
+def nodes(value: object) -> Iterator[object]:
+    """All parts of a value."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from nodes(item)
+    elif is_dataclass(value):
+        yield value
+        for field in fields(value):
+            yield from nodes(getattr(value, field.name))
+
+
+def value_of(text: str) -> Value:
+    """The value that a text in a plan stands for."""
+    try:
+        value = literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return Opaque(text)
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, (int, float)):
+        return Fraction(value) if math.isfinite(value) else Opaque(text)
+    return value if isinstance(value, str) else Opaque(text)
+
+
+def text_of(value: Value) -> str:
+    """How a plan writes a value."""
+    if isinstance(value, Opaque):
+        return str(value)
+    if isinstance(value, Fraction):
+        return str(value.numerator) if value.denominator == 1 else repr(float(value))
+    return repr(value)
+
+
+def window_of(every: str, time: Value) -> object:
+    """The calendar window of a time."""
+    if not isinstance(time, date):
+        return time
+    match every:
+        case "1d":
+            return (time.year, time.month, time.day)
+        case "1w":
+            return tuple(time.isocalendar()[:2])
+        case "1mo":
+            return (time.year, time.month)
+        case "1q":
+            return (time.year, (time.month - 1) // 3)
+        case _:
+            return time.year
+
+
+FIRST_DAYS = {
+    "1d": date(2024, 12, 31),
+    "1w": date(2024, 12, 30),  # its days are in two months and years
+    "1mo": date(2024, 12, 1),
+    "1q": date(2024, 10, 1),
+    "1y": date(2024, 1, 1),
+}
+DAYS = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
+
+
+def calendar(operation: str, constants: str, time: Value) -> Value:
+    """A part of a date, `NotImplemented` where the operation is another one."""
+    if isinstance(time, date):
+        match operation:
+            case "dt_year":
+                return Fraction(time.year)
+            case "dt_month":
+                return Fraction(time.month)
+            case "dt_quarter":
+                return Fraction((time.month + 2) // 3)
+            case "dt_day":
+                return Fraction(time.day)
+            case "dt_weekday":
+                return Fraction(time.isoweekday())
+            case "dt_ordinal_day":
+                return Fraction(time.timetuple().tm_yday)
+            case "dt_week":
+                return Fraction(time.isocalendar()[1])
+            case "dt_iso_year":
+                return Fraction(time.isocalendar()[0])
+            case "dt_date":
+                return date(time.year, time.month, time.day)
+            case "dt_month_start":
+                return date(time.year, time.month, 1)
+            case "dt_truncate":
+                for every in DAYS:
+                    if constants in (f"('{every}',)", f"'{every}'", every):
+                        return Opaque(repr(window_of(every, time)))
+    return NotImplemented
+
+
+# One world
+
+
+@dataclass
+class Done:
+    """The rows of a frame, and which of their columns say whose they are."""
+
+    rows: list[Line]
+    who: str | None
+    time: str | None
+    norm: Fraction | None = None
+
+    def like(self, rows: Iterable[Line]) -> Done:
+        """Other rows."""
+        return Done(list(rows), self.who, self.time, self.norm)
+
+
+@dataclass
+class World:
+    """All that a plan leaves open, chosen by numbers. A number follows from the seed and from what
+    it is for, unless it is among the changes.
+    """
+
+    plan: p.Plan
+    hints: Hints
+    seed: int
+    changes: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        self.used: dict[str, None] = {}
+        self.calls: dict[object, Value] = {}
+        self.lists: dict[object, list[dict[Value, None]]] = {}
+        self.combinations: dict[object, dict[tuple[Value, ...], None]] = {}
+
+    def pick(self, n: int, *about: object) -> int:
+        """A number below n."""
+        key = repr(about)
+        self.used[key] = None
+        number = self.changes.get(key)
+        if number is None:
+            number = zlib.crc32(f"{self.seed} {key}".encode()) >> 3
+        return number % max(1, n)
+
+    def changed(self, rng: random.Random) -> World:
+        """A world with one or two other numbers."""
+        keys = rng.choices(list(self.used), k=rng.choice((1, 1, 2)))
+        others = {key: rng.randrange(1 << 29) for key in keys}
+        return World(self.plan, self.hints, self.seed, {**self.changes, **others})
+
+    def loss(self) -> tuple[float, str]:
+        """What is lost, as a share of what the plan states, and where."""
+        with_, without = self.frames(True), self.frames(False)
+        spent = [self.spent(draw, with_, without) for draw in self.plan.draws]
+        shares = [
+            (share_of(lost, draw.cost), f"draw {number}")
+            for number, (lost, draw) in enumerate(zip(spent, self.plan.draws, strict=True))
+        ]
+        together = [sum(each) for each in zip(*spent, strict=True)]
+        return max([(share_of(together, self.plan.cost), "all draws"), *shares])
+
+    # Rows
+
+    @cached_property
+    def every(self) -> str | None:
+        """The calendar windows of individuals."""
+        units = [f.unit for f in self.plan.frames if isinstance(f, p.Scan)]
+        return next((u.every for u in units if isinstance(u, p.Person) and u.every), None)
+
+    def source(self, scan: p.Scan, present: bool) -> list[Line]:
+        """The rows of a source."""
+        names = [name for name, _ in scan.columns]
+        if len({*names}) != len(names):
+            raise Meaningless("a column occurs twice")
+        about = crc(scan)
+        others = self.pick(5, about, "others")
+        rows: list[Line] = []
+        match scan.unit:
+            case p.Rows(contributions):
+                rows += [self.line(scan, about, "b", n) for n in range(min(others, 2))]
+                most = min(MANY, contributions)
+                own = most - (self.pick(6, about, "fewer") == 0 and most > 1)
+                if present:
+                    rows += [self.line(scan, about, "a", n) for n in range(own)]
+                elif self.plan.neighbours == "change-one":
+                    rows += [self.line(scan, about, "z", n) for n in range(own)]
+            case p.Person(column, _, time):
+                if column not in names or (self.every and time not in names):
+                    raise Meaningless("nobody knows whose rows these are")
+                if others == 1:
+                    rows += [self.line(scan, about, "b", n) for n in range(3)]
+                if self.every and others in (2, 3):
+                    rows += [self.line(scan, about, "a", n, later=True) for n in range(3)]
+                own = (MANY, MANY, 9, 6, 4, 3, 2, 1, 0)[self.pick(9, about, "rows")]
+                if present:
+                    rows += [self.line(scan, about, "a", n) for n in range(own)]
+        return rows
+
+    def line(self, scan: p.Scan, about: int, who: str, n: int, later: bool = False) -> Line:
+        """Row number n of somebody."""
+        line: Line = {}
+        for name, dtype in scan.columns:
+            if isinstance(scan.unit, p.Person) and name == scan.unit.column:
+                line[name] = who
+            elif isinstance(scan.unit, p.Person) and self.every and name == scan.unit.time:
+                line[name] = self.day(self.place(about, name, n), dtype, later)
+            else:
+                pool = self.pool(dtype)
+                line[name] = pool[self.place(about, name, n, who) % len(pool)]
+        return line
+
+    def place(self, about: int, name: str, n: int, who: str = "a") -> int:
+        """Which value of its type row n has. By default values stay for a few rows and come again
+        after a few, so that rows lie in few or many groups.
+        """
+        whose = "z" if who == "z" else "a"
+        own = repr((about, name, n, whose))
+        self.used[own] = None
+        if own in self.changes:
+            return self.changes[own]
+        stride = (1, 1, 1, 2, 3, 4, MANY, MANY)[self.pick(8, about, name, "stride", whose)]
+        again = (1, 2, 2, 3, 4, MANY, MANY)[self.pick(7, about, name, "again", whose)]
+        start = self.pick(1 << 20, about, name, "start", whose)
+        return start + (n // stride) % again
+
+    def day(self, number: int, dtype: str, later: bool = False) -> date:
+        """A day of the window, or of a later one."""
+        every = self.every or "1y"
+        spread = number % (8 if every in ("1d", "1w") else DAYS[every])
+        if every == "1mo":
+            spread = (number * 13) % 31
+        first = FIRST_DAYS[every] + timedelta(DAYS[every] if later else 0)
+        days = timedelta(spread % DAYS[every])
+        if dtype.startswith("Datetime"):
+            hour = number % 24
+            return datetime(first.year, first.month, first.day, hour) + days
+        return first + days
+
+    def pool(self, dtype: str) -> Sequence[Value]:
+        """Values of a type. A few worlds have nulls."""
+        null: list[Value] = [None] if self.pick(4, dtype, "null") == 0 else []
+        numbers = self.hints.numbers
+        if dtype.startswith(("Int", "UInt")):
+            least = 0 if dtype.startswith("UInt") else -(10**9)
+            return [Fraction(max(least, math.floor(n))) for n in numbers] + null
+        if dtype.startswith(("Float", "Decimal")):
+            nans = [NAN] if dtype.startswith("Float") and null else []
+            return [*numbers, *nans, *null]
+        if dtype.startswith("Bool"):
+            return [True, True, False, *null]
+        if dtype.startswith("Date"):
+            return [self.day(n, dtype) for n in range(12)] + null
+        if dtype.startswith(("List", "Array")):
+            inner = [v for v in self.pool(dtype[dtype.find("(") + 1 :]) if v is not None]
+            return [self.listed(inner, n) for n in range(5)]
+        words = [v for v in self.hints.mentions if isinstance(v, str)]
+        return [*words, *(f"w{n}" for n in range(MANY)), *null]
+
+    def listed(self, inner: Sequence[Value], number: int) -> tuple[Value, ...]:
+        """A list of values."""
+        length = (MANY, MANY, 4, 2, 1, 0)[self.pick(6, "length", number)]
+        again = (1, 2, MANY)[self.pick(3, "elements", number)]
+        start = self.pick(len(inner), "element", number)
+        return tuple(inner[(start + i % again) % len(inner)] for i in range(length))
+
+    # Expressions
+
+    def value(self, row: p.Row, line: Line, want: str) -> Value:
+        """The value of an expression."""
+        match row:
+            case p.Col(name):
+                if name not in line:
+                    raise Meaningless(f"no column {name}")
+                return line[name]
+            case p.Lit(dtype, text):
+                return literal(dtype, text)
+            case p.Call(operation, operands, constants):
+                values = tuple([self.value(operand, line, "any") for operand in operands])
+                if operation == "is_not_null" and len(values) == 1:
+                    return values[0] is not None
+                if len(values) == 1:
+                    part = calendar(operation, constants, values[0])
+                    if part is not NotImplemented:
+                        return part
+                key = (operation, constants, values)
+                if key not in self.calls:
+                    self.calls[key] = self.any_value(want, *key)
+                return self.calls[key]
+
+    def any_value(self, want: str, operation: str, constants: str, values: object) -> Value:
+        """What a row-wise function gives for these values: anything."""
+        about: tuple[object, ...] = ("call", operation, constants)
+        if self.pick(4, *about, "constant") == 0:
+            values = None
+        if want == "any":
+            want = ("truth", "number", "key", "key")[self.pick(4, *about, "kind")]
+        pool = self.wanted(want)
+        return pool[self.pick(len(pool), *about, repr(values))]
+
+    def wanted(self, want: str) -> Sequence[Value]:
+        """Values of a kind."""
+        match want:
+            case "truth":
+                return (True, True, True, True, True, False, None)
+            case "number":
+                return (*self.hints.numbers, None, NAN)
+            case "list":
+                return [self.listed(self.hints.numbers, n) for n in range(4)]
+            case "time":
+                return [self.day(n, "Date", n > 9) for n in range(12)]
+        words = [f"w{n}" for n in range(MANY)]
+        return [*self.hints.mentions, *words, None]
+
+    def number(self, value: Value) -> Fraction | None:
+        """A value as a number; None for null and NaN."""
+        if value is None or value is NAN:
+            return None
+        if isinstance(value, (Fraction, int)):
+            return Fraction(value)
+        return self.hints.numbers[crc(value) % len(self.hints.numbers)]
+
+    # Frames
+
+    def frames(self, present: bool) -> list[Done]:
+        """All frames, with or without the individual."""
+        done: list[Done] = []
+        for frame in self.plan.frames:
+            done.append(self.frame(frame, done, present))
+        return done
+
+    def frame(self, frame: p.Frame, done: list[Done], present: bool) -> Done:
+        """The rows of a frame."""
+        match frame:
+            case p.Scan(_, _, unit):
+                rows = self.source(frame, present)
+                if isinstance(unit, p.Person):
+                    return Done(rows, unit.column, unit.time if self.every else None)
+                return Done(rows, None, None)
+            case p.Union(left, right):
+                return self.union(earlier(done, left), earlier(done, right))
+            case p.Meet(left, right):
+                return self.meet(frame, earlier(done, left), earlier(done, right))
+        before = earlier(done, frame.input)
+        rows = before.rows
+        match frame:
+            case p.Map(_, columns):
+                return self.mapped(before, columns)
+            case p.Filter(_, conditions):
+                return before.like(
+                    line
+                    for line in rows
+                    if all([self.value(c, line, "truth") is True for c in conditions])
+                )
+            case p.Part(_, by, key):
+                if len(by) != len(key):
+                    raise Meaningless("a key has another size")
+                return before.like(
+                    line
+                    for line in rows
+                    if [text_of(self.value(row, line, "key")) for row in by] == [*key]
+                )
+            case p.Without(_, by):
+                return before.like(
+                    line
+                    for line in rows
+                    if self.pick(4, "found", [self.value(row, line, "key") for row in by])
+                )
+            case p.Explode(_, column, most):
+                return before.like(self.exploded(rows, column, most))
+            case p.Lookup():
+                return self.looked_up(frame, before)
+            case p.KeepRows(_, n, by, first):
+                lines = [
+                    line
+                    for whose in self.individuals(before)
+                    for group in split(whose, by)
+                    for line in self.ordered(group, first, whose)[: max(n, 0)]
+                ]
+                return before.like(lines)
+            case p.KeepGroups(_, n, by, first):
+                lines = []
+                for whose in self.individuals(before):
+                    groups = split(self.ordered(whose, first, whose), by)
+                    lines += [line for group in groups[: max(n, 0)] for line in group]
+                return before.like(lines)
+            case p.Weigh(_, norm):
+                self.individuals(before)
+                norm = norm if before.norm is None else min(norm, before.norm)
+                return Done(rows, before.who, before.time, norm)
+            case p.OneEach(_, new):
+                lines = [
+                    self.owner(before, whose[0]) | self.numbers(new, whose)
+                    for whose in self.individuals(before)
+                ]
+                return before.like(lines)
+            case p.Gather(_, by, new, beside):
+                return before.like(self.gathered(before, by, new, beside))
+
+    def individuals(self, done: Done) -> list[list[Line]]:
+        """The rows of each individual."""
+        if done.who is None:
+            raise Meaningless("nobody knows whose rows these are")
+        whose: dict[object, list[Line]] = {}
+        for line in done.rows:
+            whose.setdefault(self.individual(done, line), []).append(line)
+        return list(whose.values())
+
+    def individual(self, done: Done, line: Line) -> object:
+        """Whose row it is."""
+        if done.who is None or done.who not in line:
+            raise Meaningless("nobody knows whose rows these are")
+        if self.every is None:
+            return line[done.who]
+        if done.time is None or done.time not in line:
+            raise Meaningless("nobody knows the window of these rows")
+        return line[done.who], window_of(self.every, line[done.time])
+
+    def owner(self, done: Done, line: Line) -> Line:
+        """The columns that say whose row it is."""
+        names = [name for name in (done.who, done.time) if name is not None]
+        return {name: line[name] for name in names}
+
+    def ordered(self, lines: list[Line], first: str | None, whose: list[Line]) -> list[Line]:
+        """Rows of one individual in some order that depends on its rows alone."""
+        if len(lines) < 2:
+            return lines
+        if first is not None and any(first not in line for line in lines):
+            raise Meaningless(f"no column {first}")
+        salt = self.pick(1 << 20, "order")
+        order = sorted(lines, key=lambda line: crc((salt, line)))
+        return order if first is None else sorted(order, key=lambda line: repr(line[first]))
+
+    def numbers(self, new: Iterable[str], lines: list[Line]) -> Line:
+        """Numbers that follow from rows of one individual."""
+        about = crc(sorted(map(repr, lines)))
+        pools = {name: self.wanted(self.hints.uses.get(name, "number")) for name in new}
+        return {
+            name: pool[self.pick(len(pool), "of rows", name, about)] for name, pool in pools.items()
+        }
+
+    def mapped(self, before: Done, columns: Sequence[tuple[str, p.Row]]) -> Done:
+        """Rows with other columns. Whose they are is said by the column of the same name, or by
+        one that it was renamed to.
+        """
+        names = [name for name, _ in columns]
+        if len({*names}) != len(names):
+            raise Meaningless("a column occurs twice")
+
+        def follow(column: str | None) -> str | None:
+            if column is None or column in names:
+                return column
+            return next((name for name, row in columns if row == p.Col(column)), None)
+
+        uses = self.hints.uses
+        rows = [
+            {name: self.value(row, line, uses.get(name, "any")) for name, row in columns}
+            for line in before.rows
+        ]
+        return Done(rows, follow(before.who), follow(before.time), before.norm)
+
+    def exploded(self, rows: Iterable[Line], column: str, most: int) -> Iterator[Line]:
+        """One row for each element of a list."""
+        for line in rows:
+            if column not in line:
+                raise Meaningless(f"no column {column}")
+            value = line[column]
+            if not isinstance(value, tuple):
+                value = self.listed(self.hints.numbers, crc(value) % 5)
+            for element in value[: max(most, 0)] or (None,):
+                yield line | {column: element}
+
+    def looked_up(self, frame: p.Lookup, before: Done) -> Done:
+        """Rows with what a public frame says of them."""
+        rows: list[Line] = []
+        about = (frame.public, tuple(right for _, right in frame.on))
+        most = min(MANY // 2, frame.most)
+        for line in before.rows:
+            if any(left not in line for left, _ in frame.on):
+                raise Meaningless("no such column")
+            key = [line[left] for left, _ in frame.on]
+            number = max(0, most - (0, 0, 0, 0, 1, most)[self.pick(6, "matches", about, key)])
+            number = 0 if None in key else number
+            if frame.how in ("semi", "anti"):
+                rows += [line] if (number > 0) == (frame.how == "semi") else []
+                continue
+            for match in range(number):
+                rows.append(line | {n: self.public(n, about, key, match) for n in frame.new})
+            if not number and frame.how == "left":
+                rows.append(line | dict.fromkeys(frame.new))
+        return before.like(rows)
+
+    def public(self, name: str, about: object, key: object, match: int) -> Value:
+        """A value of a public frame."""
+        pool = self.wanted(self.hints.uses.get(name, "key"))
+        return pool[self.pick(len(pool), "public", name, about, key, match)]
+
+    def union(self, left: Done, right: Done) -> Done:
+        """The rows of both."""
+        if left.rows and right.rows and {*left.rows[0]} != {*right.rows[0]}:
+            raise Meaningless("frames with other columns")
+        if (left.who, left.time, left.norm) != (right.who, right.time, right.norm):
+            raise Meaningless("frames of other individuals")
+        return left.like(left.rows + right.rows)
+
+    def meet(self, frame: p.Meet, left: Done, right: Done) -> Done:
+        """Pairs of rows of one individual."""
+        if left.norm != right.norm:
+            raise Meaningless("rows that are weighed, and others")
+        rows: list[Line] = []
+        theirs = [(self.individual(right, line), line) for line in right.rows]
+        for line in left.rows:
+            whose = self.individual(left, line)
+            matches = [
+                other
+                for who, other in theirs
+                if who == whose and all(same(column(line, a), column(other, b)) for a, b in frame.on)
+            ]
+            match frame.how:
+                case "semi":
+                    rows += [line] if matches else []
+                case "anti":
+                    rows += [] if matches else [line]
+                case _:
+                    new = [{to: column(m, name) for name, to in frame.new} for m in matches]
+                    if not matches and frame.how == "left":
+                        new = [dict.fromkeys(to for _, to in frame.new)]
+                    rows += [line | more for more in new]
+        return left.like(rows)
+
+    def gathered(
+        self,
+        before: Done,
+        by: Sequence[tuple[str, p.Row]],
+        new: Sequence[tuple[str, str]],
+        beside: bool,
+    ) -> Iterator[Line]:
+        """Aggregates of an individual's rows."""
+        for whose in self.individuals(before):
+            groups: dict[tuple[Value, ...], list[Line]] = {}
+            for line in whose:
+                key = tuple([self.value(row, line, "key") for _, row in by])
+                groups.setdefault(key, []).append(line)
+            for key, lines in groups.items():
+                numbers = self.numbers([name for name, _ in new], lines)
+                if beside:
+                    yield from (line | numbers for line in lines)
+                else:
+                    names = {name: value for (name, _), value in zip(by, key, strict=True)}
+                    yield self.owner(before, lines[0]) | names | numbers
+
+    # Tables and vectors
+
+    def list_keys(self, keys: p.Listed, lines: Iterable[tuple[Value, ...]]) -> None:
+        """List keys that rows have, as many as the plan lists."""
+        if len(keys.sizes) != 1 and len(keys.sizes) != len(keys.by):
+            raise Meaningless("a number of keys is missing")
+        if len(keys.sizes) == 1:
+            listed = self.combinations.setdefault(keys, {})
+            for key in lines:
+                if len(listed) < keys.sizes[0]:
+                    listed[key] = None
+            return
+        columns = self.lists.setdefault(keys, [{} for _ in keys.by])
+        for key in lines:
+            for values, size, value in zip(columns, keys.sizes, key, strict=True):
+                if len(values) < size:
+                    values[value] = None
+
+    def is_listed(self, keys: p.Listed, key: tuple[Value, ...]) -> bool:
+        """Whether a key is listed."""
+        if len(keys.sizes) == 1:
+            return key in self.combinations[keys]
+        return all(v in values for v, values in zip(key, self.lists[keys], strict=True))
+
+    def keys(self, table: p.Table, done: list[Done]) -> list[tuple[Value, ...]]:
+        """The key of each row of a table."""
+        rows = earlier(done, table.frame).rows
+        if table.keys is None:
+            return [()] * len(rows)
+        by = table.keys.by
+        return [tuple([self.value(row, line, "key") for _, row in by]) for line in rows]
+
+    def cell(self, cells: p.Cells, value: Value) -> int | None:
+        """The cell of a value."""
+        number = None if isinstance(cells, p.Values) else self.number(value)
+        match cells:
+            case p.Values(_, listed, other):
+                text = text_of(value)
+                if text in listed:
+                    return listed.index(text)
+                return len(listed) if other else None
+            case p.Edges(_, edges, other):
+                if number is not None:
+                    for n, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+                        if low <= number < high or number == high == edges[-1]:
+                            return n
+                return len(edges) - 1 if other else None
+            case p.Points(_, low, step, count):
+                if step <= 0 or count < 1:
+                    raise Meaningless("no points")
+                return None if number is None else clamp(round((number - low) / step), 0, count - 1)
+            case p.Between(_, candidates):
+                if number is None:
+                    return None
+                below = sum(candidate < number for candidate in candidates)
+                return 2 * below + (number in candidates)
+
+    def table(self, number: int, done: list[Done]) -> dict[tuple[object, int], int]:
+        """What rows add up to, by keys and cells."""
+        table = self.plan.tables[number]
+        frame = earlier(done, table.frame)
+        keys, rows = self.keys(table, done), frame.rows
+        inside = [table.keys is None or self.is_listed(table.keys, key) for key in keys]
+        lines = [(k, line) for k, line, listed in zip(keys, rows, inside, strict=True) if listed]
+        adds, cells = table.adds, table.cells
+        of_people = isinstance(adds, (p.People, p.PersonRows, p.PersonTotal))
+        whose: list[object] = [None] * len(lines)
+        if of_people or frame.norm is not None or isinstance(cells, p.OfPeople):
+            whose = [self.individual(frame, line) for _, line in lines]
+        places: list[int | None] = [0] * len(lines)
+        if isinstance(cells, p.OfPeople):
+            totals: dict[object, Fraction] = {}
+            for who, (key, line) in zip(whose, lines, strict=True):
+                value = self.number(self.value(cells.cells.row, line, "number"))
+                if value is not None:
+                    totals[who, key] = totals.get((who, key), Fraction()) + value
+            places = [
+                self.cell(cells.cells, totals.get((who, key)))
+                for who, (key, _) in zip(whose, lines, strict=True)
+            ]
+        elif cells is not None:
+            want = "key" if isinstance(cells, p.Values) else "number"
+            places = [self.cell(cells, self.value(cells.row, line, want)) for _, line in lines]
+        weights = self.weights(frame.norm, whose, [key for key, _ in lines], of_people)
+        sums: dict[tuple[object, int], int] = {}
+        if isinstance(adds, p.Distinct):
+            if frame.norm is not None:
+                raise Meaningless("different values that are weighed")
+            seen: dict[tuple[object, int], set[Value]] = {}
+            for (key, line), place in zip(lines, places, strict=True):
+                value = self.value(adds.row, line, "key")
+                if place is not None and value is not None and value is not NAN:
+                    seen.setdefault((key, place), set()).add(value)
+            return {where: len(values) for where, values in seen.items()}
+        if of_people:
+            people: dict[tuple[object, object, int], list[Line]] = {}
+            for who, (key, line), place in zip(whose, lines, places, strict=True):
+                if place is not None:
+                    people.setdefault((who, key, place), []).append(line)
+            for (who, key, place), own in people.items():
+                added = self.person_adds(adds, own) * weights.get(who, 1)
+                sums[key, place] = sums.get((key, place), 0) + added
+            return sums
+        for who, (key, line), place in zip(whose, lines, places, strict=True):
+            if place is not None:
+                added = self.row_adds(adds, line) * weights.get(who, 1)
+                sums[key, place] = sums.get((key, place), 0) + added
+        return sums
+
+    def weights(
+        self, norm: Fraction | None, whose: list[object], keys: list[object], once: bool
+    ) -> dict[object, int]:
+        """How many parts a row of each individual has."""
+        if norm is None:
+            return {}
+        if norm < 0:
+            raise Meaningless("no norm")
+        counts: dict[object, dict[object, int]] = {}
+        for who, key in zip(whose, keys, strict=True):
+            groups = counts.setdefault(who, {})
+            groups[key] = 1 if once else groups.get(key, 0) + 1
+        room = math.floor(norm * PARTS) ** 2
+        return {
+            who: min(PARTS, math.isqrt(room // sum(n * n for n in groups.values())))
+            for who, groups in counts.items()
+        }
+
+    def row_adds(self, adds: p.Adds, line: Line) -> int:
+        """What one row adds."""
+        match adds:
+            case p.One():
+                return 1
+            case p.Valued(row):
+                return int(self.value(row, line, "number") not in (None, NAN))
+            case p.Placed(row) | p.Squared(row):
+                return numbered(adds, self.number(self.value(row, line, "number")), None)
+            case p.Paired(row, _, other):
+                value = self.number(self.value(row, line, "number"))
+                return numbered(adds, value, self.number(self.value(other, line, "number")))
+        raise AssertionError(adds)
+
+    def person_adds(self, adds: p.Adds, lines: list[Line]) -> int:
+        """What an individual adds to a group and cell in which it has these rows."""
+        match adds:
+            case p.People():
+                return 1
+            case p.PersonRows(row, most):
+                if row is not None:
+                    values = [self.value(row, line, "number") for line in lines]
+                    return min(most, sum(v is not None and v is not NAN for v in values))
+                return min(most, len(lines))
+            case p.PersonTotal(of):
+                other = of.other if isinstance(of, p.Paired) else None
+                totals: list[Fraction | None] = []
+                for row in (of.row, other):
+                    if row is None:
+                        totals.append(None)
+                        continue
+                    values = [self.number(self.value(row, line, "number")) for line in lines]
+                    there = [value for value in values if value is not None]
+                    totals.append(sum(there, Fraction()) if there else None)
+                return numbered(of, *totals)
+        raise AssertionError(adds)
+
+    def vector(self, what: p.Vector, done: list[Done]) -> Difference:
+        """The numbers of each group, and their sum."""
+        shapes = {self.shape(table) for table in what.tables}
+        if len(shapes) != 1:
+            raise Meaningless("tables with other keys")
+        (_, keys, _) = next(iter(shapes))
+        if any(not 0 <= k < (0 if keys is None else len(keys.by)) for k in what.kept):
+            raise Meaningless("no key column")
+        if what.run < 0:
+            raise Meaningless("no run")
+        numbers: Difference = {}
+        for column, table in enumerate(what.tables):
+            for (key, cell), value in self.table(table, done).items():
+                run = cell // what.run if what.run else 0
+                assert isinstance(key, tuple)
+                where = tuple(key[k] for k in what.kept), run
+                entry = numbers.setdefault(where, [0] * len(what.matrix))
+                for j, row in enumerate(what.matrix):
+                    entry[j] += row[column] * value
+        if what.total:
+            numbers["total",] = [sum(map(sum, numbers.values()))]
+        return numbers
+
+    def shape(self, table: int) -> tuple[int, p.Listed | None, object]:
+        """What the tables of a vector have in common."""
+        if not 0 <= table < len(self.plan.tables):
+            raise Meaningless("no table")
+        it = self.plan.tables[table]
+        return it.frame, it.keys, it.cells
+
+    def spent(self, draw: p.Draw, with_: list[Done], without: list[Done]) -> list[Fraction | float]:
+        """What a draw loses: a lower bound for each order of a divergence, or exactly epsilon."""
+        for table in draw.what.tables:
+            keys = self.plan.tables[self.checked(table)].keys
+            if keys is not None:
+                here = self.plan.tables[table]
+                self.list_keys(keys, self.keys(here, with_) + self.keys(here, without))
+        one, other = self.vector(draw.what, with_), self.vector(draw.what, without)
+        moved: list[list[int]] = []
+        for where in one | other:
+            a = one.get(where) or [0] * len(other[where])
+            b = other.get(where) or [0] * len(a)
+            moves = [x - y for x, y in zip(a, b, strict=True)]
+            if any(moves):
+                moved.append(moves)
+        if self.plan.measure == "epsilon":
+            return [sum((epsilon_of(draw.law, moves) for moves in moved), Fraction())]
+        return [sum(rho_of(draw.law, tuple(m), order) for m in moved) for order in ORDERS]
+
+    def checked(self, table: int) -> int:
+        self.shape(table)
+        return table
+
+
+def earlier(done: list[Done], place: int) -> Done:
+    """An earlier frame."""
+    if not 0 <= place < len(done):
+        raise Meaningless("no frame")
+    return done[place]
+
+
+def column(line: Line, name: str) -> Value:
+    """The value of a column."""
+    if name not in line:
+        raise Meaningless(f"no column {name}")
+    return line[name]
+
+
+def same(a: Value, b: Value) -> bool:
+    """Whether values of two keys are equal."""
+    return a is not None and a == b
+
+
+def split(lines: list[Line], by: Sequence[str]) -> list[list[Line]]:
+    """Rows by the values of columns."""
+    groups: dict[tuple[Value, ...], list[Line]] = {}
+    for line in lines:
+        groups.setdefault(tuple([column(line, name) for name in by]), []).append(line)
+    return list(groups.values())
+
+
+def crc(value: object) -> int:
+    """A number that follows from a value."""
+    return zlib.crc32(repr(value).encode()) >> 3
+
+
+def clamp(n: int, lo: int, hi: int) -> int:
+    """The nearest number from lo to hi."""
+    return min(max(n, lo), hi)
+
+
+@cache
+def literal(dtype: str, text: str) -> Value:
+    """A constant."""
+    return value_of(text)
+
+
+def numbered(
+    adds: p.Placed | p.Squared | p.Paired, value: Fraction | None, other: Fraction | None
+) -> int:
+    """The number of a value on a grid, or what its square adds."""
+    grid = adds.grid
+    if grid.step <= 0 or grid.lo > grid.hi:
+        raise Meaningless("no grid")
+    if value is None:
+        return 0
+    if isinstance(adds, p.Paired):
+        if other is None:
+            return 0
+        factor = min(factor_within(value, grid), factor_within(other, adds.other_grid))
+        value = value * factor
+    s = clamp(round((value - grid.centre) / grid.step), grid.lo, grid.hi)
+    if not isinstance(adds, p.Squared):
+        return s
+    if adds.shift < 0:
+        raise Meaningless("no shift")
+    h = max(abs(grid.lo), abs(grid.hi))
+    top = max(1, h**2 >> adds.shift)
+    if not adds.shift:
+        return 2 * s**2 - top
+    return 2 * min(top, (s**2 >> adds.shift) + 1) - top
+
+
+def factor_within(value: Fraction, grid: p.Grid) -> Fraction:
+    """The largest factor up to 1 that brings a value within a grid."""
+    low, high = grid.centre + grid.lo * grid.step, grid.centre + grid.hi * grid.step
+    if low <= value <= high or not value:
+        return Fraction(1)
+    end = high if value > high else low
+    return max(Fraction(), min(Fraction(1), end / value))
+
+
+# What noise reveals
+
+
+def share_of(lost: Sequence[Fraction | float], stated: Fraction) -> float:
+    """What is lost at most, as a share of what is stated; above 1 when it is more, however little."""
+    worst = 0.0
+    for loss in lost:
+        if loss <= 0:
+            continue
+        if stated <= 0 or loss == math.inf:
+            return math.inf
+        if isinstance(loss, Fraction):
+            ratio = float(loss / stated)
+            ratio = max(ratio, 1 + 1e-12) if loss > stated else min(ratio, 1.0)
+        else:
+            ratio = loss / float(stated)
+            ratio = min(ratio, 1.0) if ratio < 1 + 1e-7 else ratio
+        worst = max(worst, ratio)
+    return worst
+
+
+def epsilon_of(law: p.Law, moves: list[int]) -> Fraction | float:
+    """The largest privacy loss of numbers that move so."""
+    match law:
+        case p.Laplace(scale):
+            return Fraction(sum(map(abs, moves))) / scale
+        case p.Box(epsilon, _, fineness):
+            radius = radius_of(law, moves)
+            return math.inf if radius is None else radius * epsilon / fineness
+        case _:
+            return math.inf
+
+
+def radius_of(law: p.Box, moves: Sequence[int]) -> int | None:
+    """N of a move: the least whole R for which it lies in the box and the hulls. None where no box
+    holds it.
+    """
+    radius = 0
+    for move, width in zip(moves, law.widths, strict=True):
+        if move and not width:
+            return None
+        if move:
+            radius = max(radius, -(-abs(move) * law.fineness // width))
+    if not law.arches:
+        return radius
+    for arch in law.arches:
+        if any(not law.widths[place] for place in arch):
+            raise Meaningless("an arch without width")
+        point = [Fraction(moves[place], law.widths[place]) for place in arch]
+        high = max(radius, 1)
+        while not in_hull(point, Fraction(high, law.fineness)):
+            high *= 2
+        low = radius - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if in_hull(point, Fraction(middle, law.fineness)):
+                high = middle
+            else:
+                low = middle
+        radius = max(radius, high)
+    return radius
+
+
+def in_hull(point: Sequence[Fraction], r: Fraction) -> bool:
+    """Whether a point is in r times the hull of (1, t, 2 t**2 - 1), t from -1 to 1, and its mirror
+    image: it is `up` times a point above the arch, and `down` times one below its mirror image.
+    """
+    a, x, y = point
+    up, down = (r + a) / 2, (r - a) / 2
+    if up < 0 or down < 0 or abs(x) > r or abs(y) > r:
+        return False
+    for share, rest, height in ((up, down, y), (down, up, -y)):
+        far = max(Fraction(), abs(x) - rest)
+        if far and (not share or far > share or height < 2 * far**2 / share - r):
+            return False
+    return True
+
+
+@cache
+def rho_of(law: p.Law, moves: tuple[int, ...], order: float) -> float:
+    """A lower bound of the Renyi divergence of this order, over the order. All that satisfies rho
+    is at most rho, at each order.
+    """
+    match law:
+        case p.Exact():
+            return math.inf
+        case p.Gaussian(variance):
+            return float(sum(move * move for move in moves) / (2 * variance))
+        case p.Laplace(scale, fine):
+            if fine % 2 == 0:
+                return 0.0  # which way a half is rounded is not said
+            return sum(laplace_divergence(float(scale), fine, abs(m), order) for m in moves if m)
+        case p.Box():
+            return box_divergence(law, moves, order)
+
+
+def laplace_divergence(scale: float, fine: int, move: int, order: float) -> float:
+    """Of rounded Laplace noise, whose chances are geometric on both sides of 0."""
+    half = fine // 2
+    step = -1 / (scale * fine)
+    log_centre = log_sum([0.0, *(step * i + math.log(2) for i in range(1, half + 1))])
+    log_first = log_sum([step * i for i in range(half + 1, half + fine + 1)])
+    log_ratio = -1 / scale
+    log_tails = log_first - math.log(-math.expm1(log_ratio)) + math.log(2)
+    log_all = log_sum([log_centre, log_tails])
+
+    def log_chance(x: int) -> float:
+        return (log_centre if not x else log_first + (abs(x) - 1) * log_ratio) - log_all
+
+    def term(x: int) -> float:
+        return order * log_chance(x) + (1 - order) * log_chance(x - move)
+
+    rest = -math.log(-math.expm1(log_ratio))
+    terms = [term(0), term(move), term(move + 1) + rest, term(-1) + rest]
+    if move > 1:
+        slope, number = (2 * order - 1) * log_ratio, move - 1
+        run = math.expm1(slope * number) / math.expm1(slope)
+        terms.append(term(1) + math.log(run))
+    return max(0.0, log_sum(terms) / (order - 1) / order - 1e-9)
+
+
+@cache
+def box_log_centre(epsilon: Fraction, widths: tuple[int, ...], fineness: int) -> float | None:
+    """A lower bound of log P(0); None where it takes too long."""
+    a = float(epsilon / fineness)
+    most = int(50 * (1 + len(widths)) / a) + 1
+    if most > 20_000:
+        return None
+    logs = [
+        sum(math.log(2 * (w * r // fineness) + 1) for w in widths) - a * r for r in range(most)
+    ]
+    return -(log_sum(logs) + math.log(-math.expm1(-a)) + 1e-6)
+
+
+def box_divergence(law: p.Box, moves: tuple[int, ...], order: float) -> float:
+    """By the one event that the noise is 0."""
+    radius = radius_of(law, moves)
+    if radius is None:
+        return math.inf
+    centre = box_log_centre(law.epsilon, law.widths, law.fineness)
+    if centre is None:
+        return 0.0
+    loss = float(radius * law.epsilon / law.fineness)
+    return max(0.0, (loss + centre / (order - 1)) / order)
+
+
+def log_sum(logs: Iterable[float]) -> float:
+    """The logarithm of a sum."""
+    values = list(logs)
+    most = max(values)
+    return most + math.log(math.fsum(math.exp(value - most) for value in values))
