@@ -25,8 +25,8 @@ from dpframe.kernel.plan import (
     Lookup,
     Map,
     Meet,
-    OneEach,
     OfPeople,
+    OneEach,
     Part,
     People,
     Person,
@@ -485,13 +485,9 @@ def reach_of(
 
 def is_of_people(table: Table) -> bool:
     """Whether an individual adds once to each of the finest groups, however many rows it has."""
-    in_cells = isinstance(table.cells, OfPeople)
-    people = isinstance(table.adds, People | PersonRows | PersonTotal)
-    if in_cells and not isinstance(table.adds, People):
+    if isinstance(table.cells, OfPeople) and not isinstance(table.adds, People):
         raise Refused("individuals are in cells, and rows are counted")
-    if people and table.cells is not None and not in_cells:
-        raise Refused("one individual may be in several cells")
-    return people
+    return isinstance(table.adds, People | PersonRows | PersonTotal)
 
 
 def _require_keys(facts: Facts, keys: Listed | None, kept: tuple[int, ...]) -> None:

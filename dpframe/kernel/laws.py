@@ -9,17 +9,21 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
-from dpframe.kernel.moves import Norms, top_of
+from dpframe.kernel.moves import Norms, Ranges, top_of
 from dpframe.kernel.plan import (
     Box,
     Exact,
+    Exponential,
     Gaussian,
     Laplace,
     Law,
+    NoisyMax,
     One,
+    PermuteAndFlip,
     Placed,
     Plan,
     Refused,
+    Running,
     Squared,
     Table,
     Valued,
@@ -31,8 +35,8 @@ _UP = 1 + Fraction(1, 10**40)
 """More than 110 digits are off by, where 60 of them cancel."""
 
 
-def cost_of(plan: Plan, vector: Vector, law: Law, norms: Norms) -> Fraction:
-    """What a draw costs in the plan's measure.
+def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fraction:
+    """What noise costs in the plan's measure.
 
     Raises
     ------
@@ -55,9 +59,43 @@ def cost_of(plan: Plan, vector: Vector, law: Law, norms: Norms) -> Fraction:
                 raise Refused("a sigma that cannot be drawn")
             return norms.l2_squared / (2 * sigma_squared)
         case Box():
-            _require_box(plan, vector, law, norms)
+            if not isinstance(what, Vector):
+                raise Refused("a box of numbers that are no vector")
+            _require_box(plan, what, law, norms)
             whole = norms.boxes * law.epsilon
             return whole if plan.measure == "epsilon" else pure_rho(whole)
+    raise Refused("a choice of numbers that are not scores")
+
+
+def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
+    """What a choice costs in the plan's measure, in all its rounds.
+
+    Proof: only the differences of scores matter, so subtracting the least change from all leaves
+    changes between 0 and the range r of a group. All three choices then cost r / scale (McSherry
+    and Talwar 2007 and Durfee and Rogers 2019; McKenna and Sheldon 2020; Dwork and Roth 2014,
+    Claim 3.9). Groups and rounds add up. The exponential mechanism has a bounded range, so r costs
+    (r / scale)**2 / 8 of rho (Cesar and Rogers 2021); the others cost epsilon**2 / 2 for all groups
+    together (Bun and Steinke 2016).
+    """
+    if rounds < 1:
+        raise Refused("a choice without rounds")
+    match law:
+        case Exponential(scale) | PermuteAndFlip(scale) | NoisyMax(scale):
+            largest = 1 << 56 if isinstance(law, NoisyMax) else 1 << 62
+            if not Fraction(1, 1 << 10) <= scale <= largest:
+                raise Refused("a scale that cannot be drawn")
+            epsilon = ranges.l1 / scale
+            if plan.measure == "epsilon":
+                return rounds * epsilon
+            if isinstance(law, Exponential):
+                return rounds * ranges.squares / (8 * scale**2)
+            return rounds * epsilon**2 / 2
+        case Exact():
+            if ranges.l1:
+                raise Refused("a choice without noise")
+            return Fraction(0)
+        case _:
+            raise Refused("noise of scores that are not released")
 
 
 def _require_box(plan: Plan, vector: Vector, law: Box, norms: Norms) -> None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm, prod
 
 from dpframe.kernel.frame import Facts, Reach, columns_of, is_of_people, reach_of
 from dpframe.kernel.plan import (
     Between,
     Cells,
+    Choice,
     Distinct,
     Edges,
     Grid,
+    Levels,
     OfPeople,
     One,
     Paired,
@@ -26,13 +30,18 @@ from dpframe.kernel.plan import (
     Placed,
     Plan,
     Points,
+    Rank,
+    Ranks,
     Refused,
     Row,
+    Running,
     Squared,
     Table,
+    UpTo,
     Valued,
     Values,
     Vector,
+    Whole,
 )
 
 
@@ -96,16 +105,20 @@ def top_of(grid: Grid, shift: int) -> int:
     return max(1, max(-grid.lo, grid.hi) ** 2 >> shift)
 
 
-def cells_in(cells: Cells | OfPeople | None) -> int:
+def cells_in(cells: Cells | None) -> int:
     """How many cells a group has."""
     match cells:
         case None:
             return 1
         case OfPeople(of):
             return cells_in(of)
+        case Whole(of):
+            return cells_in(of) + 1
+        case UpTo(_, edges, above):
+            _require_rising(edges)
+            size = len(edges) + above
         case Edges(_, edges, other):
-            if any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
-                raise Refused("edges that do not increase")
+            _require_rising(edges)
             size = len(edges) - 1 + other
         case Values(_, listed, other):
             if len({*listed}) != len(listed):
@@ -115,19 +128,23 @@ def cells_in(cells: Cells | OfPeople | None) -> int:
             if step <= 0:
                 raise Refused("points")
         case Between(_, candidates):
-            if any(a >= b for a, b in zip(candidates, candidates[1:], strict=False)):
-                raise Refused("candidates that do not increase")
+            _require_rising(candidates)
             size = 2 * len(candidates) + 1
     if size < 1:
         raise Refused("no cells")
     return size
 
 
-def cell_rows(cells: Cells | OfPeople | None) -> list[Row]:
+def _require_rising(numbers: Sequence[Fraction]) -> None:
+    if any(a >= b for a, b in pairwise(numbers)):
+        raise Refused("edges or candidates that do not increase")
+
+
+def cell_rows(cells: Cells | None) -> list[Row]:
     """The expressions that say in which cell a row is."""
     if cells is None:
         return []
-    return cell_rows(cells.cells) if isinstance(cells, OfPeople) else [cells.row]
+    return cell_rows(cells.cells) if isinstance(cells, OfPeople | Whole) else [cells.row]
 
 
 @dataclass(frozen=True)
@@ -224,27 +241,27 @@ class Norms:
     twice: bool
 
 
-def norms_of(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
-    """The norms of a vector over all its entries."""
-    tables = [_table(plan, place) for place in vector.tables]
-    if not tables or not vector.matrix:
-        raise Refused("a vector without numbers")
+def norms_of(plan: Plan, facts: Sequence[Facts], what: Vector | Running) -> Norms:
+    """The norms of numbers with noise, over all groups."""
+    return (
+        _of_vector(plan, facts, what)
+        if isinstance(what, Vector)
+        else _of_running(plan, facts, what)
+    )
+
+
+def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
+    tables, frame = _same_rows(plan, facts, vector.tables)
     first = tables[0]
-    same = [(t.frame, t.keys, t.cells, is_of_people(t)) for t in tables]
-    if any(one != same[0] for one in same):
-        raise Refused("tables of other rows in one vector")
-    if any(len(factors) != len(tables) for factors in vector.matrix):
+    if not vector.matrix or any(len(factors) != len(tables) for factors in vector.matrix):
         raise Refused("a matrix of another size")
-    frame = _facts(facts, first.frame)
-    _require_rows(frame, tables)
-    if frame.norm is not None and any(isinstance(t.adds, Distinct) for t in tables):
-        raise Refused("numbers of different values cannot be weighed")
+    if is_of_people(first) and first.cells is not None and not isinstance(first.cells, OfPeople):
+        raise Refused("one individual may be in several cells")
     cells = cells_in(first.cells)
     if not 0 <= vector.run <= cells:
         raise Refused("runs of cells")
     changes = plan.neighbours == "change-one"
-    by_cell = vector.run == 1
-    reach = reach_of(frame, first, vector.kept, by_cell, changes)
+    reach = reach_of(frame, first, vector.kept, vector.run == 1, changes)
     moves = moves_of([addition_of(t, i) for i, t in enumerate(tables)], vector.matrix)
     runs = 1 if vector.run == 0 else -(-cells // vector.run)
     if changes:
@@ -253,6 +270,57 @@ def norms_of(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
     else:
         norms = _of_coming(reach, moves, runs)
     return _with_total(norms, tables, reach, vector) if vector.total else norms
+
+
+def _same_rows(
+    plan: Plan, facts: Sequence[Facts], places: Sequence[int]
+) -> tuple[list[Table], Facts]:
+    """Tables that have the same rows, keys and cells, and what is known of their frame."""
+    tables = [_table(plan, place) for place in places]
+    if not tables:
+        raise Refused("a draw without tables")
+    same = [(t.frame, t.keys, t.cells, is_of_people(t)) for t in tables]
+    if any(one != same[0] for one in same):
+        raise Refused("tables of other rows in one draw")
+    if not 0 <= tables[0].frame < len(facts):
+        raise Refused("a frame that is not there")
+    frame = facts[tables[0].frame]
+    _require_rows(frame, tables)
+    if frame.norm is not None and any(isinstance(t.adds, Distinct) for t in tables):
+        raise Refused("numbers of different values cannot be weighed")
+    return tables, frame
+
+
+def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
+    """Sums over cells with factors.
+
+    Proof: a row is in one cell of a group at most, and adds at most its largest addition times a
+    column of factors. The column of a later cell is a part of that of the first one. Rows in one
+    group add up, groups are disjoint, and rows of one group are all in the first cell at worst.
+    """
+    (table,), frame = _same_rows(plan, facts, (running.table,))
+    column, cells = running.column, cells_in(table.cells)
+    if len(column) != cells or min(column) < 0 or is_of_people(table) or table.cells is None:
+        raise Refused("factors of cells")
+    addition = addition_of(table, 0)
+    if plan.neighbours == "change-one":
+        if _entries(table, all_keys(table)) < 2:
+            raise Refused("factors of cells where rows stay in one group")
+        if addition.lo < 0:
+            raise Refused("factors of cells where rows add numbers of both signs")
+    reach = reach_of(frame, table, all_keys(table), False, plan.neighbours == "change-one")
+    b = max(abs(addition.lo), abs(addition.hi))
+    l1, squares, most = b * sum(column), b * b * sum(c * c for c in column), b * max(column)
+    if reach.changes:
+        k = reach.rows
+        return Norms(2 * k * l1, 2 * k * k * squares, k * most, 0, (), twice=False)
+    moved = reach.rows * l1, reach.squares(1) * squares, reach.most * most
+    return Norms(*moved, 0, (), twice=False)
+
+
+def all_keys(table: Table) -> tuple[int, ...]:
+    """All key columns of a table."""
+    return tuple(range(0 if table.keys is None else len(table.keys.by)))
 
 
 def _of_coming(reach: Reach, moves: Moves, runs: int) -> Norms:
@@ -313,18 +381,200 @@ def _table(plan: Plan, place: int) -> Table:
     return plan.tables[place]
 
 
-def _facts(facts: Sequence[Facts], place: int) -> Facts:
-    if not 0 <= place < len(facts):
-        raise Refused("a frame that is not there")
-    return facts[place]
-
-
 def _entries(table: Table, kept: tuple[int, ...]) -> int:
     """How many groups there are by the kept columns."""
     if table.keys is None or not kept:
         return 1
     sizes = table.keys.sizes
     return prod(sizes[i] for i in kept) if len(sizes) == len(table.keys.by) else sizes[0]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How far one individual moves scores of candidates against each other: the largest sum over
+    groups of the range of the changes in a group, and the largest sum of their squares.
+    """
+
+    l1: int
+    squares: int
+
+
+def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | Levels) -> Ranges:
+    """The ranges of the scores of a choice, or of one round or level."""
+    places = what.tables if isinstance(what, Choice) else (what.table,)
+    tables, frame = _same_rows(plan, facts, places)
+    if frame.norm is not None:
+        raise Refused("scores of rows that are weighed")
+    first, changes = tables[0], plan.neighbours == "change-one"
+    reach = reach_of(frame, first, all_keys(first), True, changes)
+    match what:
+        case Choice(_, "cells"):
+            return _of_cells(tables, reach)
+        case Choice(_, "groups"):
+            return _of_groups(tables, reach)
+        case Choice():
+            return _of_tables(tables, reach)
+        case Rank(_, quantile):
+            if not 0 <= quantile <= 1:
+                raise Refused("a quantile")
+            a, b = quantile.numerator, quantile.denominator
+            ways = 1 if quantile in (0, 1) else 2
+            return _of_ranks(tables, reach, ways * max(a, b - a), ways * b)
+        case Ranks(_, quantiles):
+            row = _parts_of_row(quantiles)
+            ends = (Fraction(0), *quantiles, Fraction(1))
+            least = min(b - a for a, b in pairwise(ends))
+            return _of_ranks(tables, reach, int(4 * row * (1 - least)), 4 * row)
+        case Levels(_, quantiles, levels):
+            _require_ranks(tables)
+            each = _largest_range(quantiles, levels, changes, first.keys is None)
+            if changes:
+                return _in_one(reach.rows * each)
+            return Ranges(reach.rows * each, reach.squares(1) * each * each)
+
+
+def _parts_of_row(quantiles: Sequence[Fraction]) -> int:
+    """In how many parts a row is counted, so that all ranks are whole."""
+    ends = (Fraction(0), *quantiles, Fraction(1))
+    if not quantiles or any(a > b for a, b in pairwise(ends)):
+        raise Refused("quantiles that do not rise")
+    return lcm(*(q.denominator for q in quantiles))
+
+
+def _largest_range(
+    quantiles: Sequence[Fraction], levels: Sequence[Sequence[int]], changes: bool, alone: bool
+) -> int:
+    """The most by which a row moves the scores of one of several choices against each other, in
+    parts of a row.
+
+    Proof: the choices of one level are among disjoint sets of rows, so a row that comes or goes
+    moves the scores of one of them, as `_of_ranks` says. A row that changes may leave the rows of
+    one choice for those of another and count in both, or stay within one: at most twice as much in
+    all. Where there is only one choice, of all rows, it stays within it.
+    """
+    row = _parts_of_row(quantiles)
+    if sorted(i for level in levels for i in level) != [*range(len(quantiles))]:
+        raise Refused("levels that do not have each quantile once")
+    found, known = list[Fraction](), set[int]()
+    for number, level in enumerate(levels):
+        around = [
+            (
+                max((j for j in known if j < i), default=-1),
+                min((j for j in known if j > i), default=-1),
+            )
+            for i in level
+        ]
+        if len({*around}) != len(level):
+            raise Refused("choices of one level among the same rows")
+        for i, (lower, upper) in zip(level, around, strict=True):
+            low = Fraction(0) if lower < 0 else quantiles[lower]
+            high = Fraction(1) if upper < 0 else quantiles[upper]
+            if low >= high:
+                raise Refused("a quantile of no rows")
+            q = (quantiles[i] - low) / (high - low)
+            comes = Fraction(1) if q in (0, 1) else 2 * max(q, 1 - q)
+            only = alone and number == 0
+            stays = Fraction(1 if q in (0, 1) else 2) if only else 2 * comes
+            found.append(stays if changes else comes)
+        known |= {*level}
+    largest = max(found) * row
+    return -(-largest.numerator // largest.denominator)
+
+
+def _of_cells(tables: Sequence[Table], reach: Reach) -> Ranges:
+    """Each row moves the score of one cell by at most b. Rows of one group come or go together, so
+    m of them move scores against each other by m b, and by no more than c times the length of what
+    a row adds, where a cell has c of them. A row that changes takes b from one cell and gives it to
+    another. An individual that adds once to each of several cells adds within that length.
+    """
+    (table,) = tables
+    if table.cells is None:
+        raise Refused("a choice among no cells")
+    addition = addition_of(table, 0)
+    b, length = _size(addition), _length(addition)
+    if reach.changes:
+        return _in_one(2 * reach.rows * b)
+    if is_of_people(table) and not isinstance(table.cells, OfPeople):
+        return _spread(reach.groups * length, length)
+    largest = min(reach.most * b, reach.cell * length)
+    return _spread(min(reach.rows * b, reach.groups * largest), largest)
+
+
+def _of_groups(tables: Sequence[Table], reach: Reach) -> Ranges:
+    """One choice, whose candidates are groups: rows move the scores of several."""
+    (table,) = tables
+    if table.cells is not None or table.keys is None:
+        raise Refused("a choice among no groups")
+    addition = addition_of(table, 0)
+    if reach.changes:
+        return _in_one(2 * reach.rows * _size(addition))
+    return _in_one(min(reach.rows * _size(addition), reach.most * _length(addition)))
+
+
+def _of_tables(tables: Sequence[Table], reach: Reach) -> Ranges:
+    """Each row moves the score of every table, between the ends of what it adds, or 0."""
+    if tables[0].cells is not None:
+        raise Refused("a choice among tables of cells")
+    additions = [addition_of(table, place) for place, table in enumerate(tables)]
+    low, high = min(a.lo for a in additions), max(a.hi for a in additions)
+    length = max(0, high) - min(0, low)
+    if reach.changes:
+        return _in_one(2 * reach.rows * length)
+    return Ranges(reach.rows * length, reach.squares(1) * length * length)
+
+
+def _of_ranks(tables: Sequence[Table], reach: Reach, comes: int, stays: int) -> Ranges:
+    """Ranks in the cells of a group, by whole numbers of rows in them. A row that comes or goes
+    moves scores against each other by at most `comes`, and one that stays in its group by at most
+    `stays`.
+
+    Proof for one quantile: a row adds -a or b - a, or a - b or a, to either side of the score, so
+    the score moves by at most max(a, b - a), and two scores may move in opposite ways; for q = 0
+    and 1 all move one way. A row that changes its cell moves a score by at most b. For a tuple: a
+    row that comes adds 1 - d to the excess of one part and takes d from each other part, in all
+    2 (1 - d), with d what the narrowest part should have. One that changes takes 1 from a part and
+    brings it to another.
+    """
+    _require_ranks(tables)
+    (table,) = tables
+    if not reach.changes:
+        return Ranges(reach.rows * comes, reach.squares(1) * comes * comes)
+    one, largest = reach.rows * comes, reach.rows * stays
+    if table.keys is None:
+        return _in_one(largest)
+    return Ranges(max(2 * one, largest), max(largest * largest, 2 * one * one))
+
+
+def _require_ranks(tables: Sequence[Table]) -> None:
+    """Refuse ranks of anything but rows, or individuals, in cells that have an order."""
+    (table,) = tables
+    of_people = isinstance(table.cells, OfPeople)
+    if not isinstance(table.adds, People if of_people else One):
+        raise Refused("ranks of something else than rows or individuals in cells")
+    cells = table.cells.cells if isinstance(table.cells, OfPeople) else table.cells
+    if not isinstance(cells, Points | Between):
+        raise Refused("ranks in cells that have no order")
+
+
+def _size(addition: Addition) -> int:
+    """The most that a row moves a number."""
+    return max(abs(addition.lo), abs(addition.hi))
+
+
+def _length(addition: Addition) -> int:
+    """The length of what a row adds, which may be nothing."""
+    return max(0, addition.hi) - min(0, addition.lo)
+
+
+def _in_one(total: int) -> Ranges:
+    """All of it in one group."""
+    return Ranges(total, total * total)
+
+
+def _spread(total: int, largest: int) -> Ranges:
+    """At most `largest` in each group: squares are largest in as few groups as possible."""
+    full, left = divmod(total, largest) if largest else (0, 0)
+    return Ranges(total, full * largest**2 + left**2)
 
 
 def _require_rows(frame: Facts, tables: Sequence[Table]) -> None:

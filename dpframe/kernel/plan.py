@@ -287,14 +287,32 @@ class Between:
     candidates: tuple[Fraction, ...]
 
 
-Cells: TypeAlias = Edges | Values | Points | Between
+@dataclass(frozen=True)
+class UpTo:
+    """A row is in the cell of the least edge that its value does not exceed. What exceeds the last
+    edge is in its cell, or with `above` in one more.
+    """
+
+    row: Row
+    edges: tuple[Fraction, ...]
+    above: bool
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Cells, and one more for all rows that are in none of them."""
+
+    cells: Edges | Values | Points | Between | UpTo
 
 
 @dataclass(frozen=True)
 class OfPeople:
     """Each individual is in the cell of the total of its rows in a group."""
 
-    cells: Cells
+    cells: Edges | Values | Points | Between | UpTo | Whole
+
+
+Cells: TypeAlias = Edges | Values | Points | Between | UpTo | Whole | OfPeople
 
 
 @dataclass(frozen=True)
@@ -391,7 +409,7 @@ class Table:
 
     frame: int
     keys: Listed | None
-    cells: Cells | OfPeople | None
+    cells: Cells | None
     adds: Adds
 
 
@@ -414,13 +432,74 @@ class Vector:
 
 
 @dataclass(frozen=True)
+class Running:
+    """For each cell of a group one sum of cells: the cell itself times `column[0]`, the cell before
+    it times `column[1]`, and so on.
+    """
+
+    table: int
+    column: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice among candidates by their exact scores, repeated for more winners, each time among
+    those that are left. With `among` cells each group chooses one of its cells, by the number in
+    it. With `among` groups there is one choice of a group. With `among` tables each group chooses
+    one of several tables.
+    """
+
+    tables: tuple[int, ...]
+    among: Literal["cells", "groups", "tables"]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Rank:
+    """In each group the choice of a cell as quantile q = a / b. With n rows, the score of a cell is
+    -max(a n - b (rows up to it), b (rows before it) - a n, 0).
+    """
+
+    table: int
+    quantile: Fraction
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """In each group one choice of a tuple of cells in rising order, as several quantiles. They cut
+    n rows into parts; with d what should be between two quantiles, and m the least common
+    denominator of the quantiles, the score is -m times the sum over parts of |rows in it - d n|.
+    """
+
+    table: int
+    quantiles: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """In each group the choice of cells as several quantiles, level after level. Each choice is as
+    `Rank` says, among the rows between the nearest quantiles that earlier levels chose, and of the
+    quantile that it is of these rows; the score counts in parts 1 / m of a row, with m the least
+    common denominator of the quantiles. With r the most by which a row moves the scores of a choice
+    against each other, and R the largest r, the scale of the choice is r / R times that of the law.
+    """
+
+    table: int
+    quantiles: tuple[Fraction, ...]
+    levels: tuple[tuple[int, ...], ...]
+
+
+What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels
+
+
+@dataclass(frozen=True)
 class Exact:
     """No noise."""
 
 
 @dataclass(frozen=True)
 class Laplace:
-    """P(x) proportional to exp(-|x| / scale), on multiples of 1 / fine, rounded to whole numbers."""
+    """P(x) proportional to exp(-|x| / scale) on multiples of 1 / fine, rounded to whole ones."""
 
     scale: Fraction
     fine: int
@@ -445,21 +524,46 @@ class Box:
     arches: tuple[tuple[int, int, int], ...]
 
 
-Law: TypeAlias = Exact | Laplace | Gaussian | Box
+@dataclass(frozen=True)
+class Exponential:
+    """A candidate with probability proportional to exp(score / scale)."""
+
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip:
+    """Candidates in random order, each taken with probability exp((score - best) / scale)."""
+
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class NoisyMax:
+    """The candidate with the largest sum of its score and Laplace noise of this scale on whole
+    numbers.
+    """
+
+    scale: Fraction
+
+
+Law: TypeAlias = Exact | Laplace | Gaussian | Box | Exponential | PermuteAndFlip | NoisyMax
 
 
 @dataclass(frozen=True)
 class Draw:
     """Numbers with noise, and what they cost in the plan's measure."""
 
-    what: Vector
+    what: What
     law: Law
     cost: Fraction
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a release does, and what it costs. The costs of the draws add up."""
+    """All that a release does, and what it costs. The costs of the draws add up. With `options` one
+    of these plans runs afterwards, which one is decided by what was drawn before.
+    """
 
     neighbours: Literal["add-remove", "change-one"]
     frames: tuple[Frame, ...]
@@ -467,6 +571,7 @@ class Plan:
     draws: tuple[Draw, ...]
     measure: Literal["epsilon", "rho"]
     cost: Fraction
+    options: tuple[Plan, ...]
 
 
 # JSON

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.kernel.frame import facts_of
-from dpframe.kernel.laws import cost_of
-from dpframe.kernel.moves import norms_of
-from dpframe.kernel.plan import Person, Plan, Refused, Scan
+from dpframe.kernel.frame import Facts, facts_of
+from dpframe.kernel.laws import choice_cost, noise_cost
+from dpframe.kernel.moves import norms_of, ranges_of
+from dpframe.kernel.plan import (
+    Choice,
+    Draw,
+    Levels,
+    Person,
+    Plan,
+    Rank,
+    Ranks,
+    Refused,
+    Running,
+    Scan,
+    Vector,
+)
 
 
 @dataclass(frozen=True)
@@ -28,9 +41,10 @@ def verify(plan: Plan) -> Verified:
 
     Proof
     -----
-    `facts_of` bounds what an individual has in each frame, step by step. `norms_of` bounds how far
-    that moves each vector. `cost_of` gives what its noise costs then. Draws are independent, so
-    their costs add up. All that is released follows from the draws.
+    `facts_of` bounds what an individual has in each frame, step by step. `norms_of` and `ranges_of`
+    bound how far that moves numbers and scores. `noise_cost` and `choice_cost` give what a draw
+    costs then. Draws are independent, so their costs add up. All that is released follows from the
+    draws.
 
     Raises
     ------
@@ -48,12 +62,46 @@ def verify(plan: Plan) -> Verified:
     costs: list[Fraction] = []
     for number, draw in enumerate(plan.draws):
         try:
-            cost = cost_of(plan, draw.what, draw.law, norms_of(plan, facts, draw.what))
+            cost = _cost_of(plan, facts, draw)
         except Refused as refused:
             raise Refused(f"draw {number}: {refused}") from None
         if cost > draw.cost:
             raise Refused(f"draw {number} costs more than the plan states")
         costs.append(cost)
-    if sum(draw.cost for draw in plan.draws) > plan.cost:
+    if sum(draw.cost for draw in plan.draws) + _largest(plan) > plan.cost:
         raise Refused("the draws cost more than the plan states")
     return Verified(tuple(costs))
+
+
+def _cost_of(plan: Plan, facts: Sequence[Facts], draw: Draw) -> Fraction:
+    """What a draw costs by the rules."""
+    match draw.what:
+        case Vector() | Running() as what:
+            return noise_cost(plan, what, draw.law, norms_of(plan, facts, what))
+        case what:
+            return choice_cost(plan, _rounds(what), draw.law, ranges_of(plan, facts, what))
+
+
+def _rounds(what: Choice | Rank | Ranks | Levels) -> int:
+    """How often an individual takes part in a choice, one after another."""
+    match what:
+        case Choice(_, _, rounds):
+            return rounds
+        case Levels(_, _, levels):
+            return len(levels)
+        case _:
+            return 1
+
+
+def _largest(plan: Plan) -> Fraction:
+    """What the dearest of the plans costs of which one runs afterwards. Which one that is follows
+    from what was drawn before, so it costs nothing more.
+    """
+    for number, option in enumerate(plan.options):
+        if (option.neighbours, option.measure) != (plan.neighbours, plan.measure):
+            raise Refused(f"option {number} is in another measure")
+        try:
+            verify(option)
+        except Refused as refused:
+            raise Refused(f"option {number}: {refused}") from None
+    return max((option.cost for option in plan.options), default=Fraction(0))

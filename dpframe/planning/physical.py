@@ -7,21 +7,28 @@ yet raises `NotYet`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
+from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
-from dpframe.aggregates.measurement import Additive, Measurement
+from dpframe.aggregates.measurement import Additive, Measurement, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
+from dpframe.aggregates.own_sets import SelectionOfSet
 from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
+from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.run_margins import RunMargin
+from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
@@ -32,6 +39,8 @@ from dpframe.aggregates.statistics import (
     ValueCount,
 )
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.aggregates.up_to_cells import UpToCells
+from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.grid import Grid, squares_shortened
 from dpframe.core.tree import Column, Literal, Named, Tree, identity
 from dpframe.core.units import Identifier, Rows, Unit
@@ -60,14 +69,20 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteHull,
     DiscreteLaplace,
+    Exponential,
+    JointExponential,
     Mechanism,
+    NoisyTable,
     NoNoise,
+    PermuteAndFlip,
+    RecursiveExponential,
+    ReportNoisyMax,
     RoundedLaplace,
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release import Draw
+from dpframe.workloads.running import coefficients
 
 __all__ = ["NotYet", "physical"]
 
@@ -85,14 +100,13 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         When the kernel has no nodes for it, with the first of what is missing.
     """
     plan = prepared.plan
-    if prepared.limits is not None:
-        raise NotYet("limits that are found first")
     if plan.composition != "sum":
         raise NotYet(f"composition: {plan.composition}")
     if plan.cost.currency not in ("epsilon", "rho"):
         raise NotYet(f"measure: {plan.cost.currency}")
-    lists = _Lists()
-    for part, block in zip(prepared.parts, blocks_of(plan), strict=True):
+    lists, limits = _Lists(), prepared.limits
+    parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
+    for part, block in parts if limits is None else parts[:1]:
         lists.add(part, block)
     return kernel.Plan(
         plan.unit.adjacency,
@@ -101,6 +115,7 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         tuple(lists.draws),
         "epsilon" if plan.cost.currency == "epsilon" else "rho",
         plan.cost.main,
+        () if limits is None else tuple(map(physical, limits.options)),
     )
 
 
@@ -119,9 +134,10 @@ class _Lists:
             release = plan.releases[used[draw.keys[0]]]
             if release.cost.slack:
                 raise NotYet("costs with a delta")
-            law = _law(draw.law)
-            what = self.vector(draw.measurement, part.query)
-            self.draws.append(kernel.Draw(what, law, release.cost.main))
+            law, what = draw.law, self.what(draw.measurement, part.query)
+            if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
+                what, law = self.noisy(what), law.noise
+            self.draws.append(kernel.Draw(what, _law(law), release.cost.main))
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
@@ -176,8 +192,47 @@ class _Lists:
             self.tables.append(made)
         return self.tables.index(made)
 
-    def vector(self, measurement: Measurement, query: Query) -> kernel.Vector:
+    def what(self, measurement: Measurement, query: Query) -> kernel.What:
         """What is drawn."""
+        match measurement:
+            case SelectionOfSet(choice=choice, kept=kept):
+                return self.choice(choice, query, kept)
+            case Selection():
+                return self.choice(measurement, query, None)
+            case RootSums(table=table):
+                return kernel.Running(
+                    self.table(table, query), tuple(coefficients(measurement.numbers))
+                )
+            case _:
+                return self.vector(measurement, query)
+
+    def choice(self, choice: Selection, query: Query, kept: tuple[int, ...] | None) -> kernel.What:
+        """A choice, by the columns of one grouping set where some are kept."""
+        tables = (replace(t, kept=kept) if kept is not None else t for t in choice.tables)
+        places = tuple(self.table(table, query) for table in tables)
+        match choice:
+            case CategoryChoice(cells=cells, winners=winners):
+                return kernel.Choice(places, "groups" if cells is None else "cells", winners)
+            case ScoredChoice(winners=winners):
+                return kernel.Choice(places, "tables", winners)
+            case QuantileChoice(q=q):
+                return kernel.Rank(places[0], q)
+            case QuantilesAtOnce(quantiles=quantiles):
+                return kernel.Ranks(places[0], quantiles)
+            case QuantileTree(quantiles=quantiles, levels=levels):
+                return kernel.Levels(places[0], quantiles, tuple(map(tuple, levels)))
+        raise NotYet(type(choice).__name__)
+
+    def noisy(self, what: kernel.What) -> kernel.Vector:
+        """The numbers of candidates, all with noise."""
+        if not isinstance(what, kernel.Choice) or what.among == "tables":
+            raise NotYet("noisy scores")
+        keys = self.tables[what.tables[0]].keys
+        kept = tuple(range(0 if keys is None else len(keys.by)))
+        return kernel.Vector(what.tables, ((1,),), kept, 1, total=False)
+
+    def vector(self, measurement: Measurement, query: Query) -> kernel.Vector:
+        """Numbers with noise."""
         tables: Sequence[ExactTable] = measurement.tables
         matrix: tuple[tuple[int, ...], ...] = ((1,),)
         kept = tuple(range(0 if query.groups is None else len(query.groups.by)))
@@ -292,8 +347,13 @@ def _keys(groups: Groups) -> kernel.Listed:
     return kernel.Listed(_named(groups.by), sizes, digest_of_keys(groups))
 
 
-def _cells(cells: CellsOfRows) -> kernel.Cells | kernel.OfPeople:
-    made: kernel.Cells
+_OneKind: TypeAlias = (
+    kernel.Edges | kernel.Values | kernel.Points | kernel.Between | kernel.UpTo | kernel.Whole
+)
+
+
+def _cells(cells: CellsOfRows) -> kernel.Cells:
+    made: _OneKind
     match cells:
         case CategoryCells(tree, categories, other):
             return kernel.Values(_row(tree), tuple(repr(identity(c)) for c in categories), other)
@@ -303,6 +363,13 @@ def _cells(cells: CellsOfRows) -> kernel.Cells | kernel.OfPeople:
             made = kernel.Points(_row(value.tree), lo, step, points)
         case PositionCells(value, candidates):
             made = kernel.Between(_row(value.tree), tuple(candidates))
+        case UpToCells(value, upper, above):
+            made = kernel.UpTo(_row(value.tree), tuple(map(Fraction, upper.numbers)), above)
+        case WholeCells(some):
+            inner = _cells(some)
+            if isinstance(inner, kernel.OfPeople | kernel.Whole):
+                raise NotYet("cells of individuals with one more for all others")
+            made = kernel.Whole(inner)
         case _:
             raise NotYet(type(cells).__name__)
     return kernel.OfPeople(made) if cells.of_individuals else made
@@ -361,4 +428,10 @@ def _law(law: Mechanism) -> kernel.Law:
             return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
         case DiscreteBox():
             return kernel.Box(law.epsilon, law.widths, law.fineness, ())
+        case ReportNoisyMax():
+            return kernel.NoisyMax(law.scale)
+        case PermuteAndFlip():
+            return kernel.PermuteAndFlip(law.scale)
+        case Exponential() if type(law) in (Exponential, JointExponential, RecursiveExponential):
+            return kernel.Exponential(law.scale)
     raise NotYet(type(law).__name__)
