@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
 from tests.kernel.oracle import Meaningless, judge, nodes
 
 PLENTY = Fraction(10**30)
+QUANTILES = tuple(map(Fraction, ("1/4", "1/3", "1/2", "2/3", "9/10")))
 NUMBERS = ("x", "y")
 KEYS = ("g", "h", "b")
 TYPES = {
@@ -39,15 +41,25 @@ def plans(seed: int, sample: Counter[str] | None = None) -> Iterator[Plan]:
     """
     rng = random.Random(seed)
     while True:
-        draft = Draft(rng).plan()
+        draft = Draft(rng)
         try:
-            costs = verify(draft).costs
+            plan = with_costs(draft.plan())
+            if rng.random() < 0.08:
+                options = [with_costs(draft.plan()) for _ in range(rng.choice((1, 2)))]
+                cost = plan.cost + max(option.cost for option in options)
+                plan = replace(plan, options=tuple(options), cost=cost)
         except Refused as refused:
             if sample is not None:
                 sample[str(refused)] += 1
             continue
-        draws = tuple(replace(d, cost=c) for d, c in zip(draft.draws, costs, strict=True))
-        yield replace(draft, draws=draws, cost=sum(costs, Fraction()))
+        yield plan
+
+
+def with_costs(plan: Plan) -> Plan:
+    """The plan with exactly the costs that its draws have."""
+    costs = verify(plan).costs
+    draws = tuple(replace(d, cost=c) for d, c in zip(plan.draws, costs, strict=True))
+    return replace(plan, draws=draws, cost=sum(costs, Fraction()))
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,7 @@ class Draft:
 
     def plan(self) -> Plan:
         """A plan with very high costs."""
+        self.frames, self.tables = [], []
         ends = [self.chain() for _ in range(self.some(1, 1, 1, 2))]
         draws: list[p.Draw] = []
         for _ in range(self.some(1, 1, 2, 3)):
@@ -99,7 +112,8 @@ class Draft:
             tuple(self.tables),
             tuple(draws),
             self.measure,  # type: ignore[arg-type]
-            PLENTY,
+            PLENTY * len(draws),
+            (),
         )
 
     # Frames
@@ -113,9 +127,6 @@ class Draft:
     def scan(self) -> Known:
         """A source."""
         columns = ["x", "y", "g", "h", "b", "l"]
-        self.rng.shuffle(columns)
-        columns = columns[: self.some(4, 5, 6)]
-        columns += [n for n in ("x", "g") if n not in columns]
         unit: p.Unit = p.Rows(self.rows)
         if self.person:
             columns += ["p", "t"]
@@ -200,7 +211,7 @@ class Draft:
                 return self.add(p.Filter(at, tuple(conditions)), columns)
             case 3:
                 by = tuple(self.key(known) for _ in range(self.some(1, 1, 2)))
-                return self.add(p.Part(at, by, tuple(self.text() for _ in by)), columns)
+                return self.add(p.Part(at, by, tuple(map(self.text, by))), columns)
             case 4:
                 return self.add(p.Without(at, (self.key(known),)), columns)
             case 5 if self.of_kind(known, "l"):
@@ -257,6 +268,8 @@ class Draft:
         other = self.other(known)
         both = [n for n in self.of_kind(known, "ghb") if n in other.columns]
         on = ((name := self.rng.choice(both), name),) if both and self.chance(0.6) else ()
+        if self.chance(0.9):
+            on = (("p", "p"), *on)
         how = self.rng.choice(("inner", "left", "semi", "anti"))
         used = [n for n in other.columns if n[0] in "xgh"][:2]
         new = tuple((n, self.name(n[0])) for n in used) if how in ("inner", "left") else ()
@@ -288,9 +301,16 @@ class Draft:
 
     # Expressions
 
-    def text(self) -> str:
-        """A value in a plan."""
-        return self.rng.choice(("'w0'", "'w1'", "1", "0", "True", "None"))
+    def text(self, row: p.Row) -> str:
+        """A value that an expression may have."""
+        match row:
+            case p.Col(name) | p.Call(name):
+                texts = {"h": ("0", "1"), "b": ("True", "False"), "dt_month": ("12",)}
+                texts |= {"dt_year": ("2024",), "dt_quarter": ("4",), "dt_weekday": ("1", "2")}
+                texts |= {"dt_day": ("31", "1"), "dt_ordinal_day": ("366", "1")}
+                own = texts.get(name, texts.get(name[:1] if name[1:].isdigit() else name))
+                return self.rng.choice(own or ("'w0'", "'w1'", "None"))
+        return "'w0'"
 
     def call(self, known: Known, kind: str) -> p.Row:
         """A row-wise operation."""
@@ -351,14 +371,23 @@ class Draft:
 
     def cells(self, known: Known) -> p.Cells:
         """Cells of rows."""
+        cells = self.plain_cells(known)
+        return p.Whole(cells) if self.chance(0.15) else cells
+
+    def plain_cells(self, known: Known) -> p.Edges | p.Values | p.Points | p.Between | p.UpTo:
+        """Cells of some rows."""
         row, other = self.number(known), self.chance(0.4)
-        match self.rng.randrange(4):
+        match self.rng.randrange(5):
+            case 4:
+                edges = tuple(Fraction(n) for n in range(self.some(1, 2, 4)))
+                return p.UpTo(row, edges, other)
             case 0:
                 edges = tuple(Fraction(n) for n in range(self.some(2, 3, 5)))
                 return p.Edges(row, edges, other)
             case 1:
-                listed = tuple(dict.fromkeys(self.text() for _ in range(self.some(1, 2, 3))))
-                return p.Values(self.key(known), listed, other)
+                key = self.key(known)
+                listed = tuple(dict.fromkeys(self.text(key) for _ in range(self.some(1, 2, 3))))
+                return p.Values(key, listed, other)
             case 2:
                 low = Fraction(self.some(-1, 0))
                 return p.Points(row, low, self.fraction(), self.some(1, 2, 5))
@@ -413,17 +442,48 @@ class Draft:
     def drawn(self, known: Known) -> list[p.Draw]:
         """Draws from tables of one frame."""
         keys = self.keys(known)
-        cells: p.Cells | p.OfPeople | None = self.cells(known) if self.chance(0.35) else None
+        cells: p.Cells | None = self.cells(known) if self.chance(0.35) else None
         if cells is not None and self.person and self.chance(0.25):
             cells = p.OfPeople(cells)
         adds = self.adds(known)
+        if isinstance(cells, p.OfPeople):
+            adds = [self.rng.choice((p.People(), p.PersonRows(None, 2)))]
+            adds += [p.PersonTotal(self.placed(self.number(known), known))] * self.some(0, 1)
         places: list[int] = []
         for add in adds:
             table = p.Table(known.place, keys, cells, add)
             if table not in self.tables:
                 self.tables.append(table)
             places.append(self.tables.index(table))
+        if self.chance(0.25):
+            return [p.Draw(self.chosen(places, keys, cells), self.choice_law(), PLENTY)]
         return [self.draw(places, adds, keys, cells) for _ in range(self.some(1, 1, 1, 2))]
+
+    def chosen(
+        self, places: list[int], keys: p.Listed | None, cells: p.Cells | None
+    ) -> p.Choice | p.Rank | p.Ranks | p.Levels | p.Running:
+        """A choice, or sums of cells."""
+        if cells is None:
+            among: Literal["groups", "tables"] = "groups" if self.chance(0.6) else "tables"
+            used = places if among == "tables" else places[:1]
+            return p.Choice(tuple(used), among, self.some(1, 1, 2))
+        quantiles = tuple(sorted(self.rng.sample(QUANTILES, self.some(1, 2, 2))))
+        match self.rng.randrange(5):
+            case 0:
+                return p.Choice((places[0],), "cells", self.some(1, 1, 2))
+            case 1:
+                return p.Rank(places[0], quantiles[0])
+            case 2:
+                return p.Ranks(places[0], quantiles)
+            case 3:
+                return p.Levels(places[0], quantiles, tuple((n,) for n in range(len(quantiles))))
+        return p.Running(places[0], self.rng.choice(((1,), (1, 1), (2, 1), (1, 0, -1))))
+
+    def choice_law(self) -> p.Law:
+        """The noise of a choice."""
+        scale = self.fraction() * self.some(1, 5)
+        laws = (p.Exponential(scale), p.PermuteAndFlip(scale), p.NoisyMax(scale), p.Laplace(scale, 1))
+        return self.rng.choice(laws)
 
     def draw(
         self,
@@ -437,6 +497,7 @@ class Draft:
         if self.chance(0.3):
             n = self.some(1, 2)
             matrix = [[self.some(-2, -1, 0, 1, 1, 2) for _ in places] for _ in range(n)]
+            matrix[0][0] = matrix[0][0] or 1
         if self.chance(0.1):
             matrix.append(list(self.rng.choice(matrix)))
         kept = tuple(k for k in range(0 if keys is None else len(keys.by)) if self.chance(0.7))
@@ -455,7 +516,7 @@ class Draft:
             return self.box(matrix, adds)
         if which < 0.6 and self.measure == "rho":
             return p.Gaussian(scale**2)
-        return p.Laplace(scale, self.some(1, 1, 1, 3, 1025))
+        return p.Laplace(scale, self.some(1, 1, 1, 1025))
 
     def box(self, matrix: list[list[int]], adds: list[p.Adds]) -> p.Box:
         """A box that rows may stay in, and its arches."""
@@ -469,7 +530,7 @@ class Draft:
         if arch and len(matrix) == 3 and self.chance(0.7):
             arches = ((0, 1, 2),)
         epsilon = self.fraction() / self.some(1, 10)
-        return p.Box(epsilon, tuple(wide), self.some(1, 2, 7, 64), arches)
+        return p.Box(epsilon, tuple(wide), self.some(1, 2, 64), arches)
 
 
 def largest(add: p.Adds) -> int:

@@ -22,7 +22,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import accumulate, combinations_with_replacement
 from typing import TypeAlias
+
+import numpy as np
 
 from dpframe.kernel import plan as p
 
@@ -36,6 +39,7 @@ ORDERS = (1.0001, 2, 3, 5, 9, 17, 65)
 Value: TypeAlias = object
 Line: TypeAlias = dict[str, Value]
 Difference: TypeAlias = dict[tuple[object, ...], list[int]]
+Losses: TypeAlias = list["Fraction | float"]
 
 
 class Meaningless(Exception):
@@ -98,28 +102,39 @@ def judge(plan: p.Plan, worlds: int = 20, changes: int = 20, seed: int = 0) -> V
 
 
 def require_laws(plan: p.Plan) -> None:
-    """Require that each law is one."""
+    """Require that each law is one, and fits what is drawn."""
     for draw in plan.draws:
-        match draw.law:
+        what, law = draw.what, draw.law
+        choice = isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels))
+        match law:
             case p.Laplace(scale, fine):
-                right = scale > 0 and fine >= 1
+                right = scale > 0 and fine >= 1 and not choice
             case p.Gaussian(variance):
-                right = variance > 0
+                right = variance > 0 and not choice
             case p.Box(epsilon, widths, fineness, arches):
-                numbers = len(draw.what.matrix)
+                right = isinstance(what, p.Vector) and not what.total
+                numbers = len(what.matrix) if isinstance(what, p.Vector) else 0
                 places = [place for arch in arches for place in arch]
-                right = epsilon > 0 and fineness >= 1 and len(widths) == numbers
-                right = right and min(widths, default=0) >= 0 and not draw.what.total
+                right = right and epsilon > 0 and fineness >= 1 and len(widths) == numbers
+                right = right and min(widths, default=0) >= 0
                 right = right and all(0 <= place < numbers for place in places)
                 right = right and all(len({*arch}) == 3 for arch in arches)
             case p.Exact():
                 right = True
+            case p.Exponential(scale) | p.PermuteAndFlip(scale) | p.NoisyMax(scale):
+                right = scale > 0 and choice
         if not right:
-            raise Meaningless(f"no law: {draw.law}")
-        if not draw.what.matrix or not draw.what.tables:
-            raise Meaningless("nothing is drawn")
-        if any(len(row) != len(draw.what.tables) for row in draw.what.matrix):
-            raise Meaningless("the matrix has another size")
+            raise Meaningless(f"no law: {law}")
+        if isinstance(what, p.Vector):
+            if not what.matrix or not what.tables:
+                raise Meaningless("nothing is drawn")
+            if any(len(row) != len(what.tables) for row in what.matrix):
+                raise Meaningless("the matrix has another size")
+    kinds = {type(n) for n in nodes(plan) if isinstance(n, (p.Rows, p.Person))}
+    if len(kinds) > 1:
+        raise Meaningless("individuals of two kinds")
+    for option in plan.options:
+        require_laws(option)
 
 
 # What a plan mentions
@@ -146,11 +161,24 @@ class Hints:
                     others += [*edges[:5], *middles[:5], edges[0] - 1, edges[-1] + 1]
                 case p.Points(_, low, step, count):
                     others += [low + step * i for i in range(min(count, 5))]
+                case p.UpTo(_, edges) if edges:
+                    others += [*edges[:5], edges[0] - 1, edges[-1] + 1]
                 case p.Between(_, candidates) if candidates:
                     others += [*candidates[:5], candidates[0] - 1, candidates[0] + Fraction(1, 3)]
         beyond = [Fraction(10**9), Fraction(-(10**9))]
         mentioned = [v for v in self.mentions if isinstance(v, Fraction)]
         return list(dict.fromkeys(ends)) * 3 + list(dict.fromkeys(others + beyond + mentioned))
+
+    @cached_property
+    def wholes(self) -> list[Fraction]:
+        """The same, rounded down."""
+        return [Fraction(math.floor(n)) for n in self.numbers]
+
+    @cached_property
+    def every(self) -> str | None:
+        """The calendar windows of individuals."""
+        units = [node for node in nodes(self.plan) if isinstance(node, p.Person)]
+        return next((unit.every for unit in units if unit.every), None)
 
     @cached_property
     def mentions(self) -> list[Value]:
@@ -182,7 +210,12 @@ class Hints:
                     uses[time] = "time"
                 case p.Placed(p.Col(name)) | p.Squared(p.Col(name)) | p.Paired(p.Col(name)):
                     uses[name] = "number"
-                case p.Edges(p.Col(name)) | p.Points(p.Col(name)) | p.Between(p.Col(name)):
+                case (
+                    p.Edges(p.Col(name))
+                    | p.Points(p.Col(name))
+                    | p.Between(p.Col(name))
+                    | p.UpTo(p.Col(name))
+                ):
                     uses[name] = "number"
         return uses
 
@@ -307,18 +340,22 @@ class World:
     changes: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        self.used: dict[str, None] = {}
+        self.used: dict[str, int] = {}
         self.calls: dict[object, Value] = {}
+        self.pools: dict[str, Sequence[Value]] = {}
+        self.lines: dict[object, Line] = {}
         self.lists: dict[object, list[dict[Value, None]]] = {}
         self.combinations: dict[object, dict[tuple[Value, ...], None]] = {}
 
     def pick(self, n: int, *about: object) -> int:
         """A number below n."""
         key = repr(about)
-        self.used[key] = None
-        number = self.changes.get(key)
+        number = self.used.get(key)
         if number is None:
-            number = zlib.crc32(f"{self.seed} {key}".encode()) >> 3
+            number = self.changes.get(key)
+            if number is None:
+                number = zlib.crc32(f"{self.seed} {key}".encode()) >> 3
+            self.used[key] = number
         return number % max(1, n)
 
     def changed(self, rng: random.Random) -> World:
@@ -329,29 +366,41 @@ class World:
 
     def loss(self) -> tuple[float, str]:
         """What is lost, as a share of what the plan states, and where."""
+        return self.lost()[1:]
+
+    def lost(self) -> tuple[Losses, float, str]:
+        """What all draws lose together, as a share, and where."""
         with_, without = self.frames(True), self.frames(False)
         spent = [self.spent(draw, with_, without) for draw in self.plan.draws]
         shares = [
-            (share_of(lost, draw.cost), f"draw {number}")
-            for number, (lost, draw) in enumerate(zip(spent, self.plan.draws, strict=True))
+            (share_of(losses, draw.cost), f"draw {number}")
+            for number, (losses, draw) in enumerate(zip(spent, self.plan.draws, strict=True))
         ]
+        dearest: Losses = [Fraction()]
+        for number, option in enumerate(self.plan.options):
+            world = World(option, self.hints, self.seed, self.changes)
+            losses, share, why = world.lost()
+            self.used.update(world.used)
+            shares.append((share, f"option {number}, {why}"))
+            dearest = losses if number == 0 else [*map(max, dearest, losses)]
+        if self.plan.options:
+            spent.append(dearest)
         together = [sum(each) for each in zip(*spent, strict=True)]
-        return max([(share_of(together, self.plan.cost), "all draws"), *shares])
+        return (together, *max([(share_of(together, self.plan.cost), "all draws"), *shares]))
 
     # Rows
 
-    @cached_property
+    @property
     def every(self) -> str | None:
         """The calendar windows of individuals."""
-        units = [f.unit for f in self.plan.frames if isinstance(f, p.Scan)]
-        return next((u.every for u in units if isinstance(u, p.Person) and u.every), None)
+        return self.hints.every
 
     def source(self, scan: p.Scan, present: bool) -> list[Line]:
         """The rows of a source."""
         names = [name for name, _ in scan.columns]
         if len({*names}) != len(names):
             raise Meaningless("a column occurs twice")
-        about = crc(scan)
+        about = number_of(scan)
         others = self.pick(5, about, "others")
         rows: list[Line] = []
         match scan.unit:
@@ -377,7 +426,10 @@ class World:
 
     def line(self, scan: p.Scan, about: int, who: str, n: int, later: bool = False) -> Line:
         """Row number n of somebody."""
-        line: Line = {}
+        key = about, who, n, later
+        if key in self.lines:
+            return self.lines[key]
+        line: Line = self.lines.setdefault(key, {})
         for name, dtype in scan.columns:
             if isinstance(scan.unit, p.Person) and name == scan.unit.column:
                 line[name] = who
@@ -394,7 +446,7 @@ class World:
         """
         whose = "z" if who == "z" else "a"
         own = repr((about, name, n, whose))
-        self.used[own] = None
+        self.used[own] = 0
         if own in self.changes:
             return self.changes[own]
         stride = (1, 1, 1, 2, 3, 4, MANY, MANY)[self.pick(8, about, name, "stride", whose)]
@@ -416,12 +468,18 @@ class World:
         return first + days
 
     def pool(self, dtype: str) -> Sequence[Value]:
+        """Values of a type."""
+        if dtype not in self.pools:
+            self.pools[dtype] = self.new_pool(dtype)
+        return self.pools[dtype]
+
+    def new_pool(self, dtype: str) -> Sequence[Value]:
         """Values of a type. A few worlds have nulls."""
         null: list[Value] = [None] if self.pick(4, dtype, "null") == 0 else []
         numbers = self.hints.numbers
         if dtype.startswith(("Int", "UInt")):
             least = 0 if dtype.startswith("UInt") else -(10**9)
-            return [Fraction(max(least, math.floor(n))) for n in numbers] + null
+            return [max(least, n) for n in self.hints.wholes] + null
         if dtype.startswith(("Float", "Decimal")):
             nans = [NAN] if dtype.startswith("Float") and null else []
             return [*numbers, *nans, *null]
@@ -480,7 +538,7 @@ class World:
         """Values of a kind."""
         match want:
             case "truth":
-                return (True, True, True, True, True, False, None)
+                return (*[True] * 8, False, None)
             case "number":
                 return (*self.hints.numbers, None, NAN)
             case "list":
@@ -488,7 +546,7 @@ class World:
             case "time":
                 return [self.day(n, "Date", n > 9) for n in range(12)]
         words = [f"w{n}" for n in range(MANY)]
-        return [*self.hints.mentions, *words, None]
+        return [*self.hints.mentions * 4, *words, None]
 
     def number(self, value: Value) -> Fraction | None:
         """A value as a number; None for null and NaN."""
@@ -542,7 +600,7 @@ class World:
                 return before.like(
                     line
                     for line in rows
-                    if self.pick(4, "found", [self.value(row, line, "key") for row in by])
+                    if self.pick(8, "found", [self.value(row, line, "key") for row in by])
                 )
             case p.Explode(_, column, most):
                 return before.like(self.exploded(rows, column, most))
@@ -657,7 +715,10 @@ class World:
             if any(left not in line for left, _ in frame.on):
                 raise Meaningless("no such column")
             key = [line[left] for left, _ in frame.on]
-            number = max(0, most - (0, 0, 0, 0, 1, most)[self.pick(6, "matches", about, key)])
+            less = self.pick(8, "matches", about, key)
+            number = max(0, most - (0, 0, 0, 0, 0, 0, 1, most)[less])
+            if frame.how == "anti":
+                number = int(less == 0)
             number = 0 if None in key else number
             if frame.how in ("semi", "anti"):
                 rows += [line] if (number > 0) == (frame.how == "semi") else []
@@ -763,6 +824,16 @@ class World:
         """The cell of a value."""
         number = None if isinstance(cells, p.Values) else self.number(value)
         match cells:
+            case p.OfPeople(inner):
+                return self.cell(inner, value)
+            case p.Whole(inner):
+                place = self.cell(inner, value)
+                return size_of(inner) if place is None else place
+            case p.UpTo(_, edges, above):
+                if number is None:
+                    return None
+                below = sum(edge < number for edge in edges)
+                return below if above else min(below, len(edges) - 1)
             case p.Values(_, listed, other):
                 text = text_of(value)
                 if text in listed:
@@ -800,7 +871,7 @@ class World:
         if isinstance(cells, p.OfPeople):
             totals: dict[object, Fraction] = {}
             for who, (key, line) in zip(whose, lines, strict=True):
-                value = self.number(self.value(cells.cells.row, line, "number"))
+                value = self.number(self.value(row_of(cells), line, "number"))
                 if value is not None:
                     totals[who, key] = totals.get((who, key), Fraction()) + value
             places = [
@@ -808,8 +879,9 @@ class World:
                 for who, (key, _) in zip(whose, lines, strict=True)
             ]
         elif cells is not None:
-            want = "key" if isinstance(cells, p.Values) else "number"
-            places = [self.cell(cells, self.value(cells.row, line, want)) for _, line in lines]
+            inner = cells.cells if isinstance(cells, p.Whole) else cells
+            want, row = "key" if isinstance(inner, p.Values) else "number", row_of(cells)
+            places = [self.cell(cells, self.value(row, line, want)) for _, line in lines]
         weights = self.weights(frame.norm, whose, [key for key, _ in lines], of_people)
         sums: dict[tuple[object, int], int] = {}
         if isinstance(adds, p.Distinct):
@@ -921,28 +993,178 @@ class World:
         it = self.plan.tables[table]
         return it.frame, it.keys, it.cells
 
-    def spent(self, draw: p.Draw, with_: list[Done], without: list[Done]) -> list[Fraction | float]:
-        """What a draw loses: a lower bound for each order of a divergence, or exactly epsilon."""
-        for table in draw.what.tables:
+    def spent(self, draw: p.Draw, with_: list[Done], without: list[Done]) -> Losses:
+        """What a draw loses, in both directions: exactly epsilon, or a lower bound of rho for each
+        order of a divergence.
+        """
+        what = draw.what
+        tables = what.tables if isinstance(what, (p.Vector, p.Choice)) else (what.table,)
+        for table in tables:
             keys = self.plan.tables[self.checked(table)].keys
             if keys is not None:
                 here = self.plan.tables[table]
                 self.list_keys(keys, self.keys(here, with_) + self.keys(here, without))
-        one, other = self.vector(draw.what, with_), self.vector(draw.what, without)
-        moved: list[list[int]] = []
-        for where in one | other:
-            a = one.get(where) or [0] * len(other[where])
+        if isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels)):
+            pairs = self.chances(what, draw.law, with_, without)
+            if self.plan.measure == "epsilon":
+                return [sum(largest_ratio(*pair) for pair in pairs)] + [
+                    sum(largest_ratio(b, a) for a, b in pairs)
+                ]
+            one = [sum(divergence(a, b, order) for a, b in pairs) for order in ORDERS]
+            return one + [sum(divergence(b, a, order) for a, b in pairs) for order in ORDERS]
+        drawn = self.vector if isinstance(what, p.Vector) else self.running
+        one_, other = drawn(what, with_), drawn(what, without)  # type: ignore[arg-type]
+        moved: list[tuple[int, ...]] = []
+        for where in one_ | other:
+            a = one_.get(where) or [0] * len(other[where])
             b = other.get(where) or [0] * len(a)
-            moves = [x - y for x, y in zip(a, b, strict=True)]
+            moves = tuple([x - y for x, y in zip(a, b, strict=True)])
             if any(moves):
                 moved.append(moves)
         if self.plan.measure == "epsilon":
-            return [sum((epsilon_of(draw.law, moves) for moves in moved), Fraction())]
-        return [sum(rho_of(draw.law, tuple(m), order) for m in moved) for order in ORDERS]
+            return [sum((epsilon_of(draw.law, moves) for moves in moved), Fraction())] * 2
+        return [sum(rho_of(draw.law, moves, order) for moves in moved) for order in ORDERS] * 2
+
+    def running(self, what: p.Running, done: list[Done]) -> Difference:
+        """Sums of a cell and those before it."""
+        size = size_of(self.plan.tables[what.table].cells)
+        numbers: Difference = {}
+        for (key, cell), value in self.table(what.table, done).items():
+            sums = numbers.setdefault((key,), [0] * size)
+            for later, factor in enumerate(what.column[: size - cell]):
+                sums[cell + later] += factor * value
+        return {(*key, n): [v] for key, sums in numbers.items() for n, v in enumerate(sums)}
+
+    def chances(
+        self,
+        what: p.Choice | p.Rank | p.Ranks | p.Levels,
+        law: p.Law,
+        with_: list[Done],
+        without: list[Done],
+    ) -> list[tuple[list[float], list[float]]]:
+        """What each choice takes, and with what chances on either side."""
+        pairs: list[tuple[list[float], list[float]]] = []
+        sides = [self.scores(what, done) for done in (with_, without)]
+        rounds = what.rounds if isinstance(what, p.Choice) else 1
+        for where in sides[0] | sides[1]:
+            base = self.scores_of(what, where, [0] * self.candidates(what))
+            one, other = (side.get(where, base) for side in sides)
+            if one != other:
+                pairs.append((law_of(law, one, rounds), law_of(law, other, rounds)))
+        return pairs
+
+    def candidates(self, what: p.Choice | p.Rank | p.Ranks | p.Levels) -> int:
+        """How many numbers a choice looks at."""
+        if not isinstance(what, p.Choice):
+            return size_of(self.plan.tables[what.table].cells)
+        table = self.plan.tables[self.checked(what.tables[0])]
+        match what.among:
+            case "tables":
+                return len(what.tables)
+            case "groups":
+                sizes = (0,) if table.keys is None else table.keys.sizes
+                return math.prod(sizes)
+        return size_of(table.cells)
+
+    def scores(
+        self, what: p.Choice | p.Rank | p.Ranks | p.Levels, done: list[Done]
+    ) -> dict[object, list[int]]:
+        """The scores of all candidates, for each choice. Other individuals add to them, too."""
+        number = self.candidates(what)
+        if not 0 < number <= 200:
+            raise Meaningless("too many candidates, or none")
+        tables = what.tables if isinstance(what, p.Choice) else (what.table,)
+        among = what.among if isinstance(what, p.Choice) else "cells"
+        if len({self.shape(t) for t in tables}) != 1 or (among != "tables" and len(tables) > 1):
+            raise Meaningless("tables with other keys")
+        if among != "cells" and self.plan.tables[tables[0]].cells is not None:
+            raise Meaningless("a choice of cells among others")
+        numbers: dict[object, list[int]] = {}
+        for place, table in enumerate(tables):
+            for (key, cell), value in self.table(table, done).items():
+                if among == "groups":
+                    keys = self.plan.tables[table].keys
+                    assert keys is not None
+                    group, candidate = "all", self.index(keys, key)
+                else:
+                    group, candidate = key, place if among == "tables" else cell
+                numbers.setdefault(group, [0] * number)[candidate] += value
+        return {group: self.scores_of(what, group, each) for group, each in numbers.items()}
+
+    def index(self, keys: p.Listed, key: object) -> int:
+        """The place of a listed key."""
+        assert isinstance(key, tuple)
+        if len(keys.sizes) == 1:
+            return [*self.combinations[keys]].index(key)
+        place = 0
+        for values, size, value in zip(self.lists[keys], keys.sizes, key, strict=True):
+            place = place * size + [*values].index(value)
+        return place
+
+    def scores_of(
+        self, what: p.Choice | p.Rank | p.Ranks | p.Levels, group: object, own: list[int]
+    ) -> list[int]:
+        """The scores of numbers to which other individuals add."""
+        tables = what.tables if isinstance(what, p.Choice) else (what.table,)
+        grids = [node for node in nodes(self.plan.tables[tables[0]].adds) if type(node) is p.Grid]
+        sign = -1 if grids and grids[0].hi <= 0 else 1
+        more = (0, 0, 0, 1, 2, 5, 50, 1000)
+        others = [sign * more[self.pick(8, "others", group, n)] for n in range(len(own))]
+        counts = [a + b for a, b in zip(own, others, strict=True)]
+        match what:
+            case p.Rank(_, q):
+                a, b, n = q.numerator, q.denominator, sum(counts)
+                upto = [*accumulate(counts)]
+                return [
+                    -max(a * n - b * u, b * (u - c) - a * n, 0)
+                    for u, c in zip(upto, counts, strict=True)
+                ]
+            case p.Ranks(_, quantiles):
+                shares = (Fraction(), *quantiles, Fraction(1))
+                parts = [high - low for low, high in zip(shares, shares[1:], strict=False)]
+                m = math.lcm(*(q.denominator for q in quantiles))
+                n, upto = sum(counts), [*accumulate(counts)]
+                scores: list[int] = []
+                for cells in combinations_with_replacement(range(len(counts)), len(quantiles)):
+                    ends = [0, *(upto[cell] for cell in cells), n]
+                    rows = [high - low for low, high in zip(ends, ends[1:], strict=False)]
+                    far = sum(abs(r - d * n) for r, d in zip(rows, parts, strict=True))
+                    scores.append(-int(m * far))
+                return scores
+            case p.Levels():
+                return [0]  # not judged
+            case p.Choice():
+                return counts
 
     def checked(self, table: int) -> int:
         self.shape(table)
         return table
+
+
+def row_of(cells: p.Cells) -> p.Row:
+    """The expression that says which cell a row is in."""
+    return row_of(cells.cells) if isinstance(cells, (p.Whole, p.OfPeople)) else cells.row
+
+
+def size_of(cells: p.Cells | None) -> int:
+    """How many cells there are."""
+    match cells:
+        case None:
+            return 1
+        case p.Whole(inner):
+            return size_of(inner) + 1
+        case p.OfPeople(inner):
+            return size_of(inner)
+        case p.Edges(_, edges, other):
+            return max(0, len(edges) - 1) + other
+        case p.Values(_, listed, other):
+            return len(listed) + other
+        case p.Points(_, _, _, count):
+            return count
+        case p.Between(_, candidates):
+            return 2 * len(candidates) + 1
+        case p.UpTo(_, edges, above):
+            return len(edges) + above
 
 
 def earlier(done: list[Done], place: int) -> Done:
@@ -970,6 +1192,12 @@ def split(lines: list[Line], by: Sequence[str]) -> list[list[Line]]:
     for line in lines:
         groups.setdefault(tuple([column(line, name) for name in by]), []).append(line)
     return list(groups.values())
+
+
+@cache
+def number_of(scan: p.Scan) -> int:
+    """A number for a source."""
+    return crc(scan)
 
 
 def crc(value: object) -> int:
@@ -1044,7 +1272,83 @@ def share_of(lost: Sequence[Fraction | float], stated: Fraction) -> float:
     return worst
 
 
-def epsilon_of(law: p.Law, moves: list[int]) -> Fraction | float:
+def law_of(law: p.Law, scores: Sequence[int], rounds: int) -> list[float]:
+    """The logarithms of the chances of all results: candidates, or in rounds sequences of them."""
+    if rounds < 1:
+        raise Meaningless("a choice in no round")
+    rounds = min(rounds, len(scores))
+    once = chances_of(law, tuple(scores))
+    if rounds == 1:
+        return once
+    if len(scores) ** rounds > 300:
+        return [0.0]  # not judged
+    together: list[float] = []
+    for place, chance in enumerate(once):
+        rest = law_of(law, (*scores[:place], *scores[place + 1 :]), rounds - 1)
+        together += [chance + other for other in rest]
+    return together
+
+
+@cache
+def chances_of(law: p.Law, scores: tuple[int, ...]) -> list[float]:
+    """The logarithm of the chance of each candidate."""
+    best = max(scores)
+    match law:
+        case p.Exact():
+            return [0.0 if place == scores.index(best) else -math.inf for place in range(len(scores))]
+        case p.Exponential(scale):
+            logs = [(score - best) / float(scale) for score in scores]
+            every = log_sum(logs)
+            return [log - every for log in logs]
+        case p.PermuteAndFlip(scale):
+            # Candidates come at even times from 0 to 1. One is taken when it is the first to pass.
+            logs = [(score - best) / float(scale) for score in scores]
+            passes = np.exp(np.array(logs))
+            times, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 2)
+            fails = 1 - (times[:, None] + 1) / 2 * passes
+            taken: list[float] = []
+            for place, log in enumerate(logs):
+                rest = np.delete(fails, place, axis=1).prod(axis=1)
+                taken.append(log + math.log(float((weights / 2 * rest).sum())))
+            return taken
+        case p.NoisyMax(scale):
+            q = math.exp(-1 / float(scale))
+            if scale > 30:
+                return [0.0] * len(scores)  # not judged
+            far = int(40 * scale) + 60
+            low = max(min(scores), best - 2 * far)
+            values = np.arange(low - far, best + far + 1)
+            shifted = values[:, None] - np.array(scores)
+            masses = (1 - q) / (1 + q) * q ** np.abs(shifted)
+            tails = np.where(shifted < 0, q ** -np.minimum(shifted, 0) / (1 + q), 1 - q ** (np.maximum(shifted, 0) + 1) / (1 + q))
+            winners: list[float] = []
+            for place in range(len(scores)):
+                others = tails.copy()
+                others[:, :place] -= masses[:, :place]  # the first of equal ones is taken
+                others[:, place] = masses[:, place]
+                total = float(others.prod(axis=1).sum())
+                winners.append(math.log(total) if total > 1e-9 else -math.inf)
+            return winners
+    raise Meaningless("no choice")
+
+
+def largest_ratio(one: Sequence[float], other: Sequence[float]) -> float:
+    """The largest logarithm of a ratio of chances. Chances too small to be known are left out."""
+    if len(one) != len(other):
+        return 0.0
+    return max([a - b for a, b in zip(one, other, strict=True) if a != -math.inf and b != -math.inf or (a == 0.0 and b == -math.inf)], default=0.0)
+
+
+def divergence(one: Sequence[float], other: Sequence[float], order: float) -> float:
+    """The Renyi divergence, over the order."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a != -math.inf]
+    if any(a == 0.0 and b == -math.inf for a, b in pairs):
+        return math.inf
+    logs = [order * a + (1 - order) * b for a, b in pairs if b != -math.inf]
+    return max(0.0, log_sum(logs) / (order - 1) / order - 1e-9) if logs else 0.0
+
+
+def epsilon_of(law: p.Law, moves: Sequence[int]) -> Fraction | float:
     """The largest privacy loss of numbers that move so."""
     match law:
         case p.Laplace(scale):
@@ -1117,6 +1421,7 @@ def rho_of(law: p.Law, moves: tuple[int, ...], order: float) -> float:
             return sum(laplace_divergence(float(scale), fine, abs(m), order) for m in moves if m)
         case p.Box():
             return box_divergence(law, moves, order)
+    return math.inf
 
 
 def laplace_divergence(scale: float, fine: int, move: int, order: float) -> float:
@@ -1158,10 +1463,17 @@ def box_log_centre(epsilon: Fraction, widths: tuple[int, ...], fineness: int) ->
 
 
 def box_divergence(law: p.Box, moves: tuple[int, ...], order: float) -> float:
-    """By the one event that the noise is 0."""
+    """Of one number exactly, of several by the one event that the noise is 0."""
     radius = radius_of(law, moves)
     if radius is None:
         return math.inf
+    far = int(40 * law.fineness / law.epsilon) * law.widths[0] // law.fineness + abs(moves[0])
+    if len(moves) == 1 and far < 5000:
+        a, w, f = float(law.epsilon / law.fineness), law.widths[0], law.fineness
+        ones = [-a * -(-abs(z) * f // w) for z in range(-far, far + 1)]
+        others = [-a * -(-abs(z - moves[0]) * f // w) for z in range(-far, far + 1)]
+        terms = [order * one + (1 - order) * other for one, other in zip(ones, others, strict=True)]
+        return max(0.0, (log_sum(terms) - log_sum(ones)) / (order - 1) / order - 1e-9)
     centre = box_log_centre(law.epsilon, law.widths, law.fineness)
     if centre is None:
         return 0.0
