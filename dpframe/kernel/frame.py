@@ -16,10 +16,12 @@ from dpframe.kernel.plan import (
     Col,
     Explode,
     Filter,
+    Found,
     Frame,
     Gather,
     KeepGroups,
     KeepRows,
+    Keys,
     Listed,
     Lit,
     Lookup,
@@ -98,9 +100,11 @@ def facts_of(frames: Sequence[Frame]) -> tuple[Facts, ...]:
 
 def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
     match frame:
-        case Scan(_, columns, unit):
+        case Scan(_, columns, unit, owners):
             names = tuple(name for name, _ in columns)
             _require_names(names)
+            if owners is not None and (isinstance(unit, Rows) or owners.here not in names):
+                raise Refused("the owners of rows")
             return _of_source(names, unit)
         case Map(input, columns):
             return _mapped(_input(before, input), columns)
@@ -469,7 +473,7 @@ def reach_of(
             raise Refused("weights are for the finest groups")
         here = _bounds(facts, keys, kept)
         merged: int | None = None
-        if counts_people and keys is not None:
+        if counts_people and isinstance(keys, Listed):
             merged = prod(n for i, n in enumerate(keys.sizes) if i not in kept)
         margin = _Bounds(
             _least([rows, here.rows]),
@@ -490,20 +494,35 @@ def is_of_people(table: Table) -> bool:
     return isinstance(table.adds, People | PersonRows | PersonTotal)
 
 
-def _require_keys(facts: Facts, keys: Listed | None, kept: tuple[int, ...]) -> None:
+def _require_keys(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> None:
     if keys is None:
         if kept:
             raise Refused("kept columns of keys that are not there")
         return
     _require_columns(facts, (row for _, row in keys.by))
     _require_names([name for name, _ in keys.by])
-    product = len(keys.sizes) == len(keys.by)
-    if not keys.by or not (product or len(keys.sizes) == 1) or min(keys.sizes) < 0:
-        raise Refused("keys")
-    if [*kept] != sorted({*kept}) or not {*kept} <= {*range(len(keys.by))}:
+    if not keys.by or [*kept] != sorted({*kept}) or not {*kept} <= {*range(len(keys.by))}:
         raise Refused("kept columns of keys")
-    if not product and len(kept) != len(keys.by):
-        raise Refused("listed combinations are added up over some of their columns")
+    if not is_product(keys) and len(kept) != len(keys.by):
+        raise Refused("combinations that are no product are added up over some of their columns")
+    if isinstance(keys, Listed):
+        sizes = len(keys.sizes)
+        if sizes not in (1, len(keys.by)) or min(keys.sizes) < 0:
+            raise Refused("sizes of keys")
+
+
+def is_product(keys: Keys) -> bool:
+    """Whether keys are all combinations of the listed values of their columns."""
+    return isinstance(keys, Listed) and len(keys.sizes) == len(keys.by)
+
+
+def entries_of(keys: Keys | None, kept: tuple[int, ...]) -> int | None:
+    """How many groups there are by some of the key columns; None where they are found."""
+    if keys is None or not kept:
+        return 1
+    if isinstance(keys, Found):
+        return None
+    return prod(keys.sizes[i] for i in kept) if is_product(keys) else keys.sizes[0]
 
 
 @dataclass(frozen=True)
@@ -537,7 +556,7 @@ class _Bounds:
         return _Bounds(rows, groups, per_group, most)
 
 
-def _bounds(facts: Facts, keys: Listed | None, kept: tuple[int, ...]) -> _Bounds:
+def _bounds(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> _Bounds:
     """How the rows of one person may lie among the groups by some of the key columns.
 
     The groups are bounded by the number of keys, by a limit on groups of columns that determine
@@ -551,18 +570,13 @@ def _bounds(facts: Facts, keys: Listed | None, kept: tuple[int, ...]) -> _Bounds
     plain = {row.name for row in used if isinstance(row, Col)}
     free = [row for row in used if not _follows_from_window(row, facts)]
     columns = frozenset().union(*map(columns_of, free))
-    product = len(keys.sizes) == len(keys.by)
-    listed = prod(keys.sizes[i] for i in kept) if product else keys.sizes[0]
     known = [x.n for x in facts.limits if isinstance(x, GroupLimit) and columns <= x.by]
-    if not free:
-        known.append(1)
+    known += [1] * (not free)
     each = [x.n for x in facts.limits if isinstance(x, RowLimit) and x.by <= plain]
-    return _Bounds(rows, min([listed, *known]), _least(each))
+    return _Bounds(rows, _least([entries_of(keys, kept), *known]), _least(each))
 
 
-def _rows_in_cell(
-    facts: Facts, keys: Listed | None, kept: tuple[int, ...], value: Row
-) -> int | None:
+def _rows_in_cell(facts: Facts, keys: Keys | None, kept: tuple[int, ...], value: Row) -> int | None:
     """How many rows a person has in a group with one value of an expression, by a limit for each
     value of columns that both determine.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from dpframe.kernel.moves import Norms, Ranges, top_of
 from dpframe.kernel.plan import (
@@ -23,14 +24,18 @@ from dpframe.kernel.plan import (
     Placed,
     Plan,
     Refused,
+    Response,
     Running,
     Squared,
+    Staircase,
     Table,
     Valued,
     Vector,
 )
 
 _DIGITS = Context(prec=110, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999)
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510")
+"""Pi, rounded down."""
 _UP = 1 + Fraction(1, 10**40)
 """More than 110 digits are off by, where 60 of them cancel."""
 
@@ -58,6 +63,13 @@ def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fr
             if not Fraction(1, 1 << 20) <= sigma_squared <= 1 << 112:
                 raise Refused("a sigma that cannot be drawn")
             return norms.l2_squared / (2 * sigma_squared)
+        case Staircase(rate, width, inner):
+            if plan.measure != "epsilon":
+                raise Refused("staircase noise has an epsilon alone")
+            if not Fraction(1, 8) <= rate <= 64 or not 1 <= inner <= width <= 1 << 56:
+                raise Refused("a staircase that cannot be drawn")
+            # a number that moves by d changes its level by at most ceil(d / width)
+            return norms.l0 * -(-norms.linf // width) * rate
         case Box():
             if not isinstance(what, Vector):
                 raise Refused("a box of numbers that are no vector")
@@ -96,6 +108,64 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
             return Fraction(0)
         case _:
             raise Refused("noise of scores that are not released")
+
+
+def response_cost(plan: Plan, rows: int, cells: int, law: Law) -> Fraction:
+    """What the reports of an individual's rows cost. With two cells, a report costs epsilon
+    tanh(epsilon / 2) of rho, and with more no more than that.
+    """
+    if not isinstance(law, Response) or law.epsilon <= 0 or cells < 2:
+        raise Refused("reports that are not random")
+    return rows * (law.epsilon if plan.measure == "epsilon" else pure_rho(law.epsilon))
+
+
+def tail_of(law: Law, least: int) -> Fraction:
+    """The probability that noise is at least this whole number, above 0; rounded up."""
+    if least < 1:
+        return Fraction(1)
+    match law:
+        case Laplace(scale, fine):
+            # on finer steps, what is above half a step less is rounded to it
+            h = _decimal(1 / (scale * fine))
+            steps = least * fine - fine // 2
+            q = _DIGITS.exp(-h)
+            found = _DIGITS.divide(_DIGITS.exp(-h * steps), _DIGITS.add(Decimal(1), q))
+            return Fraction(found) * _UP
+        case Gaussian(sigma_squared):
+            return _gaussian_tail(sigma_squared, least)
+        case _:
+            raise Refused("noise whose tail is not known")
+
+
+@lru_cache(maxsize=256)
+def _gaussian_tail(sigma_squared: Fraction, least: int) -> Fraction:
+    """The sum of exp(-x**2 / (2 sigma**2)) over x >= least, over the sum of all.
+
+    Beyond sigma the function is convex, so each term is at most its integral from half a step
+    before to half a step after: what follows the last term is at most an integral, and that at
+    most exp(-y**2 / (2 sigma**2)) sigma**2 / y from y on. The sum of all is at least sqrt(2 pi)
+    sigma (Canonne, Kamath and Steinke 2020, Fact 18), and 1 + 2 exp(-1 / (2 sigma**2)).
+    """
+    d = _DIGITS
+    half = _decimal(1 / (2 * sigma_squared))
+    sigma = d.sqrt(_decimal(sigma_squared))
+    last = max(least + 1, int(sigma * 12) + least)
+    if last - least > 1 << 20:
+        raise Refused("a threshold of noise that is this wide")
+    term = d.exp(d.multiply(-half, Decimal(least * least)))
+    factor = d.exp(d.multiply(-half, Decimal(2 * least + 1)))
+    ratio = d.exp(-half * 2)
+    total = Decimal(0)
+    for _ in range(least, last):
+        total = d.add(total, term)
+        term, factor = d.multiply(term, factor), d.multiply(factor, ratio)
+    y = Decimal(last) - Decimal("0.5")
+    if y < sigma:
+        raise Refused("a threshold below the noise")
+    beyond = d.multiply(d.exp(-half * y * y), d.divide(_decimal(sigma_squared), y))
+    partial = d.add(Decimal(1), d.multiply(Decimal(2), d.exp(-half)))
+    whole = max(partial, d.multiply(d.sqrt(d.multiply(Decimal(2), _PI)), sigma))
+    return Fraction(d.divide(d.add(total, beyond), whole)) * _UP
 
 
 def _require_box(plan: Plan, vector: Vector, law: Box, norms: Norms) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import lcm, prod
+from math import lcm
 
-from dpframe.kernel.frame import Facts, Reach, columns_of, is_of_people, reach_of
+from dpframe.kernel.frame import Facts, Reach, columns_of, entries_of, is_of_people, reach_of
 from dpframe.kernel.plan import (
+    Appear,
     Between,
     Cells,
     Choice,
@@ -33,6 +34,7 @@ from dpframe.kernel.plan import (
     Rank,
     Ranks,
     Refused,
+    Reports,
     Row,
     Running,
     Squared,
@@ -172,33 +174,21 @@ def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> 
     are taken together, each with the most that it can change in any case. No number changes by more
     than twice what one addition moves it.
     """
-    widths = tuple(_width(factors, additions) for factors in matrix)
-    needs = [
-        frozenset(
-            a.needs for f, a in zip(factors, additions, strict=True) if f and a.needs is not None
-        )
-        for factors in matrix
-    ]
-    stays = [0] * len(widths)
-    l1 = squares = 0
-    for group in _together(needs):
-        mine = [j for j, need in enumerate(needs) if need & group]
+    terms = [[(f, a) for f, a in zip(factors, additions, strict=True) if f] for factors in matrix]
+    needs = [frozenset(a.needs for _, a in mine if a.needs is not None) for mine in terms]
+    widths = tuple(map(_width, terms))
+    stays, l1, squares = [0] * len(widths), 0, 0
+    for group, mine in _together(needs):
         both, once = [], []
         for j in mine:
-            terms = [
-                (f, a)
-                for f, a in zip(matrix[j], additions, strict=True)
-                if f and a.needs is not None
-            ]
+            needing = [(f, a) for f, a in terms[j] if a.needs is not None]
             several = len(needs[j]) > 1
-            length = sum(
-                abs(f) * (max(0, a.hi) - min(0, a.lo) if several else a.hi - a.lo) for f, a in terms
-            )
-            most = sum(abs(f) * max(abs(a.lo), abs(a.hi)) for f, a in terms)
+            length = sum(abs(f) * (_length(a) if several else a.hi - a.lo) for f, a in needing)
+            most = sum(abs(f) * _size(a) for f, a in needing)
             both.append(min(length, 2 * widths[j]))
             once.append(min(most, 2 * widths[j]))
         if len(group) > 1:
-            both = once = [max(pair) for pair in zip(both, once, strict=True)]
+            both = once = list(map(max, both, once))
         for j, pair in zip(mine, zip(both, once, strict=True), strict=True):
             stays[j] = max(pair)
         l1 += max(sum(both), sum(once))
@@ -206,33 +196,41 @@ def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> 
     return Moves(widths, tuple(stays), l1, squares)
 
 
-def _width(factors: Sequence[int], additions: Sequence[Addition]) -> int:
+def _width(terms: Sequence[tuple[int, Addition]]) -> int:
     """The most that a number moves with a row that comes or goes."""
     low = high = 0
-    for need in dict.fromkeys(a.needs for a in additions):
-        terms = [(f, a) for f, a in zip(factors, additions, strict=True) if a.needs == need]
-        least = sum(min(f * a.lo, f * a.hi) for f, a in terms)
-        most = sum(max(f * a.lo, f * a.hi) for f, a in terms)
+    for need in {a.needs for _, a in terms}:
+        mine = [(f, a) for f, a in terms if a.needs == need]
+        least = sum(min(f * a.lo, f * a.hi) for f, a in mine)
+        most = sum(max(f * a.lo, f * a.hi) for f, a in mine)
         low += least if need is None else min(0, least)
         high += most if need is None else max(0, most)
     return max(-low, high)
 
 
-def _together(needs: Sequence[frozenset[object]]) -> list[frozenset[object]]:
-    """The expressions that numbers need, in one set where a number needs several of them."""
-    found: list[frozenset[object]] = []
-    for group in filter(None, needs):
-        apart = [f for f in found if not f & group]
-        found = [*apart, frozenset().union(group, *(f for f in found if f & group))]
-    return found
+def _together(needs: Sequence[frozenset[object]]) -> list[tuple[frozenset[object], list[int]]]:
+    """The expressions that numbers need, in one set where a number needs several of them, each with
+    the numbers that need one of these.
+    """
+    of: dict[object, frozenset[object]] = {}
+    for need in needs:
+        if not need <= of.get(next(iter(need), None), frozenset()):
+            joined = need.union(*(of[one] for one in need if one in of))
+            of |= dict.fromkeys(joined, joined)
+    found: dict[frozenset[object], list[int]] = {}
+    for j, need in enumerate(needs):
+        if need:
+            found.setdefault(of[next(iter(need))], []).append(j)
+    return list(found.items())
 
 
 @dataclass(frozen=True)
 class Norms:
-    """How far one individual moves a vector: its norms, and `boxes` times the box of half-widths
-    `box`. With `twice` a row that stays makes both its moves in one box.
+    """How far one individual moves a vector: at most `l0` numbers, its norms, and `boxes` times the
+    box of half-widths `box`. With `twice` a row that stays makes both its moves in one box.
     """
 
+    l0: int
     l1: int
     l2_squared: int
     linf: int
@@ -264,11 +262,12 @@ def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
     reach = reach_of(frame, first, vector.kept, vector.run == 1, changes)
     moves = moves_of([addition_of(t, i) for i, t in enumerate(tables)], vector.matrix)
     runs = 1 if vector.run == 0 else -(-cells // vector.run)
+    groups = entries_of(first.keys, vector.kept)
+    entries = None if groups is None else groups * runs
     if changes:
-        entries = runs * _entries(first, vector.kept)
         norms = _of_changes(frame, first, reach, moves, entries)
     else:
-        norms = _of_coming(reach, moves, runs)
+        norms = _of_coming(reach, moves, runs, entries)
     return _with_total(norms, tables, reach, vector) if vector.total else norms
 
 
@@ -304,7 +303,7 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
         raise Refused("factors of cells")
     addition = addition_of(table, 0)
     if plan.neighbours == "change-one":
-        if _entries(table, all_keys(table)) < 2:
+        if entries_of(table.keys, all_keys(table)) in (0, 1):
             raise Refused("factors of cells where rows stay in one group")
         if addition.lo < 0:
             raise Refused("factors of cells where rows add numbers of both signs")
@@ -313,8 +312,9 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
     l1, squares, most = b * sum(column), b * b * sum(c * c for c in column), b * max(column)
     if reach.changes:
         k = reach.rows
-        return Norms(2 * k * l1, 2 * k * k * squares, k * most, 0, (), twice=False)
-    moved = reach.rows * l1, reach.squares(1) * squares, reach.most * most
+        moved = 2 * k * cells, 2 * k * l1, 2 * k * k * squares, k * most
+        return Norms(*moved, 0, (), twice=False)
+    moved = reach.groups * cells, reach.rows * l1, reach.squares(1) * squares, reach.most * most
     return Norms(*moved, 0, (), twice=False)
 
 
@@ -323,10 +323,11 @@ def all_keys(table: Table) -> tuple[int, ...]:
     return tuple(range(0 if table.keys is None else len(table.keys.by)))
 
 
-def _of_coming(reach: Reach, moves: Moves, runs: int) -> Norms:
+def _of_coming(reach: Reach, moves: Moves, runs: int, entries: int | None) -> Norms:
     """Each row comes or goes and moves one entry by at most `widths`."""
-    widths = moves.widths
+    widths, most = moves.widths, min(reach.rows, reach.groups * runs)
     return Norms(
+        len(widths) * (most if entries is None else min(most, entries)),
         reach.rows * sum(widths),
         reach.squares(runs) * sum(w * w for w in widths),
         reach.cell * max(widths),
@@ -336,7 +337,9 @@ def _of_coming(reach: Reach, moves: Moves, runs: int) -> Norms:
     )
 
 
-def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, entries: int) -> Norms:
+def _of_changes(
+    frame: Facts, table: Table, reach: Reach, moves: Moves, entries: int | None
+) -> Norms:
     """Each row leaves one entry and enters another, or stays in its own and changes.
 
     Where rows are not split and all are there, none comes or goes. With one entry a row that is
@@ -344,10 +347,12 @@ def _of_changes(frame: Facts, table: Table, reach: Reach, moves: Moves, entries:
     """
     widths, rows = moves.widths, reach.rows
     split = table.keys is not None or table.cells is not None or not frame.complete
-    vectors = 0 if not split else 2 if entries > 1 else 1
+    vectors = 0 if not split else 2 if entries is None or entries > 1 else 1
     twice = vectors < 2
     box = tuple(max(s, w * vectors) for s, w in zip(moves.stays, widths, strict=True))
+    moved = 2 * rows if entries is None else min(2 * rows, entries)
     return Norms(
+        len(widths) * moved,
         rows * max(vectors * sum(widths), moves.stays_l1),
         rows * rows * max(vectors * sum(w * w for w in widths), moves.stays_squares),
         rows * max((*moves.stays, *(widths if vectors else ()))),
@@ -372,21 +377,13 @@ def _with_total(norms: Norms, tables: Sequence[Table], reach: Reach, vector: Vec
     if not norms.l1:
         return norms
     b, k = max(abs(addition.lo), abs(addition.hi)), reach.rows
-    return Norms(2 * k * b, 2 * k * k * b * b, k * b, 0, (), twice=False)
+    return Norms(norms.l0 + 1, 2 * k * b, 2 * k * k * b * b, k * b, 0, (), twice=False)
 
 
 def _table(plan: Plan, place: int) -> Table:
     if not 0 <= place < len(plan.tables):
         raise Refused("a table that is not there")
     return plan.tables[place]
-
-
-def _entries(table: Table, kept: tuple[int, ...]) -> int:
-    """How many groups there are by the kept columns."""
-    if table.keys is None or not kept:
-        return 1
-    sizes = table.keys.sizes
-    return prod(sizes[i] for i in kept) if len(sizes) == len(table.keys.by) else sizes[0]
 
 
 @dataclass(frozen=True)
@@ -479,6 +476,37 @@ def _largest_range(
         known |= {*level}
     largest = max(found) * row
     return -(-largest.numerator // largest.denominator)
+
+
+def reporters(plan: Plan, facts: Sequence[Facts], reports: Reports) -> tuple[int, int]:
+    """How many rows of an individual report, and how many cells they may report. Each row reports,
+    in both neighbours, so that who reports says nothing.
+    """
+    (table,), frame = _same_rows(plan, facts, (reports.table,))
+    cells = table.cells
+    covers = isinstance(cells, Whole) or (isinstance(cells, Edges | Values) and cells.other)
+    if plan.neighbours != "change-one" or not frame.complete or table.keys is not None:
+        raise Refused("reports of rows that may come or go")
+    if not isinstance(table.adds, One) or not covers:
+        raise Refused("reports of rows that are in no cell")
+    return frame.rows, cells_in(cells)
+
+
+def touched(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
+    """In how many groups the number of individuals changes with one of them, by 1 in each: a row
+    that changes may leave one group for another.
+    """
+    (table,), frame = _same_rows(plan, facts, (appear.table,))
+    if table.keys is None or table.cells is not None or frame.norm is not None:
+        raise Refused("groups that appear by something else than their rows or individuals")
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, table, all_keys(table), False, changes)
+    of_people = isinstance(table.adds, People)
+    if not (of_people or isinstance(table.adds, One)):
+        raise Refused("groups that appear by something else than their rows or individuals")
+    if appear.rows < (1 if of_people else max(1, reach.most)):
+        raise Refused("an individual may have more rows in a group")
+    return 2 * reach.groups if changes else reach.groups
 
 
 def _of_cells(tables: Sequence[Table], reach: Reach) -> Ranges:

@@ -80,12 +80,24 @@ Row: TypeAlias = Col | Lit | Call
 
 
 @dataclass(frozen=True)
+class Owners:
+    """The owner of a row is that of the row of another source whose column `there` equals the
+    column `here`.
+    """
+
+    source: str
+    here: str
+    there: str
+
+
+@dataclass(frozen=True)
 class Scan:
     """All rows of a source that have an owner, with columns of these types."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
     unit: Unit
+    owners: Owners | None
 
 
 @dataclass(frozen=True)
@@ -252,6 +264,19 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Found:
+    """Keys of the groups that a draw of this plan found; for the table of that draw, of all groups
+    that rows are in.
+    """
+
+    by: tuple[tuple[str, Row], ...]
+    draw: int
+
+
+Keys: TypeAlias = Listed | Found
+
+
+@dataclass(frozen=True)
 class Edges:
     """A row is in the bin of its value; with `other` one more cell has all other rows."""
 
@@ -408,7 +433,7 @@ class Table:
     """What the rows of a frame add up to, by keys and cells. A row is in one cell at most."""
 
     frame: int
-    keys: Listed | None
+    keys: Keys | None
     cells: Cells | None
     adds: Adds
 
@@ -489,7 +514,24 @@ class Levels:
     levels: tuple[tuple[int, ...], ...]
 
 
-What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels
+@dataclass(frozen=True)
+class Appear:
+    """Which groups appear, each by its own number in a table divided by `rows` and rounded up: at
+    least how many individuals it has, where one has `rows` rows at most.
+    """
+
+    table: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Each row reports its cell on its own, or another one at random; how many rows report each."""
+
+    table: int
+
+
+What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels | Appear | Reports
 
 
 @dataclass(frozen=True)
@@ -525,6 +567,24 @@ class Box:
 
 
 @dataclass(frozen=True)
+class Staircase:
+    """P(x) proportional to exp(-rate level(|x|)), on whole numbers: level 0 has the first `inner`
+    magnitudes, and each level after it the next `width`.
+    """
+
+    rate: Fraction
+    width: int
+    inner: int
+
+
+@dataclass(frozen=True)
+class Response:
+    """A report is exp(epsilon) times as likely to be the row's own cell as any other."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
 class Exponential:
     """A candidate with probability proportional to exp(score / scale)."""
 
@@ -547,16 +607,50 @@ class NoisyMax:
     scale: Fraction
 
 
-Law: TypeAlias = Exact | Laplace | Gaussian | Box | Exponential | PermuteAndFlip | NoisyMax
+@dataclass(frozen=True)
+class Geometric:
+    """A group of n individuals appears with the largest probability p(n) that is private:
+    p(0) = 0, and p(n + 1) = min(exp(epsilon) p(n) + delta, 1 - exp(-epsilon) (1 - p(n) - delta),
+    1), rounded down, with the epsilon and delta of one group.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A group appears where its number in an earlier draw is at least this, noise included."""
+
+    least: int
+    draw: int
+
+
+Law: TypeAlias = (
+    Exact
+    | Laplace
+    | Gaussian
+    | Box
+    | Staircase
+    | Response
+    | Exponential
+    | PermuteAndFlip
+    | NoisyMax
+    | Geometric
+    | Threshold
+)
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Numbers with noise, and what they cost in the plan's measure."""
+    """What is drawn, and what it costs in the plan's measure; but with probability `delta` that
+    does not hold.
+    """
 
     what: What
     law: Law
     cost: Fraction
+    delta: Fraction
 
 
 @dataclass(frozen=True)
@@ -571,6 +665,7 @@ class Plan:
     draws: tuple[Draw, ...]
     measure: Literal["epsilon", "rho"]
     cost: Fraction
+    delta: Fraction
     options: tuple[Plan, ...]
 
 

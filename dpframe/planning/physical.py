@@ -16,9 +16,10 @@ from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, Positi
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
-from dpframe.aggregates.measurement import Additive, Measurement, Selection
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.own_sets import SelectionOfSet
 from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
@@ -69,15 +70,19 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteHull,
     DiscreteLaplace,
+    DiscreteStaircase,
     Exponential,
     JointExponential,
     Mechanism,
     NoisyTable,
+    NoisyThreshold,
     NoNoise,
     PermuteAndFlip,
+    RandomizedResponse,
     RecursiveExponential,
     ReportNoisyMax,
     RoundedLaplace,
+    TruncatedGeometric,
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
@@ -115,6 +120,7 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         tuple(lists.draws),
         "epsilon" if plan.cost.currency == "epsilon" else "rho",
         plan.cost.main,
+        plan.cost.slack,
         () if limits is None else tuple(map(physical, limits.options)),
     )
 
@@ -123,36 +129,53 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
 class _Lists:
     """The items of a plan, as they are added. An equal item is added once."""
 
-    frames: list[kernel.Frame] = field(default_factory=list)
-    tables: list[kernel.Table] = field(default_factory=list)
+    frames: dict[kernel.Frame, int] = field(default_factory=dict)
+    tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
+    finder: int = 0
+    """The draw that finds the groups of the query whose draws are added."""
 
     def add(self, part: Prepared, plan: PlanData) -> None:
         """All draws of one query."""
         used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
+        finder = next(
+            (n for n, d in enumerate(part.draws) if isinstance(d.measurement, KeySelection)), 0
+        )
+        first = len(self.draws)
+        self.finder = first + finder
         for draw in part.draws:
             release = plan.releases[used[draw.keys[0]]]
-            if release.cost.slack:
-                raise NotYet("costs with a delta")
             law, what = draw.law, self.what(draw.measurement, part.query)
             if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
                 what, law = self.noisy(what), law.noise
-            self.draws.append(kernel.Draw(what, _law(law), release.cost.main))
+            if isinstance(law, NoisyThreshold):
+                laws = [other.law for other in part.draws]
+                if law.noise not in laws:
+                    raise NotYet("thresholds of numbers that are drawn with others")
+                made: kernel.Law = kernel.Threshold(law.threshold, first + laws.index(law.noise))
+            else:
+                made = _law(law)
+                if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
+                    raise NotYet("Gaussian noise with a delta")
+                if isinstance(made, kernel.Response) and plan.cost.currency == "rho":
+                    raise NotYet("responses in rho")
+            self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
-        if frame not in self.frames:
-            self.frames.append(frame)
-        return self.frames.index(frame)
+        return self.frames.setdefault(frame, len(self.frames))
 
     def relation(self, relation: Relation) -> int:
         """The place of a frame after all its steps."""
-        if relation.owners is not None:
-            raise NotYet("rows whose owners another frame says")
+        owners = relation.owners
         facts = relation.source
         columns = tuple((name, str(domain.dtype)) for name, domain in facts.columns.items())
         name = f"{relation.name} {relation.token}"
-        place = self.frame(kernel.Scan(name, columns, _unit(facts.unit)))
+        through = None
+        if owners is not None:
+            source = f"{owners.name} {owners.token}"
+            through = kernel.Owners(source, owners.here, owners.there)
+        place = self.frame(kernel.Scan(name, columns, _unit(facts.unit), through))
         for step, before in relation.steps:
             if isinstance(step, Binary):
                 place = self.frame(self.binary(step, before, place))
@@ -176,21 +199,17 @@ class _Lists:
     def table(self, table: ExactTable, query: Query) -> int:
         """The place of a table."""
         groups = query.groups
-        if groups is not None and groups.discovered:
-            raise NotYet("groups that are found")
         if table.kept is not None:
             assert isinstance(groups, SetGroups)
             groups = groups.margin(table.kept)
         facts = query.relation.facts
         made = kernel.Table(
             self.relation(query.relation),
-            None if groups is None else _keys(groups),
+            None if groups is None else _keys(groups, self.finder),
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),
         )
-        if made not in self.tables:
-            self.tables.append(made)
-        return self.tables.index(made)
+        return self.tables.setdefault(made, len(self.tables))
 
     def what(self, measurement: Measurement, query: Query) -> kernel.What:
         """What is drawn."""
@@ -199,6 +218,12 @@ class _Lists:
                 return self.choice(choice, query, kept)
             case Selection():
                 return self.choice(measurement, query, None)
+            case Responses(table=table):
+                return kernel.Reports(self.table(table, query))
+            case WeighedKeys():
+                raise NotYet("groups that are found by weights")
+            case KeySelection(table=table, rows=rows):
+                return kernel.Appear(self.table(table, query), rows)
             case RootSums(table=table):
                 return kernel.Running(
                     self.table(table, query), tuple(coefficients(measurement.numbers))
@@ -227,7 +252,7 @@ class _Lists:
         """The numbers of candidates, all with noise."""
         if not isinstance(what, kernel.Choice) or what.among == "tables":
             raise NotYet("noisy scores")
-        keys = self.tables[what.tables[0]].keys
+        keys = list(self.tables)[what.tables[0]].keys
         kept = tuple(range(0 if keys is None else len(keys.by)))
         return kernel.Vector(what.tables, ((1,),), kept, 1, total=False)
 
@@ -342,7 +367,9 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
     return kernel.Gather(place, _named(keys_of_rows), made, beside)
 
 
-def _keys(groups: Groups) -> kernel.Listed:
+def _keys(groups: Groups, finder: int) -> kernel.Keys:
+    if groups.discovered:
+        return kernel.Found(_named(groups.by), finder)
     sizes = groups.sizes if isinstance(groups, SetGroups) else (groups.size,)
     return kernel.Listed(_named(groups.by), sizes, digest_of_keys(groups))
 
@@ -428,6 +455,12 @@ def _law(law: Mechanism) -> kernel.Law:
             return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
         case DiscreteBox():
             return kernel.Box(law.epsilon, law.widths, law.fineness, ())
+        case DiscreteStaircase():
+            return kernel.Staircase(law.rate, law.width, law.inner)
+        case RandomizedResponse():
+            return kernel.Response(law.row_epsilon)
+        case TruncatedGeometric():
+            return kernel.Geometric(law.row_epsilon, law.row_delta)
         case ReportNoisyMax():
             return kernel.NoisyMax(law.scale)
         case PermuteAndFlip():
