@@ -17,9 +17,10 @@ from typing import Literal
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
-from tests.kernel.oracle import Meaningless, judge, nodes
+from tests.kernel.oracle import Meaningless, judge, nodes, size_of
 
 PLENTY = Fraction(10**30)
+ONCE = Fraction(1)
 QUANTILES = tuple(map(Fraction, ("1/4", "1/3", "1/2", "2/3", "9/10")))
 NUMBERS = ("x", "y")
 KEYS = ("g", "h", "b")
@@ -47,7 +48,8 @@ def plans(seed: int, sample: Counter[str] | None = None) -> Iterator[Plan]:
             if rng.random() < 0.08:
                 options = [with_costs(draft.plan()) for _ in range(rng.choice((1, 2)))]
                 cost = plan.cost + max(option.cost for option in options)
-                plan = replace(plan, options=tuple(options), cost=cost)
+                delta = plan.delta + max(option.delta for option in options)
+                plan = replace(plan, options=tuple(options), cost=cost, delta=delta)
         except Refused as refused:
             if sample is not None:
                 sample[str(refused)] += 1
@@ -57,9 +59,11 @@ def plans(seed: int, sample: Counter[str] | None = None) -> Iterator[Plan]:
 
 def with_costs(plan: Plan) -> Plan:
     """The plan with exactly the costs that its draws have."""
-    costs = verify(plan).costs
-    draws = tuple(replace(d, cost=c) for d, c in zip(plan.draws, costs, strict=True))
-    return replace(plan, draws=draws, cost=sum(costs, Fraction()))
+    verified = verify(plan)
+    exact = zip(plan.draws, verified.costs, verified.deltas, strict=True)
+    draws = tuple(replace(draw, cost=cost, delta=delta) for draw, cost, delta in exact)
+    cost, delta = sum(verified.costs, Fraction()), sum(verified.deltas, Fraction())
+    return replace(plan, draws=draws, cost=cost, delta=delta)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,10 @@ class Draft:
         ends = [self.chain() for _ in range(self.some(1, 1, 1, 2))]
         draws: list[p.Draw] = []
         for _ in range(self.some(1, 1, 2, 3)):
-            draws += self.drawn(self.rng.choice(ends))
+            if self.chance(0.12):
+                draws += self.found(self.rng.choice(ends), len(draws))
+            else:
+                draws += self.drawn(self.rng.choice(ends))
         return Plan(
             self.neighbours,  # type: ignore[arg-type]
             tuple(self.frames),
@@ -113,6 +120,7 @@ class Draft:
             tuple(draws),
             self.measure,  # type: ignore[arg-type]
             PLENTY * len(draws),
+            Fraction(len(draws)),
             (),
         )
 
@@ -132,7 +140,8 @@ class Draft:
             columns += ["p", "t"]
             unit = p.Person("p", self.every, "t" if self.every else None)  # type: ignore[arg-type]
         types = tuple((name, TYPES[name]) for name in columns)
-        source = p.Scan(self.rng.choice("AB"), types, unit)
+        owners = p.Owners("C", "h", "h") if self.person and self.chance(0.08) else None
+        source = p.Scan(self.rng.choice("AB"), types, unit, owners)
         return self.add(source, tuple(columns))
 
     def chain(self) -> Known:
@@ -354,7 +363,7 @@ class Draft:
 
     def grid(self) -> p.Grid:
         """Whole numbers for values."""
-        lo, hi = self.rng.choice(((0, 5), (-3, 3), (-4, 2), (0, 1), (-10, 10), (2, 7), (-6, -1)))
+        lo, hi = self.rng.choice(((0, 5), (-3, 3), (-4, 2), (0, 1), (-5, 5), (2, 7), (-6, -1)))
         return p.Grid(self.fraction(), Fraction(self.some(0, 0, 1, -5), self.some(1, 2)), lo, hi)
 
     def keys(self, known: Known) -> p.Listed | None:
@@ -408,6 +417,8 @@ class Draft:
         row, grid = self.number(known), self.grid()
         which = self.rng.random()
         if which < 0.15:
+            if self.chance(0.6):
+                grid = replace(grid, lo=-3, hi=3)
             return [p.Valued(row), p.Placed(row, grid), p.Squared(row, grid, self.some(0, 0, 1))]
         if which < 0.2:
             return [p.One(), p.Valued(row), p.Placed(row, grid)]
@@ -452,15 +463,55 @@ class Draft:
         places: list[int] = []
         for add in adds:
             table = p.Table(known.place, keys, cells, add)
-            if table not in self.tables:
-                self.tables.append(table)
-            places.append(self.tables.index(table))
+            places.append(self.table(table))
+        if self.neighbours == "change-one" and cells is not None and self.chance(0.3):
+            response = p.Response(self.fraction())
+            place = self.table(p.Table(known.place, keys, p.Whole(self.plain_cells(known)), p.One()))
+            return [p.Draw(p.Reports(place), response, PLENTY, ONCE)]
         if self.chance(0.25):
-            return [p.Draw(self.chosen(places, keys, cells), self.choice_law(), PLENTY)]
+            what = self.chosen(places, cells)
+            law = self.choice_law()
+            if isinstance(what, p.Running):
+                law = self.law([[1]], adds[:1], True)
+            return [p.Draw(what, law, PLENTY, ONCE)]
         return [self.draw(places, adds, keys, cells) for _ in range(self.some(1, 1, 1, 2))]
 
+    def table(self, table: p.Table) -> int:
+        """The place of a table."""
+        if table not in self.tables:
+            self.tables.append(table)
+        return self.tables.index(table)
+
+    def found(self, known: Known, number: int) -> list[p.Draw]:
+        """A draw that finds groups, and one of numbers in these groups."""
+        keys, at = self.keys(known), known.place
+        if keys is None:
+            return self.drawn(known)
+        delta = Fraction(1, self.some(10, 100, 10**6))
+        if self.chance(0.3):
+            found = p.Found(keys.by, number)
+            place = self.table(p.Table(at, found, None, self.finding(known)))
+            rule = p.Geometric(self.fraction() / 4, delta)
+            first = p.Draw(p.Appear(place, self.some(1, 1, 2)), rule, PLENTY, ONCE)
+            add = self.one(known)
+            second = self.table(p.Table(at, found, None, add))
+            return [first, self.draw([second], [add], keys, None)]
+        found = p.Found(keys.by, number + 1)
+        add = self.finding(known)
+        place = self.table(p.Table(at, found, None, add))
+        what = p.Vector((place,), ((1,),), tuple(range(len(keys.by))), 1, False)
+        first = p.Draw(what, self.law([[1]], [add], True), PLENTY, ONCE)
+        least = p.Threshold(self.some(2, 5, 10, 30), number)
+        return [first, p.Draw(p.Appear(place, self.some(1, 1, 2)), least, PLENTY, ONCE)]
+
+    def finding(self, known: Known) -> p.Adds:
+        """What says that somebody is in a group."""
+        if self.person:
+            return self.rng.choice((p.People(), p.People(), p.One()))
+        return p.One() if self.chance(0.8) else p.Valued(self.number(known))
+
     def chosen(
-        self, places: list[int], keys: p.Listed | None, cells: p.Cells | None
+        self, places: list[int], cells: p.Cells | None
     ) -> p.Choice | p.Rank | p.Ranks | p.Levels | p.Running:
         """A choice, or sums of cells."""
         if cells is None:
@@ -468,7 +519,8 @@ class Draft:
             used = places if among == "tables" else places[:1]
             return p.Choice(tuple(used), among, self.some(1, 1, 2))
         quantiles = tuple(sorted(self.rng.sample(QUANTILES, self.some(1, 2, 2))))
-        match self.rng.randrange(5):
+        ordered = isinstance(cells, (p.Points, p.Between))
+        match self.rng.randrange(1, 4) if ordered else self.rng.choice((0, 4)):
             case 0:
                 return p.Choice((places[0],), "cells", self.some(1, 1, 2))
             case 1:
@@ -477,12 +529,13 @@ class Draft:
                 return p.Ranks(places[0], quantiles)
             case 3:
                 return p.Levels(places[0], quantiles, tuple((n,) for n in range(len(quantiles))))
-        return p.Running(places[0], self.rng.choice(((1,), (1, 1), (2, 1), (1, 0, -1))))
+        factors = tuple(self.some(-1, 0, 1, 1, 2) for _ in range(size_of(cells)))
+        return p.Running(places[0], factors)
 
     def choice_law(self) -> p.Law:
         """The noise of a choice."""
         scale = self.fraction() * self.some(1, 5)
-        laws = (p.Exponential(scale), p.PermuteAndFlip(scale), p.NoisyMax(scale), p.Laplace(scale, 1))
+        laws = (p.Exponential(scale), p.PermuteAndFlip(scale), p.NoisyMax(scale))
         return self.rng.choice(laws)
 
     def draw(
@@ -494,7 +547,7 @@ class Draft:
     ) -> p.Draw:
         """A vector and its noise."""
         matrix = [[int(i == j) for j in range(len(places))] for i in range(len(places))]
-        if self.chance(0.3):
+        if self.chance(0.25):
             n = self.some(1, 2)
             matrix = [[self.some(-2, -1, 0, 1, 1, 2) for _ in places] for _ in range(n)]
             matrix[0][0] = matrix[0][0] or 1
@@ -504,18 +557,20 @@ class Draft:
         run = self.some(0, 1, 1, 2, 3) if cells is not None else 1
         total = self.chance(0.12)
         what = p.Vector(tuple(places), tuple(map(tuple, matrix)), kept, run, total)
-        return p.Draw(what, self.law(matrix, adds, total), PLENTY)
+        return p.Draw(what, self.law(matrix, adds, total), PLENTY, ONCE)
 
     def law(self, matrix: list[list[int]], adds: list[p.Adds], total: bool) -> p.Law:
         """The noise of a vector."""
         which = self.rng.random()
         scale = self.fraction() * self.some(1, 10)
-        if which < 0.04:
+        if which < 0.06:
             return p.Exact()
         if which < 0.3 and not total:
             return self.box(matrix, adds)
         if which < 0.6 and self.measure == "rho":
             return p.Gaussian(scale**2)
+        if which > 0.92:
+            return p.Staircase(self.fraction(), self.some(1, 2, 5), self.some(1, 2))
         return p.Laplace(scale, self.some(1, 1, 1, 1025))
 
     def box(self, matrix: list[list[int]], adds: list[p.Adds]) -> p.Box:

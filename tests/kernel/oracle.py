@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import accumulate, combinations_with_replacement
+from itertools import accumulate, combinations_with_replacement, product
 from typing import TypeAlias
 
 import numpy as np
@@ -108,9 +108,9 @@ def require_laws(plan: p.Plan) -> None:
         choice = isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels))
         match law:
             case p.Laplace(scale, fine):
-                right = scale > 0 and fine >= 1 and not choice
+                right = scale > 0 and fine >= 1 and isinstance(what, (p.Vector, p.Running))
             case p.Gaussian(variance):
-                right = variance > 0 and not choice
+                right = variance > 0 and isinstance(what, (p.Vector, p.Running))
             case p.Box(epsilon, widths, fineness, arches):
                 right = isinstance(what, p.Vector) and not what.total
                 numbers = len(what.matrix) if isinstance(what, p.Vector) else 0
@@ -123,6 +123,15 @@ def require_laws(plan: p.Plan) -> None:
                 right = True
             case p.Exponential(scale) | p.PermuteAndFlip(scale) | p.NoisyMax(scale):
                 right = scale > 0 and choice
+            case p.Staircase(rate, width, inner):
+                right = isinstance(what, (p.Vector, p.Running))
+                right = right and rate > 0 and width > 0 and inner > 0
+            case p.Response(epsilon):
+                right = isinstance(what, p.Reports) and epsilon > 0
+            case p.Geometric(epsilon, delta):
+                right = isinstance(what, p.Appear) and epsilon > 0 and 0 < delta < 1
+            case p.Threshold(_, earlier_draw):
+                right = isinstance(what, p.Appear) and 0 <= earlier_draw < len(plan.draws)
         if not right:
             raise Meaningless(f"no law: {law}")
         if isinstance(what, p.Vector):
@@ -135,6 +144,9 @@ def require_laws(plan: p.Plan) -> None:
         raise Meaningless("individuals of two kinds")
     for option in plan.options:
         require_laws(option)
+    unsure = max((option.delta for option in plan.options), default=Fraction())
+    if sum((draw.delta for draw in plan.draws), unsure) > plan.delta:
+        raise Meaningless("a delta that is not stated")
 
 
 # What a plan mentions
@@ -413,7 +425,8 @@ class World:
                 elif self.plan.neighbours == "change-one":
                     rows += [self.line(scan, about, "z", n) for n in range(own)]
             case p.Person(column, _, time):
-                if column not in names or (self.every and time not in names):
+                strangers = scan.owners is None and column not in names
+                if strangers or (self.every and scan.owners is None and time not in names):
                     raise Meaningless("nobody knows whose rows these are")
                 if others == 1:
                     rows += [self.line(scan, about, "b", n) for n in range(3)]
@@ -438,6 +451,10 @@ class World:
             else:
                 pool = self.pool(dtype)
                 line[name] = pool[self.place(about, name, n, who) % len(pool)]
+        if isinstance(scan.unit, p.Person):
+            line.setdefault(scan.unit.column, who)
+            if self.every and scan.unit.time is not None and scan.unit.time not in line:
+                line[scan.unit.time] = self.day(self.place(about, "time", n), "Date", later)
         return line
 
     def place(self, about: int, name: str, n: int, who: str = "a") -> int:
@@ -484,14 +501,14 @@ class World:
             nans = [NAN] if dtype.startswith("Float") and null else []
             return [*numbers, *nans, *null]
         if dtype.startswith("Bool"):
-            return [True, True, False, *null]
+            return [True, False, *null]
         if dtype.startswith("Date"):
             return [self.day(n, dtype) for n in range(12)] + null
         if dtype.startswith(("List", "Array")):
             inner = [v for v in self.pool(dtype[dtype.find("(") + 1 :]) if v is not None]
             return [self.listed(inner, n) for n in range(5)]
         words = [v for v in self.hints.mentions if isinstance(v, str)]
-        return [*words, *(f"w{n}" for n in range(MANY)), *null]
+        return [*words * 5, *(f"w{n}" for n in range(MANY)), *null]
 
     def listed(self, inner: Sequence[Value], number: int) -> tuple[Value, ...]:
         """A list of values."""
@@ -790,8 +807,12 @@ class World:
 
     # Tables and vectors
 
-    def list_keys(self, keys: p.Listed, lines: Iterable[tuple[Value, ...]]) -> None:
-        """List keys that rows have, as many as the plan lists."""
+    def list_keys(self, keys: p.Keys, lines: Iterable[tuple[Value, ...]]) -> None:
+        """List keys that rows have, as many as the plan lists. All groups of the individual may be
+        found, as others may be in them.
+        """
+        if isinstance(keys, p.Found):
+            return
         if len(keys.sizes) != 1 and len(keys.sizes) != len(keys.by):
             raise Meaningless("a number of keys is missing")
         if len(keys.sizes) == 1:
@@ -806,8 +827,10 @@ class World:
                 if len(values) < size:
                     values[value] = None
 
-    def is_listed(self, keys: p.Listed, key: tuple[Value, ...]) -> bool:
+    def is_listed(self, keys: p.Keys, key: tuple[Value, ...]) -> bool:
         """Whether a key is listed."""
+        if isinstance(keys, p.Found):
+            return True
         if len(keys.sizes) == 1:
             return key in self.combinations[keys]
         return all(v in values for v, values in zip(key, self.lists[keys], strict=True))
@@ -986,7 +1009,7 @@ class World:
             numbers["total",] = [sum(map(sum, numbers.values()))]
         return numbers
 
-    def shape(self, table: int) -> tuple[int, p.Listed | None, object]:
+    def shape(self, table: int) -> tuple[int, p.Keys | None, object]:
         """What the tables of a vector have in common."""
         if not 0 <= table < len(self.plan.tables):
             raise Meaningless("no table")
@@ -1012,6 +1035,10 @@ class World:
                 ]
             one = [sum(divergence(a, b, order) for a, b in pairs) for order in ORDERS]
             return one + [sum(divergence(b, a, order) for a, b in pairs) for order in ORDERS]
+        if isinstance(what, p.Appear):
+            return self.appeared(draw, what, with_, without)
+        if isinstance(what, p.Reports):
+            return self.reported(what, draw.law, with_, without)
         drawn = self.vector if isinstance(what, p.Vector) else self.running
         one_, other = drawn(what, with_), drawn(what, without)  # type: ignore[arg-type]
         moved: list[tuple[int, ...]] = []
@@ -1024,6 +1051,72 @@ class World:
         if self.plan.measure == "epsilon":
             return [sum((epsilon_of(draw.law, moves) for moves in moved), Fraction())] * 2
         return [sum(rho_of(draw.law, moves, order) for moves in moved) for order in ORDERS] * 2
+
+    def nothing(self) -> Losses:
+        """No loss, in both directions."""
+        return [Fraction(), Fraction()] if self.plan.measure == "epsilon" else [0.0] * 2 * len(ORDERS)
+
+    def appeared(
+        self, draw: p.Draw, what: p.Appear, with_: list[Done], without: list[Done]
+    ) -> Losses:
+        """Infinite where it loses more than it states, with a larger probability than it states;
+        nothing otherwise, as other draws of the plan do not know of probabilities.
+        """
+        worst = [math.inf for _ in self.nothing()]
+        if what.rows < 1:
+            raise Meaningless("individuals without rows")
+        if isinstance(draw.law, p.Threshold):
+            earlier_draw = self.plan.draws[draw.law.draw]
+            if not isinstance(earlier_draw.what, p.Vector):
+                raise Meaningless("no numbers of groups")
+            one = self.vector(earlier_draw.what, with_)
+            other = self.table(what.table, without)
+            never = 1.0
+            for (key, cell), number in self.table(what.table, with_).items():
+                if number and not other.get((key, cell)):
+                    numbers = one.get((key, 0), [0])
+                    never *= 1 - tail_of(earlier_draw.law, draw.law.least - numbers[0])
+            return worst if 1 - never > float(draw.delta) * (1 + 1e-9) + 1e-12 else self.nothing()
+        assert isinstance(draw.law, p.Geometric)
+        if self.plan.measure != "epsilon":
+            return self.nothing()
+        pairs: list[tuple[float, float]] = []
+        here, there = self.table(what.table, with_), self.table(what.table, without)
+        for where in here | there:
+            others = (0, 0, 1, 2, 5)[self.pick(5, "individuals", where)]
+            numbers = [-(-side.get(where, 0) // what.rows) + others for side in (here, there)]
+            pairs.append(tuple(appearance(draw.law, n) for n in numbers))  # type: ignore[arg-type]
+        pairs = [pair for pair in pairs if pair[0] != pair[1]][:8]
+        for a, b in ((0, 1), (1, 0)):
+            unsure = 0.0
+            for results in product((True, False), repeat=len(pairs)):
+                one_, other_ = (
+                    math.prod(pair[k] if r else 1 - pair[k] for pair, r in zip(pairs, results, strict=True))
+                    for k in (a, b)
+                )
+                unsure += max(0.0, one_ - math.exp(float(min(draw.cost, 500))) * other_)
+            if unsure > float(draw.delta) * (1 + 1e-6) + 1e-12:
+                return worst
+        return self.nothing()
+
+    def reported(
+        self, what: p.Reports, law: p.Law, with_: list[Done], without: list[Done]
+    ) -> Losses:
+        """By the event that all rows of a group report one cell."""
+        assert isinstance(law, p.Response)
+        counts: dict[object, list[dict[int, int]]] = {}
+        for side, done in enumerate((with_, without)):
+            for (key, cell), number in self.table(what.table, done).items():
+                counts.setdefault(key, [{}, {}])[side][cell] = number
+        losses = self.nothing()
+        for one, other in counts.values():
+            if sum(one.values()) != sum(other.values()):
+                return [math.inf for _ in losses]
+            for side, (a, b) in enumerate(((one, other), (other, one))):
+                most = max((n - b.get(cell, 0) for cell, n in a.items()), default=0)
+                if self.plan.measure == "epsilon":
+                    losses[side] += most * law.epsilon
+        return losses
 
     def running(self, what: p.Running, done: list[Done]) -> Difference:
         """Sums of a cell and those before it."""
@@ -1062,7 +1155,7 @@ class World:
             case "tables":
                 return len(what.tables)
             case "groups":
-                sizes = (0,) if table.keys is None else table.keys.sizes
+                sizes = table.keys.sizes if isinstance(table.keys, p.Listed) else (0,)
                 return math.prod(sizes)
         return size_of(table.cells)
 
@@ -1084,7 +1177,8 @@ class World:
             for (key, cell), value in self.table(table, done).items():
                 if among == "groups":
                     keys = self.plan.tables[table].keys
-                    assert keys is not None
+                    if not isinstance(keys, p.Listed):
+                        raise Meaningless("a choice of a group of none")
                     group, candidate = "all", self.index(keys, key)
                 else:
                     group, candidate = key, place if among == "tables" else cell
@@ -1272,6 +1366,27 @@ def share_of(lost: Sequence[Fraction | float], stated: Fraction) -> float:
     return worst
 
 
+def tail_of(law: p.Law, least: int) -> float:
+    """A lower bound of the probability that noise is at least this."""
+    match law:
+        case p.Laplace(scale, 1):
+            q = math.exp(-1 / float(scale))
+            return q**least / (1 + q) if least > 0 else 1 - q ** (1 - least) / (1 + q)
+        case p.Exact():
+            return float(least <= 0)
+    return 0.0
+
+
+@cache
+def appearance(law: p.Geometric, n: int) -> float:
+    """The probability with which a group of n individuals appears."""
+    if n <= 0:
+        return 0.0
+    before, grown = appearance(law, n - 1), math.exp(float(min(law.epsilon, 500)))
+    delta = float(law.delta)
+    return min(grown * before + delta, 1 - (1 - before - delta) / grown, 1.0)
+
+
 def law_of(law: p.Law, scores: Sequence[int], rounds: int) -> list[float]:
     """The logarithms of the chances of all results: candidates, or in rounds sequences of them."""
     if rounds < 1:
@@ -1356,6 +1471,8 @@ def epsilon_of(law: p.Law, moves: Sequence[int]) -> Fraction | float:
         case p.Box(epsilon, _, fineness):
             radius = radius_of(law, moves)
             return math.inf if radius is None else radius * epsilon / fineness
+        case p.Staircase(rate, width, _):
+            return sum((-(-abs(move) // width) * rate for move in moves), Fraction())
         case _:
             return math.inf
 
@@ -1421,7 +1538,23 @@ def rho_of(law: p.Law, moves: tuple[int, ...], order: float) -> float:
             return sum(laplace_divergence(float(scale), fine, abs(m), order) for m in moves if m)
         case p.Box():
             return box_divergence(law, moves, order)
+        case p.Staircase():
+            return sum(staircase_divergence(law, abs(m), order) for m in moves if m)
     return math.inf
+
+
+def staircase_divergence(law: p.Staircase, move: int, order: float) -> float:
+    """Of one number, where it does not take long."""
+    far = law.inner + int(40 / law.rate + 1) * law.width + move
+    if far > 5000:
+        return 0.0
+    rate = float(law.rate)
+    ones = [-rate * max(0, -(-(abs(x) + 1 - law.inner) // law.width)) for x in range(-far, far + 1)]
+    others = [
+        -rate * max(0, -(-(abs(x - move) + 1 - law.inner) // law.width)) for x in range(-far, far + 1)
+    ]
+    terms = [order * one + (1 - order) * other for one, other in zip(ones, others, strict=True)]
+    return max(0.0, (log_sum(terms) - log_sum(ones)) / (order - 1) / order - 1e-9)
 
 
 def laplace_divergence(scale: float, fine: int, move: int, order: float) -> float:
