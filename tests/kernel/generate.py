@@ -466,7 +466,9 @@ class Draft:
             places.append(self.table(table))
         if self.neighbours == "change-one" and cells is not None and self.chance(0.3):
             response = p.Response(self.fraction())
-            place = self.table(p.Table(known.place, keys, p.Whole(self.plain_cells(known)), p.One()))
+            place = self.table(
+                p.Table(known.place, keys, p.Whole(self.plain_cells(known)), p.One())
+            )
             return [p.Draw(p.Reports(place), response, PLENTY, ONCE)]
         if self.chance(0.25):
             what = self.chosen(places, cells)

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
@@ -75,6 +76,38 @@ def put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return replace(value, **{step: put(getattr(value, step), tuple(rest), new)})
 
 
+def require_types(value: Any, kind: Any) -> None:
+    """Refuse values of other types, as `read` does."""
+    origin, options = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        right = value in options
+    elif origin is tuple and isinstance(value, tuple):
+        each = [options[0]] * len(value) if options[-1] is ... else options
+        right = len(each) == len(value)
+        for item, option in zip(value, each, strict=False):
+            require_types(item, option)
+    elif options:
+        fits = [
+            o for o in options if type(value) is o or (get_origin(o) and isinstance(value, str))
+        ]
+        right = bool(fits)
+        if fits:
+            require_types(value, fits[0])
+    else:
+        right = type(value) is kind
+        if right and is_dataclass(value):
+            for name, hint in hints_of(kind).items():
+                require_types(getattr(value, name), hint)
+    if not right:
+        raise Refused("a value of another type")
+
+
+@cache
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of the fields of a node."""
+    return get_type_hints(kind)
+
+
 def change(old: Any, plan: Plan, known: dict[type, Any], rng: random.Random) -> Any:
     """Another value in place of one; None where there is none."""
     match old:
@@ -101,7 +134,9 @@ def change_text(old: str, plan: Plan, rng: random.Random) -> str:
     names = {n for f in plan.frames if isinstance(f, p.Scan) for n, _ in f.columns}
     for frame in plan.frames:
         if isinstance(frame, (p.Map, p.Gather)):
-            names |= {name for name, _ in (*getattr(frame, "columns", ()), *getattr(frame, "by", ()))}
+            names |= {
+                name for name, _ in (*getattr(frame, "columns", ()), *getattr(frame, "by", ()))
+            }
     how = {"inner", "left", "semi", "anti"}
     lists = ({"add-remove", "change-one"}, {"epsilon", "rho"}, {"1d", "1w", "1mo", "1q", "1y"}, how)
     for others in (*lists, {"cells", "groups", "tables"}):
@@ -217,11 +252,12 @@ def run(number: int, seed: int, worlds: int, changes: int, each: int = 10) -> Ou
                 return outcome
             done += 1
             try:
-                verify(p.read(p.write(mutant)))
+                require_types(mutant, Plan)
+                verify(mutant)
             except Refused:
                 outcome.refused += 1
                 continue
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 outcome.crashed.append((mutant, repr(error)))
                 continue
             outcome.accepted += 1
@@ -264,7 +300,7 @@ def shrink(plan: Plan, worlds: int = 60, changes: int = 60, tries: int = 300) ->
             verify(smaller)
             if judge(smaller, worlds, changes, 7).unsafe:
                 plan = smaller
-        except Exception:  # noqa: BLE001, S112
+        except Exception:
             continue
     return plan
 

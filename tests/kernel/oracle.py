@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import accumulate, combinations_with_replacement, product
+from itertools import accumulate, combinations_with_replacement, pairwise, product
 from typing import TypeAlias
 
 import numpy as np
@@ -158,6 +158,21 @@ class Hints:
 
     plan: p.Plan
 
+    def __post_init__(self) -> None:
+        self.places: dict[int, set[int]] = {}
+
+    def used(self, plan: p.Plan) -> set[int]:
+        """The frames that draws of a plan, or of one of its options, need."""
+        if id(plan) not in self.places:
+            places = {table.frame for table in plan.tables}
+            for place in range(len(plan.frames) - 1, -1, -1):
+                if place in places:
+                    frame = plan.frames[place]
+                    names = ("input", "left", "right")
+                    places |= {getattr(frame, name) for name in names if hasattr(frame, name)}
+            self.places[id(plan)] = places
+        return self.places[id(plan)]
+
     @cached_property
     def numbers(self) -> list[Fraction]:
         """Where grids end, between their ends and beyond them, and whole numbers."""
@@ -169,7 +184,7 @@ class Hints:
                     ends += [centre + step * hi, centre + step * lo]
                     others += [centre, centre + step * (lo + 1), centre + step * (hi // 2)]
                 case p.Edges(_, edges, _) if edges:
-                    middles = [(a + b) / 2 for a, b in zip(edges, edges[1:], strict=False)]
+                    middles = [(a + b) / 2 for a, b in pairwise(edges)]
                     others += [*edges[:5], *middles[:5], edges[0] - 1, edges[-1] + 1]
                 case p.Points(_, low, step, count):
                     others += [low + step * i for i in range(min(count, 5))]
@@ -578,8 +593,9 @@ class World:
     def frames(self, present: bool) -> list[Done]:
         """All frames, with or without the individual."""
         done: list[Done] = []
-        for frame in self.plan.frames:
-            done.append(self.frame(frame, done, present))
+        for place, frame in enumerate(self.plan.frames):
+            used = place in self.hints.used(self.plan)
+            done.append(self.frame(frame, done, present) if used else Done([], None, None))
         return done
 
     def frame(self, frame: p.Frame, done: list[Done], present: bool) -> Done:
@@ -603,7 +619,7 @@ class World:
                 return before.like(
                     line
                     for line in rows
-                    if all([self.value(c, line, "truth") is True for c in conditions])
+                    if all(self.value(c, line, "truth") is True for c in conditions)
                 )
             case p.Part(_, by, key):
                 if len(by) != len(key):
@@ -646,7 +662,7 @@ class World:
                     self.owner(before, whose[0]) | self.numbers(new, whose)
                     for whose in self.individuals(before)
                 ]
-                return before.like(lines)
+                return Done(lines, before.who, before.time)
             case p.Gather(_, by, new, beside):
                 return before.like(self.gathered(before, by, new, beside))
 
@@ -693,17 +709,14 @@ class World:
         }
 
     def mapped(self, before: Done, columns: Sequence[tuple[str, p.Row]]) -> Done:
-        """Rows with other columns. Whose they are is said by the column of the same name, or by
-        one that it was renamed to.
-        """
+        """Rows with other columns. Whose they are is said by the same column, whatever its name."""
         names = [name for name, _ in columns]
         if len({*names}) != len(names):
             raise Meaningless("a column occurs twice")
 
         def follow(column: str | None) -> str | None:
-            if column is None or column in names:
-                return column
-            return next((name for name, row in columns if row == p.Col(column)), None)
+            same = [name for name, row in columns if row == p.Col(str(column))]
+            return column if column in same else next(iter(same), None)
 
         uses = self.hints.uses
         rows = [
@@ -755,13 +768,13 @@ class World:
         """The rows of both."""
         if left.rows and right.rows and {*left.rows[0]} != {*right.rows[0]}:
             raise Meaningless("frames with other columns")
-        if (left.who, left.time, left.norm) != (right.who, right.time, right.norm):
+        if (left.who, left.time) != (right.who, right.time) or right.norm is not None:
             raise Meaningless("frames of other individuals")
         return left.like(left.rows + right.rows)
 
     def meet(self, frame: p.Meet, left: Done, right: Done) -> Done:
         """Pairs of rows of one individual."""
-        if left.norm != right.norm:
+        if right.norm is not None:
             raise Meaningless("rows that are weighed, and others")
         rows: list[Line] = []
         theirs = [(self.individual(right, line), line) for line in right.rows]
@@ -770,7 +783,8 @@ class World:
             matches = [
                 other
                 for who, other in theirs
-                if who == whose and all(same(column(line, a), column(other, b)) for a, b in frame.on)
+                if who == whose
+                and all(same(column(line, a), column(other, b)) for a, b in frame.on)
             ]
             match frame.how:
                 case "semi":
@@ -864,7 +878,7 @@ class World:
                 return len(listed) if other else None
             case p.Edges(_, edges, other):
                 if number is not None:
-                    for n, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+                    for n, (low, high) in enumerate(pairwise(edges)):
                         if low <= number < high or number == high == edges[-1]:
                             return n
                 return len(edges) - 1 if other else None
@@ -1030,8 +1044,9 @@ class World:
         if isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels)):
             pairs = self.chances(what, draw.law, with_, without)
             if self.plan.measure == "epsilon":
-                return [sum(largest_ratio(*pair) for pair in pairs)] + [
-                    sum(largest_ratio(b, a) for a, b in pairs)
+                return [
+                    sum(largest_ratio(*pair) for pair in pairs),
+                    sum(largest_ratio(b, a) for a, b in pairs),
                 ]
             one = [sum(divergence(a, b, order) for a, b in pairs) for order in ORDERS]
             return one + [sum(divergence(b, a, order) for a, b in pairs) for order in ORDERS]
@@ -1054,7 +1069,9 @@ class World:
 
     def nothing(self) -> Losses:
         """No loss, in both directions."""
-        return [Fraction(), Fraction()] if self.plan.measure == "epsilon" else [0.0] * 2 * len(ORDERS)
+        return (
+            [Fraction(), Fraction()] if self.plan.measure == "epsilon" else [0.0] * 2 * len(ORDERS)
+        )
 
     def appeared(
         self, draw: p.Draw, what: p.Appear, with_: list[Done], without: list[Done]
@@ -1091,7 +1108,10 @@ class World:
             unsure = 0.0
             for results in product((True, False), repeat=len(pairs)):
                 one_, other_ = (
-                    math.prod(pair[k] if r else 1 - pair[k] for pair, r in zip(pairs, results, strict=True))
+                    math.prod(
+                        pair[k] if r else 1 - pair[k]
+                        for pair, r in zip(pairs, results, strict=True)
+                    )
                     for k in (a, b)
                 )
                 unsure += max(0.0, one_ - math.exp(float(min(draw.cost, 500))) * other_)
@@ -1215,13 +1235,13 @@ class World:
                 ]
             case p.Ranks(_, quantiles):
                 shares = (Fraction(), *quantiles, Fraction(1))
-                parts = [high - low for low, high in zip(shares, shares[1:], strict=False)]
+                parts = [high - low for low, high in pairwise(shares)]
                 m = math.lcm(*(q.denominator for q in quantiles))
                 n, upto = sum(counts), [*accumulate(counts)]
                 scores: list[int] = []
                 for cells in combinations_with_replacement(range(len(counts)), len(quantiles)):
                     ends = [0, *(upto[cell] for cell in cells), n]
-                    rows = [high - low for low, high in zip(ends, ends[1:], strict=False)]
+                    rows = [high - low for low, high in pairwise(ends)]
                     far = sum(abs(r - d * n) for r, d in zip(rows, parts, strict=True))
                     scores.append(-int(m * far))
                 return scores
@@ -1349,7 +1369,7 @@ def factor_within(value: Fraction, grid: p.Grid) -> Fraction:
 
 
 def share_of(lost: Sequence[Fraction | float], stated: Fraction) -> float:
-    """What is lost at most, as a share of what is stated; above 1 when it is more, however little."""
+    """What is lost at most, as a share of what is stated: above 1 where it is more."""
     worst = 0.0
     for loss in lost:
         if loss <= 0:
@@ -1410,7 +1430,9 @@ def chances_of(law: p.Law, scores: tuple[int, ...]) -> list[float]:
     best = max(scores)
     match law:
         case p.Exact():
-            return [0.0 if place == scores.index(best) else -math.inf for place in range(len(scores))]
+            return [
+                0.0 if place == scores.index(best) else -math.inf for place in range(len(scores))
+            ]
         case p.Exponential(scale):
             logs = [(score - best) / float(scale) for score in scores]
             every = log_sum(logs)
@@ -1435,7 +1457,11 @@ def chances_of(law: p.Law, scores: tuple[int, ...]) -> list[float]:
             values = np.arange(low - far, best + far + 1)
             shifted = values[:, None] - np.array(scores)
             masses = (1 - q) / (1 + q) * q ** np.abs(shifted)
-            tails = np.where(shifted < 0, q ** -np.minimum(shifted, 0) / (1 + q), 1 - q ** (np.maximum(shifted, 0) + 1) / (1 + q))
+            tails = np.where(
+                shifted < 0,
+                q ** -np.minimum(shifted, 0) / (1 + q),
+                1 - q ** (np.maximum(shifted, 0) + 1) / (1 + q),
+            )
             winners: list[float] = []
             for place in range(len(scores)):
                 others = tails.copy()
@@ -1451,7 +1477,14 @@ def largest_ratio(one: Sequence[float], other: Sequence[float]) -> float:
     """The largest logarithm of a ratio of chances. Chances too small to be known are left out."""
     if len(one) != len(other):
         return 0.0
-    return max([a - b for a, b in zip(one, other, strict=True) if a != -math.inf and b != -math.inf or (a == 0.0 and b == -math.inf)], default=0.0)
+    return max(
+        [
+            a - b
+            for a, b in zip(one, other, strict=True)
+            if b != -math.inf != a or (a == 0.0 and b == -math.inf)
+        ],
+        default=0.0,
+    )
 
 
 def divergence(one: Sequence[float], other: Sequence[float], order: float) -> float:
@@ -1551,7 +1584,8 @@ def staircase_divergence(law: p.Staircase, move: int, order: float) -> float:
     rate = float(law.rate)
     ones = [-rate * max(0, -(-(abs(x) + 1 - law.inner) // law.width)) for x in range(-far, far + 1)]
     others = [
-        -rate * max(0, -(-(abs(x - move) + 1 - law.inner) // law.width)) for x in range(-far, far + 1)
+        -rate * max(0, -(-(abs(x - move) + 1 - law.inner) // law.width))
+        for x in range(-far, far + 1)
     ]
     terms = [order * one + (1 - order) * other for one, other in zip(ones, others, strict=True)]
     return max(0.0, (log_sum(terms) - log_sum(ones)) / (order - 1) / order - 1e-9)
@@ -1589,9 +1623,7 @@ def box_log_centre(epsilon: Fraction, widths: tuple[int, ...], fineness: int) ->
     most = int(50 * (1 + len(widths)) / a) + 1
     if most > 20_000:
         return None
-    logs = [
-        sum(math.log(2 * (w * r // fineness) + 1) for w in widths) - a * r for r in range(most)
-    ]
+    logs = [sum(math.log(2 * (w * r // fineness) + 1) for w in widths) - a * r for r in range(most)]
     return -(log_sum(logs) + math.log(-math.expm1(-a)) + 1e-6)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpframe.kernel import Plan
 from dpframe.kernel import plan as p
-from tests.kernel.oracle import judge, nodes
+from tests.kernel.oracle import Meaningless, judge, nodes
 
 F = Fraction
 COLUMNS = (("x", "Float64"), ("g", "String"), ("h", "Int64"), ("b", "Boolean"))
@@ -97,9 +97,7 @@ HONEST: dict[str, Plan] = {
         1 / S, ROWS, p.Lookup(0, "digest", (("g", "k"),), "anti", (), 1), change=True
     ),
     "union": plan(2 / S, ROWS, p.Union(0, 0)),
-    "meet": plan(
-        4 / S, PEOPLE, TWO, p.Meet(1, 1, (("p", "p"),), "inner", (("x", "x2"),))
-    ),
+    "meet": plan(4 / S, PEOPLE, TWO, p.Meet(1, 1, (("p", "p"),), "inner", (("x", "x2"),))),
     "left meet": plan(
         6 / S,
         PEOPLE,
@@ -129,7 +127,9 @@ HONEST: dict[str, Plan] = {
         p.KeepRows(1, 2, (), None),
         adds=(p.Placed(X, GRID),),
     ),
-    "windows": plan(2 / S, WEEKS, by=(other("dt_month", p.Col("t")),), sizes=(12,), adds=(p.People(),)),
+    "windows": plan(
+        2 / S, WEEKS, by=(other("dt_month", p.Col("t")),), sizes=(12,), adds=(p.People(),)
+    ),
     "windows that merge": plan(
         7 / S,
         WEEKS,
@@ -158,12 +158,8 @@ HONEST: dict[str, Plan] = {
     "rows of a person": plan(4 / S, PEOPLE, adds=(p.PersonRows(None, 4),)),
     "values of a person": plan(4 / S, PEOPLE, adds=(p.PersonRows(X, 4),)),
     "totals": plan(5 / S, PEOPLE, adds=(p.PersonTotal(p.Placed(X, GRID)),)),
-    "cells of people": plan(
-        2 / S, PEOPLE, adds=(p.PersonRows(None, 2),), cells=p.OfPeople(EDGES)
-    ),
-    "listed combinations": plan(
-        2 / S, PEOPLE, adds=(p.People(),), by=("g", "h"), sizes=(2,)
-    ),
+    "cells of people": plan(2 / S, PEOPLE, adds=(p.PersonRows(None, 2),), cells=p.OfPeople(EDGES)),
+    "listed combinations": plan(2 / S, PEOPLE, adds=(p.People(),), by=("g", "h"), sizes=(2,)),
     "bins": plan(2 / S, ROWS, cells=p.Edges(X, (F(0), F(1), F(2)), True), change=True),
     "categories": plan(2 / S, ROWS, cells=p.Values(G, ("'v'", "'w'"), False), change=True),
     "points": plan(2 / S, ROWS, cells=p.Points(X, F(0), F(1), 3), change=True),
@@ -175,9 +171,7 @@ HONEST: dict[str, Plan] = {
     "total": plan(2 / S, ROWS, by=("g",), sizes=(3,), total=True),
     "matrix": plan(15 / S, ROWS, adds=(p.One(), p.Placed(X, GRID)), matrix=((1, 2), (1, -1))),
     "running": plan(3 / S, ROWS, what=p.Running(0, (2, 1)), cells=EDGES),
-    "staircase": plan(
-        F(3, 4), ROWS, adds=(p.Placed(X, GRID),), law=p.Staircase(F(1, 4), 2, 1)
-    ),
+    "staircase": plan(F(3, 4), ROWS, adds=(p.Placed(X, GRID),), law=p.Staircase(F(1, 4), 2, 1)),
     "reports": plan(
         F(1, 2),
         replace(ROWS, unit=p.Rows(2)),
@@ -187,22 +181,19 @@ HONEST: dict[str, Plan] = {
         change=True,
     ),
     "gaussian": plan(F(25, 18), ROWS, adds=(p.Placed(X, GRID),), law=p.Gaussian(F(9)), rho=True),
-    "box": plan(
-        F(2, 3), ROWS, adds=ARCH[1:2], law=p.Box(F(1, 3), (5,), 4, ()), change=True
-    ),
+    "box": plan(F(2, 3), ROWS, adds=ARCH[1:2], law=p.Box(F(1, 3), (5,), 4, ()), change=True),
     "hull": plan(F(1, 3), ROWS, adds=ARCH, law=p.Box(F(1, 3), (1, 5, 25), 64, ((0, 1, 2),))),
 }
 """Plans that state exactly what they cost. Those of which not even a thousandth less is enough."""
 
 ROUGH: dict[str, Plan] = {
-    "map of the owner": plan(
-        10 / S, PEOPLE, p.Map(0, (("p", other("new", H)), ("h", H))), p.KeepRows(1, 1, (), None)
-    ),
     "another source says who": plan(F(1), replace(PEOPLE, owners=p.Owners("B", "h", "h"))),
     "exact": plan(F(0), ROWS, law=p.Exact()),
     "laplace in rho": plan(F(1, 3), ROWS, law=p.Laplace(F(1), 1), rho=True),
     "box in rho": plan(F(1, 3), ROWS, law=p.Box(F(1), (1,), 1, ()), rho=True),
-    "choice of cells": plan(1 / S, ROWS, what=p.Choice((0,), "cells", 1), cells=EDGES, law=p.Exponential(S)),
+    "choice of cells": plan(
+        1 / S, ROWS, what=p.Choice((0,), "cells", 1), cells=EDGES, law=p.Exponential(S)
+    ),
     "choice of groups": plan(
         1 / S,
         ROWS,
@@ -269,7 +260,7 @@ def stating(lie: Plan, share: Fraction) -> Plan:
 @pytest.mark.parametrize("name", HONEST)
 def test_what_costs_as_stated_is_not_unsafe_and_what_costs_more_is(name: str) -> None:
     honest = HONEST[name]
-    assert not judge(honest, 40, 40).unsafe
+    assert not judge(honest, 15, 10).unsafe
     assert judge(stating(honest, F(999, 1000)), 200, 300).unsafe
 
 
@@ -282,8 +273,16 @@ def test_what_costs_far_more_than_stated_is_unsafe(name: str) -> None:
 def test_groups_that_are_found_too_often_are_unsafe(name: str) -> None:
     honest, share = FOUND[name]
     draws = tuple(replace(draw, delta=draw.delta * share) for draw in honest.draws)
-    assert not judge(honest, 50, 50).unsafe
+    assert not judge(honest, 15, 10).unsafe
     assert judge(replace(honest, draws=draws), 100, 100).unsafe
+
+
+def test_rows_of_nobody_cannot_be_limited() -> None:
+    renamed = p.Map(0, (("q", p.Col("p")), ("p", H)))
+    assert judge(plan(1 / S, PEOPLE, renamed, p.KeepRows(1, 1, (), None))).share == 1
+    replaced = p.Map(0, (("p", other("new", H)), ("h", H)))
+    with pytest.raises(Meaningless):
+        judge(plan(1 / S, PEOPLE, replaced, p.KeepRows(1, 1, (), None)))
 
 
 def test_each_node_is_in_a_lie() -> None:
