@@ -470,7 +470,8 @@ class Draft:
                 p.Table(known.place, keys, p.Whole(self.plain_cells(known)), p.One())
             )
             return [p.Draw(p.Reports(place), response, PLENTY, ONCE)]
-        if self.chance(0.25):
+        many = cells is not None or len(places) > 1 or (keys is not None and keys.sizes[0] > 1)
+        if many and self.chance(0.22):
             what = self.chosen(places, cells)
             law = self.choice_law()
             if isinstance(what, p.Running):
@@ -517,7 +518,7 @@ class Draft:
     ) -> p.Choice | p.Rank | p.Ranks | p.Levels | p.Running:
         """A choice, or sums of cells."""
         if cells is None:
-            among: Literal["groups", "tables"] = "groups" if self.chance(0.6) else "tables"
+            among: Literal["groups", "tables"] = "groups" if len(places) == 1 else "tables"
             used = places if among == "tables" else places[:1]
             return p.Choice(tuple(used), among, self.some(1, 1, 2))
         quantiles = tuple(sorted(self.rng.sample(QUANTILES, self.some(1, 2, 2))))

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
-from tests.kernel.generate import plans
+from tests.kernel.generate import PLENTY, plans, with_costs
 from tests.kernel.oracle import Meaningless, judge, nodes
 
 KINDS = (
@@ -236,39 +237,62 @@ class Outcome:
 
     refused: int = 0
     accepted: int = 0
+    restated: int = 0
     meaningless: Counter[str] = field(default_factory=Counter)
     unsafe: list[tuple[Plan, str]] = field(default_factory=list)
     crashed: list[tuple[Plan, str]] = field(default_factory=list)
 
+    def judge(self, plan: Plan, worlds: int, changes: int, seed: int) -> None:
+        """Let the second judge look at a plan that was accepted."""
+        try:
+            verdict = judge(plan, worlds, changes, seed)
+        except Meaningless as why:
+            self.meaningless[str(why)] += 1
+            return
+        if verdict.unsafe:
+            self.unsafe.append((plan, f"{verdict.share:.4g} of {verdict.why}"))
+
 
 def run(number: int, seed: int, worlds: int, changes: int, each: int = 10) -> Outcome:
-    """Change plans and judge what is accepted."""
+    """Change plans and judge what is accepted. Plans that are refused as they cost more than they
+    state are judged, too, when they state it.
+    """
     outcome = Outcome()
     rng = random.Random(seed)
     done = 0
     for plan in plans(seed):
-        for _, mutant in zip(range(each), mutants(plan, rng), strict=False):
+        for mutant in islice(mutants(plan, rng), each):
             if done == number:
                 return outcome
             done += 1
             try:
                 require_types(mutant, Plan)
                 verify(mutant)
-            except Refused:
+            except Refused as refused:
                 outcome.refused += 1
-                continue
+                if "more than the plan states" not in str(refused):
+                    continue
+                mutant = restated(mutant)
+                if mutant is None:
+                    continue
+                outcome.restated += 1
             except Exception as error:
                 outcome.crashed.append((mutant, repr(error)))
                 continue
-            outcome.accepted += 1
-            try:
-                verdict = judge(mutant, worlds, changes, seed * 1000 + done)
-            except Meaningless as why:
-                outcome.meaningless[str(why)] += 1
-                continue
-            if verdict.unsafe:
-                outcome.unsafe.append((mutant, f"{verdict.share:.4g} of {verdict.why}"))
+            else:
+                outcome.accepted += 1
+            outcome.judge(mutant, worlds, changes, seed * 1000 + done)
     return outcome
+
+
+def restated(plan: Plan) -> Plan | None:
+    """The plan with the costs that its draws have, None where it is refused for other reasons."""
+    draws = tuple(replace(draw, cost=PLENTY, delta=Fraction(1)) for draw in plan.draws)
+    cost, delta = PLENTY * len(draws), Fraction(len(draws))
+    try:
+        return with_costs(replace(plan, draws=draws, cost=cost, delta=delta, options=()))
+    except Refused:
+        return None
 
 
 def show(plan: Plan) -> str:
@@ -316,7 +340,8 @@ def main() -> None:
     for why, found in (("unsafe", outcome.unsafe), ("crashed", outcome.crashed)):
         for plan, how in found[:40]:
             print(f"{why}: {how}\n{show(plan)}\n")
-    print(f"refused {outcome.refused}, accepted {outcome.accepted}")
+    print(f"refused {outcome.refused}, {outcome.restated} of them judged with higher costs")
+    print(f"accepted {outcome.accepted}")
     print(f"unsafe {len(outcome.unsafe)}, crashed {len(outcome.crashed)}")
     print("accepted, and nobody can do what they say:", dict(outcome.meaningless.most_common(20)))
 

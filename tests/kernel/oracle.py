@@ -1451,7 +1451,7 @@ def chances_of(law: p.Law, scores: tuple[int, ...]) -> list[float]:
         case p.NoisyMax(scale):
             q = math.exp(-1 / float(scale))
             if scale > 30:
-                return [0.0] * len(scores)  # not judged
+                return [-math.log(len(scores))] * len(scores)  # not judged
             far = int(40 * scale) + 60
             low = max(min(scores), best - 2 * far)
             values = np.arange(low - far, best + far + 1)
