@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -419,7 +420,7 @@ def run_several(
     with suppress(LedgerError):  # the charge stays open then, and counts as before
         ledger.settle(entry, "failed")
     if isinstance(result, EngineError):  # which says nothing but that
-        raise EngineError(result.what, where=result.where, remedy=result.remedy)
+        raise copy(result)
     if not issubclass(result, FAILURES):
         raise result
     raise EngineError(
@@ -453,7 +454,7 @@ def _released(
         later = _results(query, executions[1:], interval, shown, most)
         return replace(limits.and_then(later), place=place)
     except EngineError as error:
-        return EngineError(error.what, where=error.where, remedy=error.remedy)
+        return copy(error)  # without its traceback
     except BaseException as error:
         return type(error)
 

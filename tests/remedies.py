@@ -37,21 +37,28 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy
 import polars as pl
-import pyarrow
+import pyarrow.parquet  # type: ignore[import-untyped]
 from polars import selectors
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
 from dpframe import errors
+from dpframe.core.parameters import Parameter
+from dpframe.parse.sql import sql_expression
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = ROOT / "tests" / "remedies_budgets.txt"
+SPARK = ROOT / "tests" / "remedies_spark.txt"
+"""The functions whose errors wrong uses of `misuse/spark.txt` get; `engines/test_remedies_spark.py`
+runs these and compares.
+"""
 
 NEWEST = not pl.__version__.startswith(("0.", "1."))
 """Whether this Polars has what the wrong uses of `newest_polars.txt` name."""
@@ -174,6 +181,46 @@ class World:
         """Rows that are public, in a session of their own, for wrong uses of results."""
         return dp.Session(epsilon=10.0).protect(self.public, unit=dp.Rows())
 
+    @property
+    def duckdb(self) -> Any:
+        """The module."""
+        return import_module("duckdb")
+
+    @property
+    def ds(self) -> Any:
+        """Datasets of pyarrow."""
+        return import_module("pyarrow.dataset")
+
+    @cached_property
+    def connection(self) -> Any:
+        """A connection of DuckDB."""
+        return self.duckdb.connect()
+
+    @cached_property
+    def relation(self) -> Any:
+        """Public rows in DuckDB, of some of the columns, with a Decimal."""
+        self.connection.register("survey", self.public.to_arrow())
+        columns = "age, income, name, region, joined, age::DECIMAL(10, 2) AS price"
+        return self.connection.sql(f"SELECT {columns} FROM survey")
+
+    @property
+    def spark(self) -> Any:
+        """The session of Spark that is active."""
+        return import_module("pyspark.sql").SparkSession.getActiveSession()
+
+    @cached_property
+    def folder(self) -> Path:
+        """Parquet files of public rows in folders such as ``year=2025``."""
+        for year in (2025, 2026):
+            place = self.tmp / "visits" / f"year={year}"
+            place.mkdir(parents=True)
+            self.public.select("age", "name").write_parquet(place / "a.parquet")
+        return self.tmp / "visits"
+
+    def sql(self, text: str, **parameters: Parameter) -> dp.PrivateFrame:
+        """Rows that fulfil a condition of a TOML job, which is written in SQL."""
+        return self.people.filter(sql_expression(text, parameters))
+
     @cached_property
     def plain(self) -> pl.DataFrame:
         return pl.DataFrame({"age": [1, 2], "region": ["a", "b"]})
@@ -211,7 +258,9 @@ FIXED: dict[str, Any] = {
     **{m.__name__: m for m in (copy, math, numpy, pickle, pyarrow)},
     **{t.__name__: t for t in (date, datetime, time, timedelta, Decimal, Path)},
     "pl": pl,
+    "pa": pyarrow,
     "dp": dp,
+    "Parameter": Parameter,
     "cs": selectors,
     "age": pl.col("age"),
 }
@@ -238,11 +287,11 @@ class Block:
 
 
 @cache
-def blocks() -> tuple[Block, ...]:
-    """All wrong uses."""
+def blocks(*, spark: bool = False) -> tuple[Block, ...]:
+    """All wrong uses: those without Spark, or those with it."""
     result = []
     for file in sorted((ROOT / "tests" / "misuse").glob("*.txt")):
-        if file.stem == "newest_polars" and not NEWEST:
+        if (file.stem == "spark") != spark or (file.stem == "newest_polars" and not NEWEST):
             continue
         for text in file.read_text("utf-8").split("\n\n"):
             code, expected, *lines = (line.strip() for line in text.strip().split("\n"))
@@ -384,7 +433,7 @@ _START = re.compile(
     r"|(?P<keyword>[a-z_]\w*=(?=[\[({\"'\w.-])))"
 )
 _OPEN, _CLOSE = "([{", ")]}"
-_REAL = {"pl", "dp", "cs", "date", "datetime", "time", "timedelta", "Decimal"}
+_REAL = {"pl", "pa", "ds", "dp", "cs", "date", "datetime", "time", "timedelta", "Decimal"}
 """Names in messages that are no placeholders."""
 _EXAMPLES = {
     "user_id",
@@ -405,15 +454,19 @@ _EXAMPLES = {
     "name",
     "n",
     "column",
+    "key",
 }
 """Texts in messages that stand for the user's own."""
 
 
 def pieces(way: str) -> list[str]:
-    """The pieces of code in a message."""
+    """The pieces of Python in a message; functions in capitals are SQL."""
     result, end = [], 0
     while start := _START.search(way, end):
         end = start.end()
+        if (start["call"] or "").isupper():
+            end = _closed(way, end - 1)
+            continue
         end = _closed(way, end - 1) if start["call"] else _value(way, end)
         while tail := re.compile(r"(?:\.[A-Za-z_]\w*)+(\(?)|\[").match(way, end):
             bracket = tail[0][-1] in _OPEN
@@ -634,6 +687,8 @@ class Site:
     """A place that constructs an error."""
 
     path: str
+    function: str
+    """In which it is."""
     first: int
     last: int
 
@@ -655,11 +710,16 @@ def sites() -> tuple[Site, ...]:
     }
     result = []
     for path in sorted((ROOT / "dpframe").rglob("*.py")):
-        for node in _calls(ast.parse(path.read_text("utf-8"))):
-            function = ast.unparse(node.func)
-            if function.rpartition(".")[2] in kinds or function in ("error", "type(error)"):
+        tree = ast.parse(path.read_text("utf-8"))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for node in _calls(tree):
+            called = ast.unparse(node.func)
+            if called.rpartition(".")[2] in kinds or called in ("error", "type(error)"):
                 name = path.relative_to(ROOT).as_posix()
-                result.append(Site(name, node.lineno, node.end_lineno or node.lineno))
+                last = node.end_lineno or node.lineno
+                around = [f for f in functions if f.lineno <= node.lineno <= (f.end_lineno or 0)]
+                inside = max(around, key=lambda f: f.lineno, default=None)
+                result.append(Site(name, inside.name if inside else "", node.lineno, last))
     return tuple(result)
 
 
@@ -704,7 +764,8 @@ def outcome(block: Block) -> Outcome:
 
 def followed() -> set[Site]:
     """The places whose message was followed to a result by a block."""
-    done = set()
+    with_spark = SPARK.read_text("utf-8").splitlines()
+    done = {site for site in sites() if f"{site.path} {site.function}" in with_spark}
     for block in blocks():
         site = site_of(refusal(block).place)
         if site is not None and site not in done:

@@ -16,7 +16,9 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.running_error import RunningError, running_sums
 from dpframe.aggregates.shapes import ONE
 from dpframe.aggregates.statistics import GridSum, RowCount, Statistic, ValueCount
+from dpframe.aggregates.sum import BoundSum
 from dpframe.aggregates.unit_statistics import UnitStatistic, UnitTotal
+from dpframe.aggregates.values import decimal_series
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
 from dpframe.errors import UnsupportedOperation
@@ -200,7 +202,10 @@ class NightlyAggregate(BoundAggregate):
         return f"{total}, rebuilt from all nights so far"
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.inner.combine(values)
+        summed = self.inner
+        if isinstance(summed, BoundSum) and summed.scale is not None:
+            return decimal_series(self.name, summed.decimals(values), summed.scale)
+        return summed.combine(values)
 
 
 def is_streamed(aggregate: BoundAggregate) -> bool:

@@ -14,10 +14,10 @@ from dpframe.api.source import Source
 from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
-from dpframe.errors import InvalidBounds, UnknownColumn
+from dpframe.errors import InvalidBounds
 from dpframe.report.too_wide import typical_value
 from dpframe.rows.polars_dtypes import schema_from_polars
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 
 
 def declared(
@@ -99,9 +99,5 @@ def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str,
 
 def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
     if name not in table:
-        raise UnknownColumn(
-            f"the frame has no column {name!r}",
-            where=f"protect(..., {what}={{{name!r}: ...}})",
-            remedy=did_you_mean(str(name), table),
-        )
+        raise unknown_column(name, table, f"protect(..., {what}={{{name!r}: ...}})")
     return table[name]

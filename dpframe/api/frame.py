@@ -14,6 +14,7 @@ from dpframe.api.group_by import PrivateGroupBy, PrivateGroupByIndividual
 from dpframe.api.joins import (
     private_join,
     public_join,
+    public_table,
     refuse_join_options,
     require_validated,
 )
@@ -227,8 +228,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         Parameters
         ----------
         other
-            A Polars DataFrame or LazyFrame, which is public and becomes part of the plan; or a
-            private frame of the same session that protects the same individuals.
+            A table of Polars, pandas or pyarrow, which is public and becomes part of the plan; or
+            a private frame of the same session that protects the same individuals.
         on, left_on, right_on
             Names of key columns, as in Polars; a null matches nothing. Private frames join on
             their identifiers, which may stand among other keys.
@@ -253,9 +254,11 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         refuse_join_options(nulls_equal, coalesce)
         left = self._by(on if on is not None else left_on, "join")
         right = self._by(on if on is not None else right_on, "join")
-        require_validated(validate, other, right)
         if not isinstance(other, PrivateFrame):
-            return self._then(public_join(other, left, right, how, suffix))
+            table = public_table(other)
+            require_validated(validate, table, right)
+            return self._then(public_join(table, left, right, how, suffix))
+        require_validated(validate, other, right)
         self._require_same_session_and_unit(other, "join")
         step = private_join(self._relation, other._relation, left, right, how, suffix)
         return self._and(other, step)

@@ -13,6 +13,7 @@ from dpframe.frames.join_public import How, JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.public import to_polars_frame
 from dpframe.frames.relation import Owners, Relation
 from dpframe.frames.with_columns import Drop, Select, WithColumns
 
@@ -82,24 +83,39 @@ def _with_identifier(who: tuple[str, str], left: tuple[str, ...], right: tuple[s
     return f"on={here}" if here == there else f"left_on={here}, right_on={there}"
 
 
+def public_table(other: object) -> pl.DataFrame:
+    """The public side of a join as a frame of Polars in memory.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is not a table of Polars, pandas or pyarrow.
+    """
+    other = to_polars_frame(other, "join(...)")
+    if isinstance(other, pl.LazyFrame):
+        other = other.collect()
+    if not isinstance(other, pl.DataFrame):
+        raise UnsupportedOperation(
+            f"a private frame joins with a table, not with a value of type {type(other).__name__}",
+            where="join(...)",
+            remedy=(
+                "pass a public table of Polars, pandas or pyarrow",
+                "pass another private frame",
+            ),
+        )
+    return other
+
+
 def public_join(
-    other: object, left: tuple[str, ...], right: tuple[str, ...], how: How, suffix: str
+    other: pl.DataFrame, left: tuple[str, ...], right: tuple[str, ...], how: How, suffix: str
 ) -> JoinPublic:
     """The join with a public frame.
 
     Raises
     ------
     UnsupportedOperation
-        When it is no frame, or for another kind of join.
+        For another kind of join.
     """
-    if isinstance(other, pl.LazyFrame):
-        other = other.collect()
-    if not isinstance(other, pl.DataFrame):
-        raise UnsupportedOperation(
-            f"a private frame joins with a Polars frame, not a {type(other).__name__}",
-            where="join(...)",
-            remedy=("pass a public pl.DataFrame", "pass another private frame"),
-        )
     if how not in _HOWS:
         raise _no_such_join(how)
     return JoinPublic.of(other, left, right, how, suffix)
@@ -137,15 +153,17 @@ def require_validated(validate: object, other: object, right: tuple[str, ...]) -
     """
     if validate == "m:m":
         return
-    if validate != "m:1" or not isinstance(other, pl.DataFrame | pl.LazyFrame):
+    is_public = isinstance(other, pl.DataFrame)
+    if validate != "m:1" or not isinstance(other, pl.DataFrame):
+        leave = "leave validate= out"
         raise UnsupportedOperation(
             f"join with validate={validate!r} is not supported",
             where=f"join(..., validate={validate!r})",
             why="a check of private keys that fails would reveal them",
-            remedy=("leave validate= out", 'write validate="m:1" for a public frame'),
+            remedy=(leave, 'write validate="m:1"') if is_public else leave,
         )
-    names = [name for name in right if name in other.collect_schema()]
-    keys = other.lazy().select(names).collect()
+    names = [name for name in right if name in other.columns]
+    keys = other.select(names)
     if len(names) == len(right) and keys.is_duplicated().any():
         raise UnsupportedOperation(
             "the public frame has some keys more than once",

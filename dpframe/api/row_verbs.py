@@ -14,7 +14,7 @@ from dpframe.api.expressions import DPExpr
 from dpframe.api.plain import is_plain_aggregate
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Named
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.group_by_individual import with_aggregates
 from dpframe.frames.relation import Relation
@@ -24,7 +24,7 @@ from dpframe.parse.size import shown
 from dpframe.rows.cast import Cast
 from dpframe.rows.fill_null import FillNan, FillNull
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 from dpframe.sealed import all_sealed
 
 
@@ -271,11 +271,7 @@ class RowVerbs(ABC):
     def _known(self, names: Iterable[str], what: str) -> None:
         for name in names:
             if name not in self._relation.facts.columns:
-                raise UnknownColumn(
-                    f"the frame has no column {name!r}",
-                    where=f"{what}({name!r})",
-                    remedy=did_you_mean(str(name), self._relation.facts.columns),
-                )
+                raise unknown_column(name, self._relation.facts.columns, f"{what}({name!r})")
 
     def _selected(self, columns: Sequence[Any], what: str) -> tuple[str, ...]:
         names: list[str] = []

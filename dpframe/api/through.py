@@ -9,11 +9,11 @@ from dpframe.api.source import Source
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.joins import require_same_types
 from dpframe.frames.relation import Owners, Relation
 from dpframe.rows.polars_dtypes import schema_from_polars
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 from dpframe.sealed import all_sealed
 
 __all__ = ["Through"]
@@ -172,11 +172,7 @@ class Through:
         types = schema_from_polars(source.schema)
         for name, known in ((here, types), (there, relation.facts.columns)):
             if name not in known:
-                raise UnknownColumn(
-                    f"the frame has no column {name!r}",
-                    where=_WHERE,
-                    remedy=did_you_mean(name, known),
-                )
+                raise unknown_column(name, known, _WHERE)
         dtype = relation.facts.columns[there].dtype
         require_same_types([domain_of_dtype(types[here])], [dtype], [here], _WHERE)
         whose = "another protected frame" if relation.by_place else f"the frame {relation.name!r}"

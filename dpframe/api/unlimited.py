@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 from dpframe.aggregates.bound import BoundAggregate
@@ -39,10 +40,7 @@ class Unlimited:
 
     def refused(self) -> UnboundedSensitivity:
         """A new copy of the refusal, because a traceback belongs to one raise."""
-        found = self.refusal
-        return UnboundedSensitivity(
-            found.what, where=found.where, why=found.why, remedy=found.remedy
-        )
+        return copy(self.refusal)
 
     def under(self, step: Step) -> Query:
         """The query of the limited frame.

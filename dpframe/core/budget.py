@@ -119,6 +119,13 @@ class Budget(ABC):
         )
 
     @property
+    def guarantee(self) -> str:
+        """The name of what it promises: the measure, and ``"pure DP"`` for an epsilon without a
+        delta in a session that has one.
+        """
+        return self.measure
+
+    @property
     def is_zero(self) -> bool:
         """Whether nothing is spent."""
         return self.main == 0 and self.slack == 0
@@ -232,6 +239,11 @@ class ApproxDP(Budget):
         """The float nearest to delta."""
         return nearest(self.exact_delta)
 
+    @property
+    def guarantee(self) -> str:
+        """``"approximate DP"``, or ``"pure DP"`` where delta is 0."""
+        return self.measure if self.slack else PureDP.measure
+
     def __repr__(self) -> str:
         return f"ApproxDP(epsilon={show(self.main, 15)}, delta={show(self.slack, 15)})"
 
@@ -328,9 +340,7 @@ class GDP(Budget):
     @classmethod
     def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> GDP:
         if slack:
-            raise InvalidBudget(
-                "Gaussian differential privacy has no delta", remedy="leave delta out"
-            )
+            raise ValueError("Gaussian differential privacy has no delta")
         return cls(main)
 
     @property

@@ -15,7 +15,6 @@ import polars as pl
 from dpframe.core.exact import as_given
 from dpframe.core.windows import NAMES, Every, first_day, number_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.rows.checks import duration
 from dpframe.rows.spans import Span, span
 
 __all__ = ["Delay", "Waits"]
@@ -47,7 +46,7 @@ class Delay:
 
         Raises
         ------
-        UnsupportedOperation, InvalidBounds
+        UnsupportedOperation
             When it is neither, negative, or too long.
         """
         if isinstance(given, dt.timedelta):
@@ -141,7 +140,7 @@ class Waits:
 
 def _span(text: str) -> Span:
     try:
-        return span(duration(text))
+        return span(text)
     except DPFrameError as error:
         raise error.at(_WHERE) from None
 

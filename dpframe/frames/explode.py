@@ -11,13 +11,13 @@ from dpframe.core.domain import columns
 from dpframe.core.engines import POLARS
 from dpframe.core.exact import as_given
 from dpframe.core.exprs import Change
-from dpframe.errors import UnboundedSensitivity, UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import copied, renamed
 from dpframe.frames.sampling import require_count
 from dpframe.frames.step import Step
 from dpframe.rows.operation import Namespace
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,7 @@ class Explode(Step):
     def times(self, before: FrameFacts) -> int:
         """How many rows one row becomes at most."""
         if self.column not in before.columns:
-            raise UnknownColumn(
-                f"the frame has no column {self.column!r}",
-                where=self.words(),
-                remedy=did_you_mean(self.column, before.columns),
-            )
+            raise unknown_column(self.column, before.columns, self.words())
         dtype = before.columns[self.column].dtype
         if dtype.name not in ("List", "Array") or dtype.inner is None:
             raise UnsupportedOperation(

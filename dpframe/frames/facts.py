@@ -11,7 +11,7 @@ from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import Every
 from dpframe.errors import UnitDropped, UnknownColumn, UnsupportedOperation
 from dpframe.frames.limits import Limit, renamed
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import did_you_mean, unknown_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,7 @@ def _whose_rows(column: str, near: str) -> str | tuple[str, str]:
 def _require_times(table: Columns, time: str) -> None:
     where = f"time={time!r}"
     if time not in table:
-        raise UnknownColumn(
-            f"the frame has no column {time!r}", where=where, remedy=did_you_mean(time, table)
-        )
+        raise unknown_column(time, table, where)
     dtype = table[time].dtype
     if dtype.name not in ("Date", "Datetime"):
         raise UnsupportedOperation(

@@ -12,7 +12,7 @@ from dpframe.core.domain import columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, map_named
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import Filter
 from dpframe.frames.individual_aggregates import IndividualAggregate, Over, aggregate_calls
@@ -21,7 +21,7 @@ from dpframe.frames.sampling import once, unused
 from dpframe.frames.step import FramePart, Step
 from dpframe.frames.with_columns import Drop, Select, WithColumns, unique_names
 from dpframe.rows.broadcast import unordered
-from dpframe.rows.fold import domain, lower, outer_words, words
+from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
 
@@ -372,12 +372,7 @@ class OverIndividual(_Composite):
             over = call.operation
             assert isinstance(over, Over)
             of, (who, *keys) = call.args[: over.aggregate.arity], call.args[over.aggregate.arity :]
-            if who != Column(identifier):
-                raise UnsupportedOperation(
-                    f"rows of different individuals would meet: {identifier!r} is not in over(...)",
-                    where=words(call),
-                    remedy=f'write .over("{identifier}")',
-                )
+            require(who == Column(identifier), "an aggregate over one individual has only its rows")
             if call not in names:
                 names[call] = unused(taken, f"aggregate {len(names)}")
                 found.setdefault(tuple(keys), []).append((names[call], over.aggregate, of))

@@ -33,7 +33,7 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64
 from dpframe.core.engines import EVERYWHERE, POLARS
-from dpframe.core.interval import UNIT, Interval, interval
+from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.core.tree import Call, Constant, Operation, Tree, walk
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.broadcast import unordered, unsigned_zero
@@ -64,6 +64,10 @@ _PLACES = 31
 _MOST = 2**_PLACES
 _FAR = Fraction(2) ** 900
 """Beyond this a step of the grid might not be a normal float."""
+_OVERFLOWS = Fraction(2) ** 1022
+"""Beyond this the sum or the distance of two floats may be infinite, and the value between them
+infinite or NaN.
+"""
 
 
 class IndividualAggregate(Operation):
@@ -479,6 +483,9 @@ class Quantile(IndividualAggregate):
             raise self._refused(known, "clip the values first, or cast them to pl.Float64")
         nan = known.nan or may_be_infinite(known)
         reach = known.interval.as_float().widened()
+        ends = (end for end in (known.interval.lo, known.interval.hi) if end is not None)
+        if any(abs(end) > _OVERFLOWS for end in ends):
+            nan, reach = True, EVERYTHING
         return Domain(FLOAT64, nullable=known.nullable, nan=nan, interval=reach)
 
     def rows(self, ns: Namespace, value: pl.Expr | None, known: Domain | None) -> list[pl.Expr]:

@@ -11,7 +11,7 @@ from dpframe.core.domain import columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.units import Identifier
 from dpframe.core.windows import NAMES
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Binary, chain_words, require_unweighed
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
@@ -19,7 +19,7 @@ from dpframe.frames.individuals import Owners
 from dpframe.frames.joins import added_names, joined, require_same_types
 from dpframe.frames.limits import GroupLimit, Limit, RowLimit, is_present, renamed
 from dpframe.rows.operation import Namespace
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,7 @@ class JoinPrivate(Binary):
             *((b, other) for _, b in self.keys),
         ]:
             if name not in facts.columns:
-                raise UnknownColumn(
-                    f"a frame has no column {name!r}",
-                    where=self.words(),
-                    remedy=did_you_mean(name, facts.columns),
-                )
+                raise unknown_column(name, facts.columns, self.words(), frame="a frame")
         here, there = [a for a, _ in self.keys], [b for _, b in self.keys]
         require_same_types(
             [before.columns[a] for a in here],

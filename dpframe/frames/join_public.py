@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names
 from dpframe.frames.joins import added_names, joined, require_same_types
 from dpframe.frames.limits import copied
@@ -20,7 +20,7 @@ from dpframe.frames.step import Step
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 
 How: TypeAlias = Literal["inner", "left", "semi", "anti"]
 
@@ -117,17 +117,11 @@ class JoinPublic(Step):
     def _require_keys(self, before: FrameFacts) -> None:
         for name in self.left_on:
             if name not in before.columns:
-                raise UnknownColumn(
-                    f"the frame has no column {name!r}",
-                    where=self.words(),
-                    remedy=did_you_mean(name, before.columns),
-                )
+                raise unknown_column(name, before.columns, self.words())
         for name in self.right_on:
             if name not in self.public.columns:
-                raise UnknownColumn(
-                    f"the public frame has no column {name!r}",
-                    where=self.words(),
-                    remedy=did_you_mean(name, self.public.columns),
+                raise unknown_column(
+                    name, self.public.columns, self.words(), frame="the public frame"
                 )
         if not self.left_on or len(self.left_on) != len(self.right_on):
             raise UnsupportedOperation(

@@ -5,16 +5,45 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dpframe.core.dtypes import DType
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.grouped import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
 
-__all__ = ["brought", "digest", "grouped_keys", "held", "within_keys"]
+__all__ = ["brought", "digest", "grouped_keys", "held", "to_polars_frame", "within_keys"]
+
+
+def to_polars_frame(values: object, where: str) -> object:
+    """A public table of pandas, without its index, or of pyarrow as a frame of Polars, and an array
+    of pyarrow as a Series; other values unchanged.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When Polars cannot hold a column.
+    """
+    package = type(values).__module__.partition(".")[0]
+    table: Any = values
+    try:
+        if package == "pandas" and hasattr(values, "columns"):
+            return pl.from_pandas(table)
+        if package == "pyarrow":
+            return pl.from_arrow(table)
+    except Exception as error:
+        kind = type(error).__name__
+    else:
+        return values
+    raise UnsupportedOperation(
+        f"Polars cannot convert the {type(values).__name__} of {package} ({kind})",
+        where=where,
+        remedy="give each column one type, or convert it yourself: pl.DataFrame(...)",
+    )
 
 
 def held(frame: pl.DataFrame) -> pl.DataFrame:

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.encoded import encoded
 from dpframe.rows.grouped import grouped
 from dpframe.rows.in_order import in_order
 from dpframe.rows.operation import Namespace
 from dpframe.rows.optimizations import OPTIMIZATIONS
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 
 
 def keep_first(
@@ -262,9 +262,7 @@ def require_columns(names: Sequence[str], columns: Columns, where: str) -> None:
     """Refuse columns that are not there, or whose values cannot be distinguished surely."""
     for name in names:
         if name not in columns:
-            raise UnknownColumn(
-                f"the frame has no column {name!r}", where=where, remedy=did_you_mean(name, columns)
-            )
+            raise unknown_column(name, columns, where)
         dtype = columns[name].dtype
         if dtype.is_float or dtype.is_nested or not dtype.is_known:
             raise UnsupportedOperation(
@@ -304,11 +302,7 @@ def require_order(name: object, columns: Columns, where: str) -> None:
     if name is None:
         return
     if not isinstance(name, str) or name not in columns:
-        raise UnknownColumn(
-            f"the frame has no column {as_given(name)}",
-            where=where,
-            remedy=did_you_mean(str(name), columns),
-        )
+        raise unknown_column(name, columns, where)
     dtype = columns[name].dtype
     if not (dtype.is_integer or dtype.name in ("Date", "Datetime")):
         raise UnsupportedOperation(

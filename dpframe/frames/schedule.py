@@ -55,13 +55,13 @@ class Schedule:
             raise UnsupportedOperation(
                 f"by= is the name of a column of dates, not {as_given(self.by)}",
                 where="by=...",
-                remedy='write by="day"; compute it with .with_columns(day=...) first',
+                remedy='write by="day", and compute that column first: .with_columns(day=...)',
             )
         if self.every not in EVERY:
             raise UnsupportedOperation(
                 f"a stream has no periods of {as_given(self.every)}",
                 where=where,
-                remedy=f"use one of {', '.join(map(repr, EVERY))}",
+                remedy=f"write every= with one of {', '.join(map(repr, EVERY))}",
             )
         if not isinstance(self.start, dt.date) or isinstance(self.start, dt.datetime):
             raise UnsupportedOperation(
@@ -84,23 +84,16 @@ class Schedule:
             raise UnsupportedOperation(
                 f"no period of {self.every!r} begins on {self.start}",
                 where=f"every={self.every!r}",
-                remedy=f"start on {first}, which is the first day of the one that has that date",
+                remedy=f"write start=datetime.date({first.year}, {first.month}, {first.day})",
             )
         try:
             self.first(self.periods)
-        except (OverflowError, ValueError):
-            raise UnsupportedOperation(
-                "the last of the periods would be after the year 9999",
-                where="periods=...",
-                remedy="use fewer periods",
-            ) from None
-        try:
             self.due(self.periods - 1, None)
         except (OverflowError, ValueError):
             raise UnsupportedOperation(
-                "the last of the periods could not be released before the year 9999 ends",
-                where="delay=...",
-                remedy='use fewer periods or a shorter delay, such as delay="2d"',
+                "the last of the periods would end, or be released, after the year 9999",
+                where="periods=...",
+                remedy=("use fewer periods", "use a shorter delay="),
             ) from None
 
     def _begin(self, day: dt.date) -> dt.date:
@@ -148,7 +141,7 @@ class Schedule:
             raise UnsupportedOperation(
                 f"the stream has no period with {period}",
                 where="period=...",
-                remedy=f"use a date from {self.start} to the end of the period of "
+                remedy=f"write a date from {self.start} to the end of the period that begins on "
                 f"{self.first(self.periods - 1)}",
             )
         return found

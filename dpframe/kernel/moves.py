@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from math import lcm
 
@@ -295,27 +296,53 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
 
     Proof: a row is in one cell of a group at most, and adds at most its largest addition times a
     column of factors. The column of a later cell is a part of that of the first one. Rows in one
-    group add up, groups are disjoint, and rows of one group are all in the first cell at worst.
+    group add up, groups are disjoint, and rows of one group are all in the first cell at worst. A
+    row that changes takes away one column and adds another, perhaps in another group.
     """
     (table,), frame = _same_rows(plan, facts, (running.table,))
     column, cells = running.column, cells_in(table.cells)
-    if len(column) != cells or min(column) < 0 or is_of_people(table) or table.cells is None:
+    falls = all(a >= b for a, b in pairwise(column))
+    if len(column) != cells or not falls or column[-1] < 0 or table.cells is None:
         raise Refused("factors of cells")
     addition = addition_of(table, 0)
-    if plan.neighbours == "change-one":
-        if entries_of(table.keys, all_keys(table)) in (0, 1):
-            raise Refused("factors of cells where rows stay in one group")
-        if addition.lo < 0:
-            raise Refused("factors of cells where rows add numbers of both signs")
-    reach = reach_of(frame, table, all_keys(table), False, plan.neighbours == "change-one")
-    b = max(abs(addition.lo), abs(addition.hi))
-    l1, squares, most = b * sum(column), b * b * sum(c * c for c in column), b * max(column)
-    if reach.changes:
-        k = reach.rows
-        moved = 2 * k * cells, 2 * k * l1, 2 * k * k * squares, k * most
-        return Norms(*moved, 0, (), twice=False)
-    moved = reach.groups * cells, reach.rows * l1, reach.squares(1) * squares, reach.most * most
-    return Norms(*moved, 0, (), twice=False)
+    if is_of_people(table) or addition.lo < 0:
+        raise Refused("factors of cells where rows add numbers of both signs")
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, table, all_keys(table), False, changes)
+    b, k, own = addition.hi, reach.rows, (sum(column), sum(c * c for c in column))
+    if not changes:
+        moved = reach.groups * cells, k * b * own[0], reach.squares(1) * b * b * own[1]
+        return Norms(*moved, reach.most * b * column[0], 0, (), twice=False)
+    if entries_of(table.keys, all_keys(table)) == 1:
+        moved = cells, k * b * _turned(column)[0], k * k * b * b * _turned(column)[1]
+    else:
+        moved = 2 * k * cells, 2 * k * b * own[0], 2 * k * k * b * b * own[1]
+    return Norms(*moved, k * b * column[0], 0, (), twice=False)
+
+
+@lru_cache(maxsize=64)
+def _turned(column: tuple[int, ...]) -> tuple[int, int]:
+    """The largest L1 norm, and the largest sum of squares, of a column or of the difference of two.
+
+    Proof: two columns that are s cells apart differ most where the first begins in the first cell,
+    because what follows is cut off later. With w the factors, which fall, and S(k) the sum of the
+    first k, the difference has the L1 norm 2 S(s) + S(n - s) - S(n), and the sum of squares of both
+    less twice the sum of w(u) w(u - s). These sums, for all s, are digits of a product.
+    """
+    size, bits = len(column), 2 * column[0].bit_length() + len(column).bit_length() + 1
+    forward = sum(c << (bits * k) for k, c in enumerate(column))
+    backward = sum(c << (bits * k) for k, c in enumerate(reversed(column)))
+    product, digit = forward * backward, (1 << bits) - 1
+    first, squares = [0], [0]
+    for c in column:
+        first.append(first[-1] + c)
+        squares.append(squares[-1] + c * c)
+    l1, square = first[size], squares[size]
+    for s in range(1, size):
+        both = (product >> (bits * (size - 1 + s))) & digit
+        l1 = max(l1, 2 * first[s] + first[size - s] - first[size])
+        square = max(square, squares[size] + squares[size - s] - 2 * both)
+    return l1, square
 
 
 def all_keys(table: Table) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import polars as pl
 
 from dpframe.aggregates.measurement import CellCounts, Table
-from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.errors import DPFrameError, EngineError
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import without
@@ -25,7 +25,7 @@ from dpframe.lower.engines.supported import require_supported
 from dpframe.lower.read_once import columns_read, read_once
 from dpframe.lower.tables import Lowered, count_cells, lower_query
 from dpframe.mechanisms.salt import fresh_salt
-from dpframe.rows.failures import FAILURES
+from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.operation import Namespace
 
 Tables: TypeAlias = "tuple[Lowered, ...]"
@@ -149,7 +149,8 @@ class Execution:
         except DPFrameError:
             raise
         except FAILURES as error:
-            raise _not_accepted(engine, error) from None
+            version = f" {pl.__version__}" if engine.name == "polars" else ""
+            raise unexpected(f"run on {engine.label}{version}", error) from None
 
     def require_same_columns(self) -> None:
         """Refuse data that no longer have the columns that they were protected with.
@@ -340,15 +341,6 @@ def withhold_failure(work: Callable[[], T]) -> T:
             "set DPFRAME_ENGINE_LOG to the path of a file, which gets the engine's messages",
             "run the query without dpframe on the same data",
         ),
-    )
-
-
-def _not_accepted(engine: Engine, error: BaseException) -> UnsupportedOperation:
-    version = f" {pl.__version__}" if engine.name == "polars" else ""
-    return UnsupportedOperation(
-        f"{engine.label}{version} does not accept the lowered query ({type(error).__name__}); "
-        "nothing was charged",
-        remedy=("simplify the expression", "report it as a bug of dpframe"),
     )
 
 

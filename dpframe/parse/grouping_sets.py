@@ -118,7 +118,7 @@ def _product_of(keys: pl.DataFrame, where: str) -> pl.DataFrame:
             "the keys of grouping sets are all combinations of the values of each column, and some "
             "are not listed",
             where=where,
-            remedy='write keys={"column": ["a", "b"], ...}',
+            remedy='write keys={"city": ["a", "b"], "year": [2025, 2026]}',
         )
     product = values[0].to_frame()
     for column in values[1:]:

@@ -15,13 +15,12 @@ from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.own_columns import renamed_column
-from dpframe.frames.public import held
+from dpframe.frames.public import held, to_polars_frame
 from dpframe.frames.with_columns import unique_names
 from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
-from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, words
 from dpframe.rows.grouped import distinct
 from dpframe.rows.listed import listed
@@ -148,12 +147,7 @@ def _product(
         distinct(_column(name, values, domains[name], where).to_frame())
         for name, values in lists.items()
     ]
-    if prod(frame.height for frame in frames) > MOST_GROUPS:
-        raise MissingKeys(
-            f"the product of the keys has more than {MOST_GROUPS} groups",
-            where=where,
-            remedy="list the combinations that matter in a DataFrame",
-        )
+    require_few(prod(frame.height for frame in frames), where)
     result = frames[0]
     for frame in itertools.islice(frames, 1, None):
         result = result.join(frame, how="cross", maintain_order="left_right")
@@ -183,8 +177,7 @@ def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str)
 def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     names = list(domains)
     single = names[0] if len(names) == 1 else None
-    if type(keys).__module__.split(".")[0] == "pyarrow":
-        keys = _of_arrow(keys)
+    keys = to_polars_frame(keys, where)
     match keys:
         case Keys():
             if keys.is_named or single is None:
@@ -192,9 +185,6 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             return keys.frame.rename({keys.frame.columns[0]: single})
         case pl.DataFrame():
             return keys
-        case _ if type(keys).__module__.split(".")[0] == "pandas" and hasattr(keys, "columns"):
-            frame: Any = keys
-            return pl.DataFrame(pl.from_pandas(frame))
         case pl.LazyFrame():
             raise MissingKeys(
                 "keys must be public values in memory, not a lazy frame",
@@ -222,14 +212,6 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 where=where,
                 remedy="write the values in a list: keys=[...]",
             )
-
-
-def _of_arrow(keys: Any) -> object:
-    """A table or array of pyarrow as a frame or Series of Polars; other values unchanged."""
-    try:
-        return pl.from_arrow(keys)
-    except (*FAILURES, TypeError):
-        return keys
 
 
 def _are_integers(keys: range, found: Domain) -> bool:
@@ -267,6 +249,16 @@ def _covers(given: Sequence[str], wanted: Sequence[str], where: str) -> None:
         )
 
 
+def require_few(count: int, where: str) -> None:
+    """Refuse more groups than a query can have."""
+    if count > MOST_GROUPS:
+        raise MissingKeys(
+            f"there would be {count} groups, more than {MOST_GROUPS}",
+            where=where,
+            remedy=("list fewer keys", "list the combinations that matter in a DataFrame"),
+        )
+
+
 def _column(name: str, values: list[Any], found: Domain, where: str) -> pl.Series:
     """Listed values as a column that holds exactly them."""
     made = listed(name, values, found.dtype)
@@ -292,12 +284,7 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
                 raise _wrong_type(name, found, where)
             column = cast
         columns.append(column)
-    if frame.height > MOST_GROUPS:
-        raise MissingKeys(
-            f"there are more than {MOST_GROUPS} keys",
-            where=where,
-            remedy="list the keys that matter",
-        )
+    require_few(frame.height, where)
     return distinct(held(pl.DataFrame(columns)))
 
 

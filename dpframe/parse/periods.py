@@ -10,13 +10,13 @@ from dpframe.aggregates.nightly import nightly_output, of_individuals
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.units import Identifier
-from dpframe.errors import MissingKeys, UnknownColumn, UnsupportedOperation
+from dpframe.errors import MissingKeys, UnsupportedOperation, require
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.nights import require_rowwise, require_streamable, through_nights
 from dpframe.frames.schedule import PERIOD, Schedule
-from dpframe.parse.groups import MOST_GROUPS, read_groups
-from dpframe.rows.suggest import did_you_mean
+from dpframe.parse.groups import read_groups, require_few
+from dpframe.rows.suggest import unknown_column
 from dpframe.workloads import best_tree
 
 __all__ = ["of_first_periods", "read_stream"]
@@ -39,13 +39,7 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     where = f"stream(..., by={schedule.by!r})"
     require_streamable(relation, schedule)
     require_rowwise(relation)
-    if relation.facts.norm is not None:
-        raise UnsupportedOperation(
-            "a stream does not work with limit_norm",
-            where=where,
-            why="the rows of an individual that it weighs grow each night",
-            remedy="use limit_rows or limit_groups with order_by=",
-        )
+    require(relation.facts.norm is None, "no step of a stream weighs rows")
     _require_names(query, where)
     tree = best_tree(schedule.periods) if pure else None
     rule = RunningError(schedule.periods, *((tree.branching, tree.levels) if tree else (0, 0)))
@@ -94,11 +88,7 @@ def _groups(query: Query, schedule: Schedule) -> Groups:
     """Public keys and periods: the periods of a key follow one another."""
     columns, keys = query.relation.facts.columns, query.groups
     if schedule.by not in columns:
-        raise UnknownColumn(
-            f"the frame has no column {schedule.by!r}",
-            where=f"stream(..., by={schedule.by!r})",
-            remedy=did_you_mean(schedule.by, columns),
-        )
+        raise unknown_column(schedule.by, columns, f"stream(..., by={schedule.by!r})")
     dtype = columns[schedule.by].dtype
     if dtype.name not in ("Date", "Datetime"):
         raise UnsupportedOperation(
@@ -114,12 +104,7 @@ def _groups(query: Query, schedule: Schedule) -> Groups:
     words = f"{schedule.words()}, public because the query names them"
     if keys is None:
         return replace(by_period, origin=words)
-    if keys.size * schedule.periods > MOST_GROUPS:
-        raise MissingKeys(
-            f"there are more than {MOST_GROUPS} groups in all periods",
-            where=f"stream(..., periods={schedule.periods})",
-            remedy="use fewer keys or periods",
-        )
+    require_few(keys.size * schedule.periods, f"stream(..., periods={schedule.periods})")
     frame = keys.keys.join(by_period.keys, how="cross", maintain_order="left_right")
     return Groups((*keys.by, *by_period.by), frame, f"{keys.origin}; {words}")
 

@@ -29,7 +29,7 @@ from dpframe.parse.literals import read_literal
 from dpframe.parse.messagepack import decode
 from dpframe.parse.names import output_name
 from dpframe.parse.parameters import SQL, given, marked, readable
-from dpframe.parse.selectors import expand, unknown_column
+from dpframe.parse.selectors import expand
 from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
 from dpframe.parse.sql_dates import adapted, standing
 from dpframe.rows.failures import FAILURES, unexpected
@@ -37,6 +37,7 @@ from dpframe.rows.fold import words
 from dpframe.rows.given import Operand, operand
 from dpframe.rows.operation import OPERAND
 from dpframe.rows.registry import READERS
+from dpframe.rows.suggest import unknown_column
 
 T = TypeVar("T")
 Each: TypeAlias = "Callable[[Any, Mapping[str, pl.DataType]], Tree]"
@@ -181,7 +182,7 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
     if count > 1:
         raise UnsupportedOperation(
             f"the expression makes {count} columns named {name!r}",
-            remedy='write .name.suffix("_x") or .name.prefix("x_") in place of .alias(...)',
+            remedy='write .name.suffix("_x") or .name.prefix("x_") for several columns',
         )
 
 

@@ -18,7 +18,7 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.parse.aggregate_nodes import held, holding
 from dpframe.parse.hints import function_key
 from dpframe.parse.names import output_name
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import did_you_mean, unknown_column
 
 Node: TypeAlias = "Any"
 Schema: TypeAlias = "Mapping[str, pl.DataType]"
@@ -210,7 +210,3 @@ def _check_names(part: Node, schema: Schema) -> None:
         for name in part["ByName"]["names"]:
             if name not in schema:
                 raise unknown_column(name, schema)
-
-
-def unknown_column(name: str, schema: Schema) -> UnknownColumn:
-    return UnknownColumn(f"the frame has no column {name!r}", remedy=did_you_mean(name, schema))

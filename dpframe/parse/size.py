@@ -127,5 +127,5 @@ def require_short_sql(text: str) -> str:
         return text
     raise UnsupportedOperation(
         f"the SQL expression has more than {MAX_SQL} words and signs",
-        remedy="split it over several with_columns or filters, or use IN instead of long chains",
+        remedy=("split it over several columns or filters", "write IN in place of long chains"),
     )

@@ -56,6 +56,7 @@ _UNITS = {
 _IN_LISTS = {"DATE", "TIMESTAMP", "NULL", "TRUE", "FALSE"}
 _EXAMPLE = 'write for example "age >= 40"'
 Token = tuple[str, str]
+Remedy = str | tuple[str, str]
 
 
 def sql_expression(text: str, parameters: Mapping[str, Parameter]) -> pl.Expr:
@@ -152,7 +153,7 @@ def _in_list(before: list[str]) -> bool:
     return False
 
 
-def _remedy(text: str) -> str:
+def _remedy(text: str) -> Remedy:
     upper = text.upper()
     for sign, remedy in _HINTS:
         if sign(upper):
@@ -160,23 +161,22 @@ def _remedy(text: str) -> str:
     return _EXAMPLE
 
 
-_HINTS: tuple[tuple[Callable[[str], bool], str], ...] = (
+_HINTS: tuple[tuple[Callable[[str], bool], Remedy], ...] = (
     (
         lambda t: " IN " in t and "DATE '" in t,
-        "leave DATE out in lists: day IN ('2026-11-22', '2026-11-23')",
+        "write dates in lists as text: day IN ('2026-11-22', '2026-11-23')",
     ),
     (
         lambda t: "AT TIME ZONE" in t,
-        "columns are read in their own zone; write a moment with its offset: "
-        "at >= '2026-11-22 00:00:00+01:00'",
+        "write a moment with its offset: at >= '2026-11-22 00:00:00+01:00'",
     ),
     (
         lambda t: "LIKE" in t and ":" in t,
-        "a pattern is a constant: write it in quotes, or compare with = :name",
+        ("write the pattern as a constant in quotes", "compare with a parameter: = :name"),
     ),
     (
         lambda t: "TO_DATE" in t or "DATE_DIFF" in t or "DATEDIFF" in t,
-        "write DATE '2026-11-22', CAST(x AS DATE), or at + INTERVAL '7 days'",
+        ("write DATE '2026-11-22' or CAST(x AS DATE)", "write at + INTERVAL '7 days'"),
     ),
     (
         lambda t: any(f"{part}(" in t for part in ("YEAR", "MONTH", "DAY", "HOUR")),

@@ -24,6 +24,7 @@ from dpframe.parse.sql import TRUNCATED
 from dpframe.rows.cast import Cast
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.given import Operand, Values
+from dpframe.rows.literal_casts import out_of_range
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.temporal_calendar import DateOf
 from dpframe.rows.temporal_offset import OffsetBy
@@ -271,10 +272,7 @@ def _moved(operands: Sequence[Operand], params: Any) -> Tree | Sequence[Operand]
     moved = OffsetBy.read(operands, params)
     value = pl.select(lower(moved, columns({}))).item()
     if value is None:
-        raise UnsupportedOperation(
-            "a date or time in the expression is out of range",
-            remedy="use one between the years 1 and 9999",
-        )
+        raise out_of_range()
     return Literal(value, source.dtype)
 
 

@@ -56,7 +56,7 @@ from dpframe.planning.physical import NotYet, physical
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
-__all__ = ["require_sound"]
+__all__ = ["physical", "require_sound"]
 
 
 def require_sound(prepared: PreparedTogether) -> None:

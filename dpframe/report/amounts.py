@@ -13,7 +13,7 @@ __all__ = ["amounts", "change_words"]
 
 def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
     """The old and the new cost, a line for each amount that changed."""
-    if before.measure != after.measure:
+    if before.currency != after.currency:
         yield f"cost of {whose} {before.words()} -> {after.words()}"
         return
     pairs: tuple[tuple[str, Fraction, Fraction], ...] = (

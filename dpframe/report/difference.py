@@ -51,7 +51,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _but_delta(amounts("the plan", before.cost, after.cost))
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
-    if before.cost == after.cost:
+    if not list(amounts("the plan", before.cost, after.cost)):  # from which the spend follows
         yield from _changed("requested spend", *(_spend(p) for p in (before, after)))
     yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
@@ -67,8 +67,8 @@ def _limit(plan: PlanData) -> str | None:
 
 
 def _spend(plan: PlanData) -> str:
-    """The request, with its measure."""
-    return f"{plan.requested.words()} ({plan.requested.measure})"
+    """The request, with the measure in which the session counts it."""
+    return f"{plan.requested.words()}, counted in {plan.requested.measure}"
 
 
 def _stated(plan: PlanData) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class Error:
     Parameters
     ----------
     words
-        Such as ``"± 12"`` or ``"± 0.7 at 1,000 rows"``.
+        Such as ``"± 12"`` or ``"± 0.7 with 1,000 rows"``.
     verdict
         ``"good"``, ``"rough"`` or ``"useless"`` where a size is known. Otherwise the number of rows
         from which the error is at most a tenth of the result; empty where that is unknown.
@@ -72,9 +72,9 @@ def _by_limit(plan: PlanData) -> tuple[Fraction | float, str]:
     errors = [(c.n, c.error if c.error is not None else c.noise) for c in found.choices]
     known = [(n, error) for n, error in errors if error]
     if not known:
-        return 1, f"under the largest limit, {found.choices[-1].n}"
+        return 1, f"under the largest limit, {found.choices[-1].n:,}"
     least = min(known, key=lambda one: one[1])
-    return least[1] / known[-1][1], f"for a limit of {least[0]} to {known[-1][0]}"
+    return least[1] / known[-1][1], f"for a limit of {least[0]:,} to {known[-1][0]:,}"
 
 
 def _error(
@@ -104,9 +104,7 @@ def _error(
     if used and isinstance(used[0].law, KeyMechanism) and len(used) == 1:
         return Error(f"groups of {about(error)} appear in 95% of cases")
     enough = _enough(block, output, used, moment, count, error, typical)
-    if enough is not None:
-        enough *= float(times)
-    where = f" at {count:,} {'rows' if response else 'values'}" if count else ""
+    where = f" with {count:,} {'rows' if response else 'values'}" if count else ""
     ranks = isinstance(rule, RankError | RunRankError) or _is_rank(used)
     amount = _amount(math.ceil(error) if ranks else error, used)
     if times != 1 and error:
@@ -116,7 +114,14 @@ def _error(
     words = f"± {amount}{' rows in rank' if ranks else ''}{where}"
     if not ranks and used and used[0].candidates is not None:
         words = f"score within {amount} of the best{where}"
-    return Error(words, _verdict(enough, size, block.groups is not None), enough)
+    grouped = block.groups is not None
+    if enough is None or times == 1:
+        return Error(words, _verdict(enough, size, grouped), enough)
+    least = enough * float(times)
+    verdict = _verdict(least, size, grouped)
+    if size is None:
+        verdict = verdict.replace(" rows", f" to {rounded(enough)} rows", 1)
+    return Error(words, verdict, least)
 
 
 def _is_rank(used: Sequence[NoisyAggregate]) -> bool:
@@ -157,7 +162,7 @@ def _of_ratio(
         return None
     error = (over + most * under) / (count - under)
     enough = (over + most * under) / (_GOOD * most / 2) + under
-    words = f"± {separated(about(error))} at {count:,} rows"
+    words = f"± {separated(about(error))} with {count:,} rows"
     return Error(words, _verdict(enough, size, block.groups is not None), enough)
 
 
@@ -173,7 +178,7 @@ def _of_arithmetic(used: Sequence[NoisyAggregate]) -> Error:
     enough = None
     if all(isinstance(r.noise, AdditiveMechanism) for r in used):
         enough = max((_enough_of_sum(r, None) or 0.0 for r in used), default=0.0) or None
-    return Error(f"of its parts {shown_parts}", _verdict(enough, None, False), enough)
+    return Error(f"its parts: {shown_parts}", _verdict(enough, None, False), enough)
 
 
 def _enough_of_sum(release: NoisyAggregate, typical: float | None) -> float | None:
@@ -218,7 +223,7 @@ def _verdict(enough: float | None, size: int | None, grouped: bool) -> str:
         return ""
     if size is None:
         return f"good from {rounded(enough)} rows" + (" per group" if grouped else "")
-    of = f" at {size:,} rows"
+    of = f" with {size:,} rows"
     if enough <= size:
         return "good" + of
     return ("rough" if enough * _GOOD / _ROUGH <= size else "useless") + of

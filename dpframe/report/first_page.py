@@ -9,18 +9,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpframe.core.budget import Budget
+from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import nearest, show
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
+from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.chapters import queries_of_block, risks_in
 from dpframe.report.errors import errors_of
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
-from dpframe.report.questions import limits_in, questions_in
+from dpframe.report.questions import (
+    anded,
+    keys_of_stream,
+    limits_in,
+    periods_of,
+    questions_in,
+)
 from dpframe.report.story import charged_to
 from dpframe.report.structure import A_YEAR, yearly
 from dpframe.report.too_wide import Typical
@@ -44,11 +51,13 @@ DETAILS: Final = "explain(details=True), or on the command line: dpframe explain
 """How the rest is seen."""
 _MOST_RISKS: Final = 8
 _LONGEST: Final = 240
+_NO_AMOUNT: Final = ("", "exact", "unknown", "depends on the data")
+"""What stands in place of an error that has no amount."""
 _CLAMPED: Final = re.compile(r"^(.*) (?:is|are) clamped to bounds,", re.DOTALL)
 _SUM: Final = re.compile(r"^(?P<value>(?:(?!dp[._]).)+)\.dp_(?P<name>\w+)\((?P<rest>.*)\)$")
 _WORDS: Final = {
     "count": "number of values of {}",
-    "n_unique": "number of distinct {}",
+    "n_unique": "number of distinct values of {}",
     "sum": "sum of {}",
     "mean": "mean of {}",
     "median": "median of {}",
@@ -146,7 +155,7 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
     declared = dict.fromkeys(d for block in blocks_of(plan) for d in block.declared)
     about_typical = dict.fromkeys(f"{t.column} is typically {shown(t.value)}" for t in plan.typical)
     facts = "; ".join(map(bounds_separated, [*declared, *about_typical]))
-    by = "declared in protect(), which dpframe cannot check"
+    by = "declared in protect(); dpframe cannot check it"
     lines = [*said, _short(f"also {by}: {facts}") if facts else by]
     if plan.windows is not None:
         every = NAMES[plan.windows.every]
@@ -189,7 +198,12 @@ def _rounded_up(amount: Fraction) -> str:
 
 
 def _spends(plan: PlanData) -> Iterator[str]:
-    line = f"{spend_words(plan.cost)} ({plan.cost.measure})"
+    periods = next((n for block in blocks_of(plan) if (n := periods_of(block))), None)
+    run = "run" if periods is None else "stream"
+    none = ": no delta" if plan.cost.guarantee == PureDP.measure else ""
+    line = f"{spend_words(plan.cost)} ({plan.cost.guarantee}{none})"
+    if periods is not None:
+        line += f" for all {periods:,} periods together"
     if plan.cost.measure != plan.requested.measure:
         line += f", for a spend of {spend_words(plan.requested)}"
     budget = plan.budget
@@ -206,10 +220,15 @@ def _spends(plan: PlanData) -> Iterator[str]:
         else:
             after = left - plan.cost
             runs = _runs(after, plan.cost)
-            more = f": enough for {runs:,} more such run{'s' if runs != 1 else ''}" if runs else ""
+            more = (
+                f": enough for {runs:,} more such {run}{'s' if runs != 1 else ''}" if runs else ""
+            )
             if not runs and plan.cost.main:
-                more = ": not enough for another such run"
-            yield f"{_left_words(after)} {_are(after)} left after it{where}{more}"
+                more = f": not enough for another such {run}"
+            words = (
+                f"{_left_words(after)} {_are(after)}" if after.main else f"no {after.currency} is"
+            )
+            yield f"{words} left after it{where}{more if after.main else ''}"
     if plan.share is not None:
         touched, charged = plan.share.touched, plan.share.charged
         dearest = "most expensive" if touched == 1 else f"{touched} most expensive"
@@ -277,7 +296,8 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
                 *lines[:12],
                 OutputLine("...", f"and {many} more outputs", "", "see the details"),
             ]
-        yield Entry("Publishes", (name + _per(block),), tuple(lines))
+        first, *more = _per(block, plan.found)
+        yield Entry("Publishes", (name + first, *more, *_legend(lines)), tuple(lines))
         yield Entry("Reads", (_reads(block),))
         if dropped := "; ".join(_drops(plan, block)):
             yield Entry("Drops", (_short(dropped),))
@@ -286,21 +306,51 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
             yield Entry("Clamps", (words,))
 
 
-def _per(plan: PlanData) -> str:
+def _per(plan: PlanData, found: FoundLimit | None) -> Iterator[str]:
+    """The groups that are published."""
     if plan.grouping is None:
-        return "for all rows, with 95% errors"
+        yield "for all rows"
+        return
     groups = plan.grouping.partition(": ")[0]
     groups = _plain(groups.removeprefix("group_by(").removesuffix(")"))
     if plan.keys is None:
         laws = [r.law for r in plan.releases if isinstance(r.law, KeyMechanism)]
         half = f"{laws[0].size_at(Fraction(1, 2)):,}" if laws else "few"
-        return (
+        under = f" with {found.words(found.choices[-1].n)}" if found is not None else ""
+        yield (
             f"per {groups}, for groups found in the data: a group of {half} people appears half "
-            "of the time; with 95% errors"
+            f"of the time{under}"
         )
+        return
+    if (periods := periods_of(plan)) is not None:
+        yield from _per_period(plan, groups, periods)
+        return
     best = "the best of " if plan.best_group else "per "
     keys = f"{plan.groups or 0:,} key{'' if plan.groups == 1 else 's'}"
-    return f"{best}{groups}, {keys}: {_short(plan.keys, 110)}; with 95% errors"
+    yield f"{best}{groups}, {keys}: {_short(plan.keys, 110)}"
+
+
+def _legend(outputs: Sequence[OutputLine]) -> Iterator[str]:
+    """What the errors and verdicts of these outputs mean."""
+    verdicts = {one.verdict.partition(" ")[0] for one in outputs} - {""}
+    if any(one.error not in _NO_AMOUNT for one in outputs):
+        good = ". Up to about a tenth of the result is good" if verdicts else ""
+        rest = ", up to three tenths rough, more useless" if verdicts - {"good"} else ""
+        yield f"95% of results are within the error shown{good}{rest}"
+
+
+def _per_period(plan: PlanData, by: str, periods: int) -> Iterator[str]:
+    """The groups of a stream, whose keys are those of its periods too."""
+    keys, such, start = keys_of_stream(plan, periods)
+    since = f" from {start} on" if start else ""
+    names, _, period = by.rpartition("period=")
+    each = f"each of {periods:,} periods of {period}{since}"
+    if not names:
+        yield each
+    else:
+        many = f"{keys:,} key{'' if keys == 1 else 's'}"
+        yield f"per {names.removesuffix(', ')}, {many}, such as {such}, in {each}"
+    yield "each output of the period, and its total so far (_total); errors are of the last total"
 
 
 def _plain(code: str) -> str:
@@ -345,19 +395,26 @@ def _is_closed(code: str) -> bool:
 
 def _reads(plan: PlanData) -> str:
     steps = [s for s in plan.steps if not s.words.startswith(("limit_", "drop(", "select("))]
+    names = list(dict.fromkeys(column.name for column in plan.columns or ()))
+    columns = f"column{'s' if len(names) > 1 else ''} {anded(names)} of " if names else ""
     if not steps:
-        return f"all rows of {plan.source}"
+        return f"{columns}all rows of {plan.source}"
     words = [reword(_plain(step.words)) for step in steps]
     if all(word.startswith("filter(") for word in words):
-        return _short(f"rows of {plan.source} where {' and '.join(w[7:-1] for w in words)}")
-    return _short(f"{plan.source}: {', then '.join(words)}")
+        rows = f"the rows of {plan.source} where {' and '.join(w[7:-1] for w in words)}"
+    else:
+        rows = f"{plan.source}: {', then '.join(words)}"
+    return _short(columns + rows)
 
 
 def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
     found = plan.found
     if found is not None:
-        choices = f"{found.choices[0].n} to {found.choices[-1].n}"
-        yield f"rows beyond {_plain(found.words('n'))}; dpframe chooses n, from {choices}, at run"
+        choices = f"{found.choices[0].n} to {found.choices[-1].n:,}"
+        yield (
+            f"rows of a person beyond {_plain(found.words('n'))}; dpframe chooses n, from "
+            f"{choices}, when the query runs"
+        )
     limits = limits_in(block)
     if found is None and limits:
         yield f"excess rows of people with more than {' or '.join(limits)}"
@@ -367,11 +424,24 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
         if step.words.startswith("limit_norm(")
     )
     if block.keys is not None and block.grouping is not None:
-        yield "rows whose key is not listed, null included"
+        periods = periods_of(block)
+        if periods is not None:
+            yield "rows outside these periods, or without a date"
+        if periods is None or (block.groups or 0) > periods:
+            yield _without_key(block.keys)
     if any("rows with other values are dropped" in r.contents for r in block.releases):
         yield "rows whose value is not listed"
     if block.grouping is not None and block.keys is None:
-        yield "groups of few people"
+        yield "groups with few people"
+
+
+def _without_key(keys: str) -> str:
+    """The rows that listed keys drop."""
+    bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"", "", keys)
+    if re.search(r"\bnull\b", bare):
+        return "rows with another key"
+    unless = ", unless that is listed" if bare.endswith(" more") else ""
+    return f"rows with another key, or with null{unless}"
 
 
 def _clamps(block: PlanData) -> Iterator[str]:

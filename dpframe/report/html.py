@@ -27,7 +27,7 @@ from dpframe.report.markup import (
 )
 from dpframe.report.story import Item, Section
 
-_OUTPUTS = ("output", "95% error", "verdict", "what it is")
+_OUTPUTS = ("output", "error", "verdict", "what it is")
 _CODE = frozenset(("rows", "outputs"))
 """Sections whose heads are code."""
 

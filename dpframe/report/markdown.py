@@ -34,7 +34,7 @@ def _entry(entry: Entry) -> Iterator[str]:
     yield from (f"{_escape(line)}" + ("  " if line != rest[-1] else "") for line in rest)
     if entry.outputs:
         yield ""
-        yield "| output | 95% error | | |"
+        yield "| output | error | verdict | what it is |"
         yield "| --- | --- | --- | --- |"
         for one in entry.outputs:
             cells = map(_escape, (one.name, one.error, one.verdict, one.words))

@@ -126,7 +126,7 @@ def _account(session: Account) -> Iterable[str]:
 
 
 def _amounts(budget: Budget) -> tuple[str, str]:
-    return escaped(budget.words()), quiet(budget.measure)
+    return escaped(budget.words()), quiet(budget.guarantee)
 
 
 def _charges(history: pl.DataFrame) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def release_html(
         A remark about it, and the sentences of its warnings.
     """
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
-    paid = f"cost {cost.words()} ({cost.measure}){shared}; fingerprint {plan.fingerprint[:12]}"
+    paid = f"cost {cost.words()} ({cost.guarantee}){shared}; fingerprint {plan.fingerprint[:12]}"
     doubts = listed(line(each) for each in warnings)
     return fragment(
         head("Release of", own_plan.source, paid),

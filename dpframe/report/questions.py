@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
+from dpframe.aggregates.running_error import RunningError
 from dpframe.core.exact import show
 from dpframe.core.units import Rows
 from dpframe.plan import PlanData
@@ -18,7 +19,7 @@ from dpframe.report.errors import errors_of, rounded
 from dpframe.report.structure import bounds_in, key_values, yearly, yearly_risk
 from dpframe.report.too_wide import Typical
 
-__all__ = ["limits_in", "questions_in"]
+__all__ = ["anded", "keys_of_stream", "limits_in", "periods_of", "questions_in"]
 
 _MOST: Final = 5
 _MUCH_NOISE: Final = 500
@@ -31,6 +32,8 @@ _SENSITIVE: Final = words_of(
     overdose violence income salary konfession krankheit diagnose
     """
 )
+_FIRST_KEY: Final = re.compile(r"\(?(.*?)(?:, )?(\d{4}-\d\d-\d\d)\)?(?:,|$)")
+"""The first key of a stream: what it groups by, and the period."""
 _PUBLIC: Final = re.compile(r"public frame of (\d+) rows? \(([^)]*)\)")
 _STATISTIC: Final = words_of(
     "mean avg average median sum total count n nb num number std var min max share rate moyen "
@@ -79,31 +82,29 @@ def _of_block(
 def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
     """Who is a person."""
     unit = plan.unit
-    names = list(dict.fromkeys(one.name for one in plan.columns or ()))
-    names += [one.column for one in plan.identifying if one.column not in names]
     frames = _frames(plan)
+    known = None if isinstance(unit, Rows) else unit.column
+    others = [one.column for one in plan.identifying if one.column != known]
+    columns = f"column{'s' if len(others) > 1 else ''} {anded(others)}"
+    has = f" The frame also has the {columns}." if others else ""
     if isinstance(unit, Rows):
-        read = f" The plan reads {_listed(names)}." if names else ""
-        within = f"{_anded(frames)} together" if len(frames) > 1 else frames[0]
+        within = f"{anded(frames)} together" if len(frames) > 1 else frames[0]
         if unit.contributions == 1:
             yield (
                 80,
                 f"Does each person have exactly one row in {within}? A person with several "
-                f"rows is protected less.{read}",
+                f"rows is protected less.{has}",
             )
         else:
             yield (
                 80,
                 f"Does each person have at most {unit.contributions} rows in {within}? Further "
-                f"rows are not protected.{read}",
+                f"rows are not protected.{has}",
             )
         return
-    same = f", the same in {_anded(frames)}" if len(frames) > 1 else ""
-    others = [one.column for one in plan.identifying if one.column != unit.column]
+    same = f", the same in {anded(frames)}" if len(frames) > 1 else ""
     if not looks_identifying(unit.column) or others:
-        more = [name for name in dict.fromkeys([*others, *names]) if name != unit.column]
-        read = f" The plan also reads {_listed(more)}." if more else ""
-        yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{read}"
+        yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{has}"
     else:
         yield 12, f"Does one person have only one {unit.column!r}{same}?"
 
@@ -190,7 +191,7 @@ def _computed(plan: PlanData, columns: Sequence[str]) -> str:
         return ""
     if len(like) == 1:
         return f" {like[0]} is named like a statistic of a private column."
-    return f" {_anded(like)} are named like statistics of private columns."
+    return f" {anded(like)} are named like statistics of private columns."
 
 
 def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -238,7 +239,16 @@ def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
     if plan.keys is None:
         yield 50, f"May it be known which values of {' and '.join(by) or 'the key'} occur?"
         return
-    if "types list them" not in plan.grouping:
+    periods = periods_of(plan)
+    if periods is not None:
+        number, such, _ = keys_of_stream(plan, periods)
+        if number > 1:
+            yield (
+                55,
+                f"Are the {number:,} keys of each period, such as {such}, public and complete? "
+                "Rows with other values are dropped.",
+            )
+    elif "types list them" not in plan.grouping:
         texts = len(key_values(plan))
         many = (plan.groups or 0) > 30
         these = "Is this one key" if plan.groups == 1 else f"Are these {plan.groups or 0:,} keys"
@@ -251,6 +261,19 @@ def _of_keys(plan: PlanData) -> Iterator[tuple[int, str]]:
             45,
             f"Does each of the {plan.groups or 0:,} groups by {', '.join(by)} have many people?",
         )
+
+
+def periods_of(plan: PlanData) -> int | None:
+    """How many periods a stream has; None for a plan of something else."""
+    errors = (output.error for output in plan.outputs)
+    return next((rule.periods for rule in errors if isinstance(rule, RunningError)), None)
+
+
+def keys_of_stream(plan: PlanData, periods: int) -> tuple[int, str, str]:
+    """How many keys each period has, the first one, and the first day, as texts."""
+    first = _FIRST_KEY.match(plan.keys or "")
+    such, start = (first[1], first[2]) if first else ("", "")
+    return (plan.groups or 0) // periods, such, start
 
 
 def _of_bounds(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -317,20 +340,15 @@ def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
     much = {"epsilon": Fraction(2), "rho": Fraction(1, 8)}.get(cost.currency, Fraction(1))
     if cost.main >= much:
         yield 58, f"Is {cost.currency} {show(cost.main, 4)} needed for this purpose?"
-    periods = [
-        p.group(1) for r in plan.releases if (p := re.search(r"each of (\d+) nights", r.contents))
-    ]
-    if periods:
-        yield 60, f"Are {periods[0]} periods intended, all paid for at once?"
+    if (periods := periods_of(plan)) is not None:
+        yield 60, f"Are {periods:,} periods intended, all paid for at once?"
     if plan.parameters:
         names = ", ".join(f":{one.name}" for one in plan.parameters)
         yield 15, f"How often is it to run with other values of {names}? Each run costs as much."
 
 
-def _anded(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _listed(names: Sequence[str]) -> str:
-    first = ", ".join(names[:12])
-    return f"{first} and {len(names) - 12} more" if len(names) > 12 else first
+def anded(names: Sequence[str], most: int = 12) -> str:
+    """Names in a sentence, at most `most` of them."""
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -396,7 +396,7 @@ def _cost_of_plan(plan: PlanData) -> Item:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
     if plan.forced:
         together = (*together, forced_words(plan))
-    return Item(f"cost: {amounts(plan.cost)} ({plan.cost.measure}){asked}", together)
+    return Item(f"cost: {amounts(plan.cost)} ({plan.cost.guarantee}){asked}", together)
 
 
 def _composed(plan: PlanData) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
 from typing import Final
 
 from dpframe.core.budget import Budget
@@ -32,7 +33,7 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
     words = []
     if before.unit != after.unit:
         words.append(f"{before.unit.words()} -> {after.unit.words()}")
-    if before.cost != after.cost:
+    if _amounts(before.cost) != _amounts(after.cost):
         words.append(_cost_change(before.cost, after.cost))
     if not words:
         return
@@ -50,17 +51,22 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 def _cost_change(before: Budget, after: Budget) -> str:
-    """Two amounts: with their measures where these differ, and in more digits where they would look
-    the same.
+    """Two amounts: with what they promise where this differs, and in more digits where they would
+    look the same.
     """
     one, other = before.words(), after.words()
-    if before.measure != after.measure:
-        return f"{one} ({before.measure}) -> {other} ({after.measure})"
+    if before.guarantee != after.guarantee:
+        return f"{one} ({before.guarantee}) -> {other} ({after.guarantee})"
     if one != other:
         return f"{one} -> {other}"
     main, slack = (before.main, after.main), (before.slack, after.slack)
     what, pair = (before.currency, main) if main[0] != main[1] else ("delta", slack)
     return f"{one} -> {other} ({what} {change_words(*pair)})"
+
+
+def _amounts(cost: Budget) -> tuple[str, Fraction, Fraction]:
+    """What is promised, however a session counts it."""
+    return cost.currency, cost.main, cost.slack
 
 
 def _reach(unit: Unit) -> tuple[int, int]:
@@ -82,7 +88,7 @@ def _more(before: Unit, after: Unit) -> int | None:
 
 def _less(before: Budget, after: Budget) -> int | None:
     """1 where nothing costs more and something less, -1 the other way; None where both."""
-    if before.measure != after.measure:
+    if before.currency != after.currency:
         return None
     pairs = ((before.main, after.main), (before.slack, after.slack))
     less, more = any(a < b for b, a in pairs), any(a > b for b, a in pairs)

@@ -17,8 +17,8 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Tree
-from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows.clip_between import ClipBetween
+from dpframe.errors import InvalidBounds
+from dpframe.rows.clip_between import ClipBetween, unlike_bounds
 from dpframe.rows.constants import constant_type, constant_words
 from dpframe.rows.given import Operand, constant, operand
 from dpframe.rows.literal import physical
@@ -73,10 +73,7 @@ class Clip(ParametricOperation):
         lo = ends.pop(0) if has_lo else None
         hi = ends.pop(0) if has_hi else None
         if lo is not None and hi is not None and _reversed(lo, hi):
-            raise InvalidBounds(
-                f"the bounds of clip are reversed: {as_given(lo)} is above {as_given(hi)}",
-                remedy="write the lower bound first",
-            )
+            raise _not_in_order(lo, hi)
         return cls(None if lo == -math.inf else lo, None if hi == math.inf else hi).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -123,9 +120,7 @@ class Clip(ParametricOperation):
         require_numbers("clip", [domain])
         for kind in kinds:
             if not (kind.is_numeric or kind.is_boolean):
-                raise UnsupportedOperation(
-                    f"{domain.dtype} cannot be clamped to {kind}", remedy="write numbers as bounds"
-                )
+                raise unlike_bounds(domain.dtype, kind)
         wide = widened(domain)
         if wide.dtype != FLOAT64 and all(kind.is_integer or kind.is_boolean for kind in kinds):
             return wide
@@ -142,17 +137,13 @@ class Clip(ParametricOperation):
         lo = _bound(self.lo, dtype, missing_above=False)
         hi = _bound(self.hi, dtype, missing_above=True)
         if lo is not None and hi is not None and lo > hi:
-            raise InvalidBounds("the bounds are reversed", remedy="write the lower bound first")
+            raise _not_in_order(self.lo, self.hi)
         return Interval(lo, hi)
 
 
 def _require_same_kind(dtype: DType, bound: DType) -> None:
     if dtype.name != bound.name or (dtype.zone is None) != (bound.zone is None):
-        zone = " of the same kind of time zone" if dtype.name == bound.name else ""
-        raise UnsupportedOperation(
-            f"{dtype} cannot be clamped to {bound}",
-            remedy=f"write bounds that are {dtype.name} values{zone}",
-        )
+        raise unlike_bounds(dtype, bound)
 
 
 def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
@@ -169,8 +160,7 @@ def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
         )
     if dtype == FLOAT64:
         rounded = Interval(number, number).as_float().lo
-        if rounded is None:
-            raise InvalidBounds("a bound is too large for Float64", remedy="leave it out")
+        assert rounded is not None  # constants have at most 128 bits or 38 digits
         return rounded
     whole = Fraction(math.floor(number))
     least, most = INT128_LIMITS if dtype == INT128 else INT64_LIMITS
@@ -178,7 +168,7 @@ def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
         return whole
     if (whole > 0) == missing_above:
         return None  # no value lies beyond it
-    raise InvalidBounds(f"a bound does not fit in {dtype}", remedy="write a smaller bound")
+    raise InvalidBounds(f"a bound does not fit in {dtype}", remedy="write a bound nearer to 0")
 
 
 def _clamped(known: Interval, bounds: Interval) -> Interval:
@@ -215,6 +205,13 @@ def _given_bound(bound: Operand) -> Scalar:
             "a bound of clip is missing or NaN", remedy=("leave the bound out", "write a number")
         )
     return value
+
+
+def _not_in_order(lo: Scalar, hi: Scalar) -> InvalidBounds:
+    return InvalidBounds(
+        f"the bounds of clip are reversed: {as_given(lo)} is above {as_given(hi)}",
+        remedy="write the lower bound first",
+    )
 
 
 def _reversed(lo: Any, hi: Any) -> bool:

@@ -87,13 +87,19 @@ def _result_type(domains: Sequence[Domain]) -> DType:
     if domains[0].dtype.is_temporal:
         dtype = supertype(domains)
         if dtype.name != domains[0].dtype.name:
-            raise UnsupportedOperation(
-                f"{domains[0].dtype} cannot be clamped to {dtype}",
-                remedy=f"use bounds that are {domains[0].dtype.name} values",
-            )
+            raise unlike_bounds(domains[0].dtype, dtype)
         return dtype
     require_numbers("clip", domains)
     return whole_or_real(domains)
+
+
+def unlike_bounds(dtype: DType, bound: DType) -> UnsupportedOperation:
+    """The refusal of bounds that values of a type cannot be compared with."""
+    kind = "numbers" if dtype.is_numeric else f"{dtype.name} values"
+    zone = " of the same kind of time zone" if dtype.name == bound.name else ""
+    return UnsupportedOperation(
+        f"{dtype} cannot be clamped to {bound}", remedy=f"write bounds that are {kind}{zone}"
+    )
 
 
 def _bound(ns: Namespace, bound: pl.Expr, dtype: DType) -> pl.Expr:

@@ -21,7 +21,6 @@ from dpframe.core.dtypes import (
 )
 from dpframe.core.parameters import Listed
 from dpframe.core.tree import Constant, Literal
-from dpframe.errors import UnsupportedOperation
 from dpframe.rows.literal import literal_domain, literal_words
 
 
@@ -49,7 +48,7 @@ def constant_type(value: Scalar) -> DType:
         case timedelta():
             return duration_type("us")
         case _:
-            raise UnsupportedOperation(f"a constant of type {type(value).__name__} is not known")
+            raise TypeError(f"a constant of type {type(value).__name__} is not known")
 
 
 def constant(value: Scalar) -> Literal:
@@ -97,15 +96,13 @@ def _integer_type(value: int) -> DType:
         limits = DType(name).limits
         if limits is not None and limits[0] <= value <= limits[1]:
             return INT64 if name == "Int64" else DType(name)
-    raise UnsupportedOperation(
-        "an integer constant does not fit in 128 bits", remedy="write it as a float"
-    )
+    raise OverflowError("an integer constant does not fit in 128 bits")
 
 
 def _decimal_type(value: Decimal) -> DType:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
-        raise UnsupportedOperation("a Decimal constant is not finite", remedy="write a float")
+        raise ValueError("a Decimal constant is not finite")
     return DType("Decimal", precision=38, scale=max(0, -exponent))
 
 

@@ -47,27 +47,26 @@ class Cut(ParametricOperation):
     left_closed: bool
 
     def check(self) -> None:
-        _check_breaks(self.breaks)
-        bins = len(self.breaks) + 1
-        if len(self.labels) != bins:
+        if not all(a < b for a, b in pairwise(_numbers(self.breaks))):
             raise InvalidBounds(
-                f"{bins - 1} breaks make {bins} bins, and there are {len(self.labels)} labels",
-                remedy="give one label for each bin",
+                "the breaks do not increase", remedy="write each break once, the smallest first"
             )
-        if len(set(self.labels)) != bins:
+        bins = len(self.breaks) + 1
+        if len(self.labels) != bins or len(set(self.labels)) != bins:
             raise InvalidBounds(
-                "two bins of a cut have the same label", remedy="give each bin its own label"
+                f"{bins} bins need {bins} different labels, and there are {len(set(self.labels))}",
+                remedy=f"write labels=[...] with {bins} different labels",
             )
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         if params["include_breaks"]:
             raise _struct_result("cut with include_breaks=True")
-        breaks = _given_breaks(params["breaks"], "cut")
+        breaks = _numbers(params["breaks"])
         left_closed = bool(params["left_closed"])
         given = params["labels"]
         labels = interval_labels(breaks, left_closed) if given is None else tuple(given)
-        return _named_bins(operands[0], breaks, labels, left_closed, "cut")
+        return cls(breaks, labels, left_closed).of(operands[0])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if not args[0].dtype.is_numeric:
@@ -105,20 +104,17 @@ def _search(ns: Namespace, names: Sequence[pl.Expr], below: Sequence[pl.Expr]) -
     return expression
 
 
-def _check_breaks(given: Sequence[float]) -> None:
+def _numbers(given: Sequence[Any]) -> tuple[float, ...]:
     try:
-        breaks = [float(b) for b in given]
+        breaks = tuple(float(b) for b in given)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidBounds(
-            "the breaks of a cut are not all numbers", remedy="write numbers"
-        ) from None
+        breaks = (math.nan,)
     if not all(map(math.isfinite, breaks)):
         raise InvalidBounds(
-            "a break of a cut is infinite or NaN",
-            remedy="leave it out: the outer bins have no end",
+            "a break is not a finite number",
+            remedy="leave it out: the first bin begins at -inf, and the last ends at inf",
         )
-    if not all(a < b for a, b in pairwise(breaks)):
-        raise InvalidBounds("the breaks of a cut do not increase", remedy="sort them, each once")
+    return breaks
 
 
 def read_bins(operands: Sequence[Operand], params: Any) -> Tree:
@@ -127,49 +123,23 @@ def read_bins(operands: Sequence[Operand], params: Any) -> Tree:
     if method != "Intervals" or "Breaks" not in body["spec"]:
         raise UnsupportedOperation(
             f"bin_{method.lower()} with bins that are derived from the data is not supported",
-            remedy="use bin_intervals, on older Polars cut, with a list of public breaks",
+            remedy="write .cut([10, 20], labels=[...]) with breaks that you choose",
         )
     if params["include_intervals"]:
         raise _struct_result("bin_intervals with include_intervals=True")
     if not params["labels"]:
         raise UnsupportedOperation(
-            "bin_intervals without labels is not supported", remedy="give one label per bin"
+            "bin_intervals without labels is not supported",
+            remedy="write labels=[...] with one label for each bin",
         )
-    breaks = _given_breaks(read_ipc(body["spec"]["Breaks"]).to_list(), "bin_intervals")
-    left_closed = not body["right_closed"]
-    return _named_bins(operands[0], breaks, tuple(params["labels"]), left_closed, "bin_intervals")
+    breaks = _numbers(read_ipc(body["spec"]["Breaks"]).to_list())
+    return Cut(breaks, tuple(params["labels"]), not body["right_closed"]).of(operands[0])
 
 
 def _struct_result(what: str) -> UnsupportedOperation:
     return UnsupportedOperation(
-        f"{what} is not supported", remedy="leave it out, and name the bins with labels"
+        f"{what} is not supported", remedy="leave it out, and write labels=[...]"
     )
-
-
-def _given_breaks(given: Sequence[Any], name: str) -> tuple[float, ...]:
-    try:
-        breaks = tuple(float(b) for b in given)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidBounds(
-            f"the breaks of {name} are not finite numbers", remedy="use finite numbers"
-        ) from None
-    if not all(map(math.isfinite, breaks)) or any(a >= b for a, b in pairwise(breaks)):
-        raise InvalidBounds(
-            f"the breaks of {name} are not finite and ascending",
-            remedy="use finite numbers, each above the one before",
-        )
-    return breaks
-
-
-def _named_bins(
-    source: Operand, breaks: tuple[float, ...], labels: tuple[str, ...], left: bool, name: str
-) -> Tree:
-    if len(labels) != len(breaks) + 1 or len(set(labels)) != len(labels):
-        raise InvalidBounds(
-            f"{name} with {len(breaks)} breaks has {len(labels)} labels",
-            remedy=f"give {len(breaks) + 1} different labels",
-        )
-    return Cut(breaks, labels, left).of(source)
 
 
 def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ...]:

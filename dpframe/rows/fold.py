@@ -7,11 +7,11 @@ from polars.expr.whenthen import ChainedThen, Then
 
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Call, Column, Literal, Tree
-from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.literal import literal_domain, literal_lower, literal_words
 from dpframe.rows.operation import Namespace
-from dpframe.rows.suggest import did_you_mean
+from dpframe.rows.suggest import unknown_column
 
 
 def domain(tree: Tree, columns: Columns) -> Domain:
@@ -37,11 +37,7 @@ def _domain(tree: Tree, columns: Columns) -> Domain:
         case Column(name):
             found = columns.get(name)
             if found is None:
-                raise UnknownColumn(
-                    f"the frame has no column {name!r}",
-                    where=words(tree),
-                    remedy=did_you_mean(name, columns),
-                )
+                raise unknown_column(name, columns, words(tree))
             if not found.dtype.is_known:
                 raise UnsupportedOperation(
                     f"column {name!r} has type {found.dtype}, which dpframe does not support",

@@ -35,7 +35,7 @@ def single(values: Values) -> Literal:
     if values.parameter is not None:
         raise UnsupportedOperation(
             f"the parameter {values.parameter.name!r} is a list, and one value is needed here",
-            remedy="use .is_in(...) with a list",
+            remedy="compare with the whole list: .is_in(...), in SQL IN",
         )
     if len(values.values) != 1:
         raise UnsupportedOperation(
@@ -103,6 +103,6 @@ def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
     """The operands; at least one is required."""
     if not operands:
         raise UnsupportedOperation(
-            f"{name} needs at least one column", remedy="check the column selection"
+            f"{name} needs at least one column, and none is selected", remedy="name a column"
         )
     return operands

@@ -8,21 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
-
 _CACHED_BYTES = 4_096
 
 
 def read_ipc(data: Any) -> pl.Series:
     """The column in an IPC stream, given as bytes or as a list of byte values."""
-    try:
-        stream = bytes(data)
-        return _cached(stream) if len(stream) <= _CACHED_BYTES else _column(stream)
-    except (pl.exceptions.PolarsError, ValueError, TypeError, OSError):
-        raise UnsupportedOperation(
-            "a list or Series in the expression could not be read",
-            remedy="use a plain list of numbers, texts or dates",
-        ) from None
+    stream = bytes(data)
+    return _cached(stream) if len(stream) <= _CACHED_BYTES else _column(stream)
 
 
 def _column(stream: bytes) -> pl.Series:

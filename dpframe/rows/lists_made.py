@@ -54,9 +54,9 @@ class ConcatList(PlainOperation):
         return self.of(*require_some(self.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        if not args or len(args) > _MOST_OPERANDS:
+        if len(args) > _MOST_OPERANDS:
             raise UnsupportedOperation(
-                f"concat_list joins 1 to {_MOST_OPERANDS} expressions, not {len(args)}",
+                f"concat_list joins at most {_MOST_OPERANDS} expressions, not {len(args)}",
                 remedy="join fewer, or in several steps",
             )
         found = _element(args)

@@ -45,10 +45,7 @@ def from_physical(value: int, dtype: DType) -> Literal:
             return Literal(date(1970, 1, 1) + timedelta(days=value), dtype)
         micros, rest = divmod(value * 10**6, dtype.units_per_second)
         if rest:
-            raise UnsupportedOperation(
-                "a constant finer than a microsecond is not supported",
-                remedy="round it to microseconds",
-            )
+            raise too_fine()
         span = timedelta(microseconds=micros)
         match dtype.name:
             case "Duration":
@@ -60,10 +57,22 @@ def from_physical(value: int, dtype: DType) -> Literal:
             case _:
                 return Literal(_in_zone(_EPOCH + span, dtype.zone), dtype)
     except OverflowError:
-        raise UnsupportedOperation(
-            "a date or duration in the expression is out of range",
-            remedy="use one between the years 1 and 9999",
-        ) from None
+        raise out_of_range() from None
+
+
+def too_fine() -> UnsupportedOperation:
+    """The refusal of a date or duration that Python would round."""
+    return UnsupportedOperation(
+        "a constant finer than a microsecond is not supported", remedy="round it to microseconds"
+    )
+
+
+def out_of_range() -> UnsupportedOperation:
+    """The refusal of a date or duration that Python cannot hold."""
+    return UnsupportedOperation(
+        "a date or duration in the expression is out of range",
+        remedy="write a date between the years 1 and 9999, or a shorter duration",
+    )
 
 
 def _in_zone(moment: datetime, zone: str | None) -> datetime:

@@ -227,10 +227,6 @@ class Log(RealFunction, ParametricOperation):
         base = constant(operands[1], "the base of log") if len(operands) > 1 else params["base"]
         if isinstance(base, bool) or not isinstance(base, (int, float)):
             raise UnsupportedOperation("the base of log is not a number", remedy="write a number")
-        if not (math.isfinite(base) and base > 0 and base != 1):
-            raise InvalidBounds(
-                f"log has no base {base}", remedy="use a finite base above 0 other than 1"
-            )
         value = float(base)
         return cls(None if value == math.e else value).of(operands[0])
 

@@ -14,7 +14,7 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Constant, Operation, Tree
-from dpframe.errors import DPFrameError, InvalidBounds
+from dpframe.errors import DPFrameError
 from dpframe.rows.given import Operand, operand
 
 Namespace: TypeAlias = "Any"
@@ -103,8 +103,11 @@ class ParametricOperation(RowOperation):
 
     Raises
     ------
-    InvalidBounds
-        When they are not.
+    TypeError
+        When one is not of its field's type. No expression of today's Polars leads to that; the
+        reader refuses the function by its name then.
+    DPFrameError
+        When they make no sense.
     """
 
     __slots__ = ()
@@ -158,44 +161,44 @@ def _sorted_fields(kind: Any) -> tuple[str, ...]:
 
 def _text(name: str, value: object) -> None:
     if not isinstance(value, str):
-        raise InvalidBounds(f"{name} must be text, not {value!r}")
+        raise TypeError(f"{name} must be text, not {value!r}")
 
 
 def _whole(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidBounds(f"{name} must be an integer, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {value!r}")
     if not -(2**63) <= value < 2**63:
-        raise InvalidBounds(f"{name} must fit in 64 bits")
+        raise TypeError(f"{name} must fit in 64 bits")
 
 
 def _flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise InvalidBounds(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
 def _texts(name: str, values: object) -> None:
     if not isinstance(values, tuple):
-        raise InvalidBounds(f"{name} must be a list of texts")
+        raise TypeError(f"{name} must be a list of texts")
     for value in values:
         if not isinstance(value, str):
-            raise InvalidBounds(f"{name} must be a list of texts, and {value!r} is not one")
+            raise TypeError(f"{name} must be a list of texts, and {value!r} is not one")
 
 
 def _constants(name: str, values: object) -> None:
     if not isinstance(values, tuple):
-        raise InvalidBounds(f"{name} must be a list of constants")
+        raise TypeError(f"{name} must be a list of constants")
 
 
 def _type(name: str, value: object) -> None:
     if not isinstance(value, DType):
-        raise InvalidBounds(f"{name} must be a type, not {value!r}")
+        raise TypeError(f"{name} must be a type, not {value!r}")
 
 
 def _number(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidBounds(f"{name} must be a number, not {value!r}")
+        raise TypeError(f"{name} must be a number, not {value!r}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise InvalidBounds(f"{name} must fit in 64 bits")
+        raise TypeError(f"{name} must fit in 64 bits")
 
 
 def _anything(name: str, value: object) -> None:

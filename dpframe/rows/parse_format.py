@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import InvalidBounds
+from dpframe.errors import UnsupportedOperation
 
 _DIRECTIVE = re.compile(r"%(\.?[369]?f|[:#]?.|$)", re.DOTALL)
 _KNOWN = frozenset([*"YymbBhdeaAjGVuFDHkIlpPMSTR%", ".f"])
@@ -44,18 +44,18 @@ def check_format(form: str, kind: str) -> None:
 
     Raises
     ------
-    InvalidBounds
+    UnsupportedOperation
         For an unknown directive, or a format in which a date or time cannot be read back.
     """
     allowed = _KNOWN | (_OFFSETS if kind == "Datetime" else frozenset())
     for directive in _DIRECTIVE.findall(form):
         if directive not in allowed:
-            raise InvalidBounds(
+            raise UnsupportedOperation(
                 f"a {kind} cannot be parsed with %{directive} in {form!r}",
                 remedy=_remedy(directive),
             )
     if not _reads_back(form, kind):
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"a {kind} cannot be parsed with {form!r}",
             remedy='name every part of it, as in "%Y-%m-%d" or "%H:%M:%S"',
         )

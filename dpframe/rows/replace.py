@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT64, STRING, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval
-from dpframe.core.tree import Tree
+from dpframe.core.tree import Tree, identity
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.cast import cast_domain, cast_expression
@@ -164,13 +164,6 @@ def _pairs(operands: Sequence[Operand], name: str) -> tuple[tuple[Scalar, ...], 
     new = _listed(operands[2], f"the new values of {name}")
     if len(new) == 1:
         new = new * len(old)
-    if len(old) != len(new):
-        raise InvalidBounds(
-            f"{name} has {len(old)} old and {len(new)} new values",
-            remedy=("give one new value for each old value", "give one new value for all"),
-        )
-    if len(set(old)) != len(old):
-        raise InvalidBounds(f"{name} lists an old value twice", remedy="list each value once")
     return old, new
 
 
@@ -182,8 +175,14 @@ def _check_table(old: tuple[Scalar, ...], new: tuple[Scalar, ...]) -> None:
     if len(old) != len(new):
         raise InvalidBounds(
             f"there are {len(old)} old and {len(new)} new values",
-            remedy=("give one new value for each old value", "give one new value for all"),
+            remedy=("write one new value for each old value", "write one new value for all"),
         )
+    _require_distinct([identity(value) for value in old])
+
+
+def _require_distinct(keys: Sequence[Hashable]) -> None:
+    if len(set(keys)) < len(keys):
+        raise InvalidBounds("an old value is listed twice", remedy="list each old value once")
 
 
 def _result(domain: Domain) -> Domain:
@@ -193,9 +192,7 @@ def _result(domain: Domain) -> Domain:
 
 def _check_keys(domain: Domain, old: tuple[Scalar, ...]) -> None:
     """Refuse old values that cannot be compared with the column, or that repeat."""
-    keys = [repr(k) for k in keyed(pl.lit(None), domain, old).keys]
-    if len(set(keys)) < len(keys) or old.count(None) > 1:
-        raise InvalidBounds("an old value is listed twice", remedy="list each value once")
+    _require_distinct([repr(key) for key in keyed(pl.lit(None), domain, old).keys])
 
 
 def _is_nan(value: Scalar) -> bool:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from dpframe.core.dtypes import DType
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 
 _SPAN = re.compile(r"(-?)((?:[0-9]+(?:ns|us|ms|mo|[smhdwqy]))+)")
 _PART = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
@@ -72,19 +72,19 @@ def span(text: str) -> Span:
 
     Raises
     ------
-    InvalidBounds
+    UnsupportedOperation
         When it denotes none, or one that is too long to be safe.
     """
     match = _SPAN.fullmatch(text)
     if match is None:
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"{text!r} is not a duration",
             remedy='write numbers and units, such as "1d", "2h30m" or "1mo" '
             "(ns, us, ms, s, m, h, d, w, mo, q, y)",
         )
     totals = {"months": 0, "weeks": 0, "days": 0, "nanoseconds": 0}
     for digits, unit in _PART.findall(match[2]):
-        count = int(digits[:40])
+        count = int(digits.lstrip("0")[:40] or "0")
         if unit in _MONTHS:
             totals["months"] += count * _MONTHS[unit]
         elif unit in _NANOSECONDS:
@@ -94,9 +94,10 @@ def span(text: str) -> Span:
     found = Span(**totals, negative=match[1] == "-")
     fixed = (7 * found.weeks + found.days) * _DAY + found.nanoseconds
     if found.months > _MOST_MONTHS or fixed > _MOST_DAYS * _DAY:
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"the duration {text!r} is too long",
-            remedy=f"stay within 10,000 years, and {_MOST_DAYS:,} days where it is in days or less",
+            remedy=f"write at most 10,000 years in months or longer units, and {_MOST_DAYS:,} days "
+            "in weeks or shorter ones",
         )
     return found
 

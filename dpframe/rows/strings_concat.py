@@ -14,7 +14,7 @@ from dpframe.core.dtypes import STRING, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.given import Operand, Reader
+from dpframe.rows.given import Operand, Reader, require_some
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.quoted import quoted
@@ -45,13 +45,11 @@ class ConcatStr(ParametricOperation):
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        return cls(str(params["delimiter"]), bool(params["ignore_nulls"])).of(*operands)
+        return cls(str(params["delimiter"]), bool(params["ignore_nulls"])).of(
+            *require_some(cls.name, operands)
+        )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        if not args:
-            raise UnsupportedOperation(
-                "concat_str needs at least one expression", remedy="name a column"
-            )
         if len(args) > _MOST_OPERANDS:
             raise UnsupportedOperation(
                 f"concat_str joins at most {_MOST_OPERANDS} expressions, not {len(args)}",

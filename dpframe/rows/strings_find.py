@@ -12,7 +12,6 @@ from dpframe.core.dtypes import INT64
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import interval
 from dpframe.core.tree import Tree
-from dpframe.rows import checks
 from dpframe.rows.given import Operand, text
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
@@ -37,7 +36,7 @@ class _Searched(TextOperation, ParametricOperation):
     def _read(cls, operands: Sequence[Operand], literal: bool) -> Tree:
         source, given = operands
         pattern = text(given, f"the pattern of {method_of(cls.name)}")
-        return cls(pattern if literal else checks.regex(pattern), literal).of(source)
+        return cls(pattern, literal).of(source)
 
     def arguments(self) -> str:
         literal = ", literal=True" if self.literal else ""

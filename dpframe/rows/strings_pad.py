@@ -50,9 +50,7 @@ class _Pad(_Padded):
     def check(self) -> None:
         _Padded.check(self)
         if len(self.fill) != 1:
-            raise InvalidBounds(
-                f"{self.method} fills with one character", remedy='use one, such as "0"'
-            )
+            raise ValueError(f"{self.method} fills with one character")
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:

@@ -12,7 +12,6 @@ from dpframe.core.dtypes import STRING
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows import checks
 from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
@@ -46,11 +45,12 @@ class Replace(TextToText, ParametricOperation):
 
     def check(self) -> None:
         if len(self.value) > _LONGEST_VALUE:
-            raise InvalidBounds(
+            raise UnsupportedOperation(
                 f"the replacement is longer than {_LONGEST_VALUE} characters",
-                remedy="replace by something shorter",
+                remedy=f"write at most {_LONGEST_VALUE} characters",
             )
         if not self.literal:
+            check_pattern(self.pattern)
             check_pattern(self._pattern())
 
     @classmethod
@@ -59,8 +59,6 @@ class Replace(TextToText, ParametricOperation):
         literal, n = bool(params["literal"]), int(params["n"])
         pattern = text(given, "the pattern of str.replace")
         value = text(new, "the replacement of str.replace")
-        if not literal:
-            checks.regex(pattern)
         if n < 0:
             n = -1
         elif n != 1 and not literal:
@@ -119,8 +117,7 @@ class Extract(TextOperation, ParametricOperation):
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, given = operands
-        pattern = checks.regex(text(given, "the pattern of str.extract"))
-        return cls(pattern, int(params)).of(source)
+        return cls(text(given, "the pattern of str.extract"), int(params)).of(source)
 
     def result(self, operand: Domain) -> Domain:
         results = known_results(self, operand)

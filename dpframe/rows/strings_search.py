@@ -9,7 +9,6 @@ import polars as pl
 
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
-from dpframe.rows import checks
 from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
@@ -41,7 +40,7 @@ class Contains(TextToFlag, ParametricOperation):
         source, given = operands
         pattern = text(given, "the pattern of str.contains")
         literal = bool(params["literal"])
-        return cls(pattern if literal else checks.regex(pattern), literal).of(source)
+        return cls(pattern, literal).of(source)
 
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return text.str.contains(self.pattern, literal=self.literal)

@@ -34,15 +34,14 @@ class Slice(TextToText, ParametricOperation):
     def check(self) -> None:
         if self.length is not None and self.length < 0:
             raise InvalidBounds(
-                "the length of a slice is negative", remedy="use .str.head(-n) to drop the end"
+                "the length of a slice is negative",
+                remedy=("write a length of 0 or more", "drop the end: .str.head(-n)"),
             )
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, offset, length = operands
         count = integer_or_none(length, "the length of str.slice")
-        if count is not None and count < 0:
-            raise InvalidBounds("the length of str.slice is negative", remedy="use 0 or more")
         return cls(integer(offset, "the offset of str.slice"), count).of(source)
 
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:

@@ -11,7 +11,7 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import struct_type
 from dpframe.core.tree import Constant, Tree
-from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.rows.given import Operand
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
@@ -33,30 +33,19 @@ class StructOf(ParametricOperation):
     names: tuple[str, ...]
 
     def check(self) -> None:
-        if len(set(self.names)) != len(self.names):
-            raise InvalidBounds(
-                "two fields of a struct have the same name", remedy="rename one with .alias(name)"
+        if not self.names or len(set(self.names)) != len(self.names):
+            raise UnsupportedOperation(
+                "pl.struct needs at least one field, and a name of its own for each",
+                remedy="name the fields: pl.struct(a=..., b=...)",
             )
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         """The parameters are the names of the fields."""
-        names = tuple(params)
-        if not names or len(set(names)) != len(names):
-            raise UnsupportedOperation(
-                "pl.struct needs at least one field, and a name of its own for each",
-                remedy="name the fields: pl.struct(a=..., b=...)",
-            )
-        return cls(names).of(*operands)
+        return cls(tuple(params)).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        names = self.names
-        if not args or len(names) != len(args):
-            raise UnsupportedOperation(
-                "a struct needs at least one field, and a name for each",
-                remedy="write pl.struct(a=..., b=...)",
-            )
-        fields = tuple(zip(names, args, strict=True))
+        fields = tuple(zip(self.names, args, strict=True))
         dtype = struct_type(tuple((name, domain.dtype) for name, domain in fields))
         return Domain(dtype, nullable=False, fields=fields)
 

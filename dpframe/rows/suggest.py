@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from dpframe.core.exact import as_given
+from dpframe.errors import UnknownColumn
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A remedy for an unknown name: the nearest known one, or the list of all."""
@@ -17,3 +20,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     shown = ", ".join(repr(n) for n in names[:12])
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return f"use one of {shown}{more}" if names else "the frame has no columns"
+
+
+def unknown_column(
+    name: object, known: Iterable[str], where: str | None = None, *, frame: str = "the frame"
+) -> UnknownColumn:
+    """The refusal of a column that a frame does not have."""
+    return UnknownColumn(
+        f"{frame} has no column {as_given(name)}",
+        where=where,
+        remedy=did_you_mean(str(name), known),
+    )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +23,7 @@ from dpframe.core.tree import Literal, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.given import Operand, integer, operand
 from dpframe.rows.layouts import together
-from dpframe.rows.literal_casts import cast_literal
+from dpframe.rows.literal_casts import cast_literal, from_physical, too_fine
 from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal import DAY, require_type
@@ -120,9 +121,8 @@ def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
         return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
     except DPFrameError as error:
         named = zone["inner"] if isinstance(zone, dict) else zone
-        where = f"pl.datetime(..., time_zone={as_given(named)})"
-        refused = type(error)(error.what, where=where, remedy=error.remedy)
-    raise refused
+        error.where = f"pl.datetime(..., time_zone={as_given(named)})"
+        raise error from None
 
 
 def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
@@ -264,16 +264,8 @@ def _constant_span(counts: Sequence[int], unit: str) -> Literal:
     nanoseconds = sum(n * size for n, (_, size) in zip(counts, _SPANS, strict=True))
     micros, rest = divmod(nanoseconds, 1_000)
     if rest:
-        raise UnsupportedOperation(
-            "a duration finer than a microsecond is not supported", remedy="round it"
-        )
-    try:
-        span = timedelta(microseconds=micros)
-    except OverflowError:
-        raise UnsupportedOperation(
-            "pl.duration is too long", remedy="write one of less than a million years"
-        ) from None
-    return Literal(span, duration_type(unit))
+        raise too_fine()
+    return replace(from_physical(micros, duration_type("us")), dtype=duration_type(unit))
 
 
 @operation

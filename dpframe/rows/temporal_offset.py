@@ -11,7 +11,6 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
-from dpframe.rows import checks
 from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
@@ -63,7 +62,7 @@ class OffsetBy(ParametricOperation):
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, by = operands
-        return cls(checks.duration(text(by, "the offset of dt.offset_by"))).of(source)
+        return cls(text(by, "the offset of dt.offset_by")).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype

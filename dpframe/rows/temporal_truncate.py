@@ -12,8 +12,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
-from dpframe.errors import InvalidBounds
-from dpframe.rows import checks
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
@@ -47,7 +46,7 @@ class _ToBoundary(ParametricOperation):
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, every = operands
         what = f"the window of {method_of(cls.name)}"
-        return cls(checks.window(text(every, what))).of(source)
+        return cls(text(every, what)).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype
@@ -150,16 +149,16 @@ def window(text: str) -> Span:
 
     Raises
     ------
-    InvalidBounds
+    UnsupportedOperation
         For another.
     """
     every = span(text)
     if every.negative or every.kinds == 0:
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"a window of {text!r} is not positive", remedy='use a positive one, such as "1d"'
         )
     if every.kinds > 1:
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"a window of {text!r} mixes months, weeks, days or parts of a day",
             remedy='use one kind of unit, such as "36h" or "14d"',
         )

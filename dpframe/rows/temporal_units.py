@@ -15,7 +15,6 @@ from dpframe.core.dtypes import INT64, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
-from dpframe.errors import InvalidBounds
 from dpframe.rows.given import Operand
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
@@ -116,7 +115,7 @@ class CastTimeUnit(ParametricOperation):
 
 def _check_unit(unit: str) -> None:
     if unit not in ("ms", "us", "ns"):
-        raise InvalidBounds(f"{unit!r} is not a time unit", remedy='use "ms", "us" or "ns"')
+        raise ValueError(f"{unit!r} is not a time unit")
 
 
 def _factor(dtype: DType, unit: str) -> Fraction:

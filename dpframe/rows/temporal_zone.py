@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -14,7 +13,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import datetime_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Literal, Tree
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.given import Operand, operand, text
 from dpframe.rows.literal_casts import zone_info
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
@@ -31,7 +30,7 @@ from dpframe.rows.temporal import (
 )
 from dpframe.rows.temporal_local import in_zone
 from dpframe.rows.written_dtypes import read_zone
-from dpframe.rows.zones import is_shown
+from dpframe.rows.zones import is_shown, require_zone
 
 _FARTHEST = 2 * DAY
 """Seconds; no two local times differ by more."""
@@ -54,7 +53,7 @@ class ConvertTimeZone(ParametricOperation):
     zone: str
 
     def check(self) -> None:
-        checked_zone(self.zone)
+        require_zone(self.zone)
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
@@ -95,7 +94,7 @@ class ReplaceTimeZone(ParametricOperation):
 
     def check(self) -> None:
         if self.zone is not None:
-            checked_zone(self.zone)
+            require_zone(self.zone)
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
@@ -129,29 +128,6 @@ class ReplaceTimeZone(ParametricOperation):
     def words(self, args: Sequence[str]) -> str:
         zone = None if self.zone is None else quoted(self.zone)
         return f"{args[0]}.dt.replace_time_zone({zone})"
-
-
-@lru_cache(maxsize=256)
-def checked_zone(zone: str) -> str:
-    """The zone, where Polars knows it by this name.
-
-    Raises
-    ------
-    InvalidBounds
-        When it does not.
-    """
-    try:
-        known = pl.Series([0], dtype=pl.Datetime("us")).dt.convert_time_zone(zone).dtype
-    except BaseException as error:  # a panic of Polars is not an Exception
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise
-        known = None
-    if zone == "*" or known != pl.Datetime("us", zone):  # a wildcard of Polars
-        raise InvalidBounds(
-            f"{zone!r} is not a time zone",
-            remedy='use a name of the time zone database, such as "UTC" or "Europe/Paris"',
-        )
-    return zone
 
 
 def require_null_if_ambiguous(value: Operand, what: str) -> None:

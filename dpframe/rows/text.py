@@ -15,7 +15,7 @@ import polars as pl
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import INT64, STRING, DType
 from dpframe.core.interval import interval
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operands import boolean
 from dpframe.rows.operation import Namespace, RowOperation
@@ -167,16 +167,16 @@ def check_pattern(pattern: str) -> int:
 
     Raises
     ------
-    InvalidBounds
-        When the engine does not accept the expression: on no data it may depend whether it raises.
+    UnsupportedOperation
+        When Polars does not accept the expression: whether a query fails may not depend on rows.
     """
     probe = pl.Series([""], dtype=pl.String)
     try:
         probe.str.contains(pattern, literal=False, strict=True)
         groups = probe.str.extract_groups(pattern).struct.fields
     except FAILURES:
-        raise InvalidBounds(
-            f"{quoted_pattern(pattern)} is not a regular expression",
+        raise UnsupportedOperation(
+            f"{quoted_pattern(pattern)} is not a regular expression of Polars",
             remedy=(
                 "correct the pattern, without look-around and back-references",
                 "write literal=True",

@@ -6,8 +6,8 @@ from typing import Any
 
 from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.checks import time_zone
 from dpframe.rows.ipc import read_ipc
+from dpframe.rows.zones import time_zone
 
 TIME_UNITS = {"Milliseconds": "ms", "Microseconds": "us", "Nanoseconds": "ns"}
 

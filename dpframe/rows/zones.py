@@ -9,10 +9,12 @@ which they show that by its rules, and not by Python's.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
 _EPOCH = datetime(1970, 1, 1)
@@ -73,3 +75,43 @@ def _in_zone(wall: datetime, zone: str, fold: int) -> int | None:
         return None
     physical = found.to_physical().to_list()[0]
     return None if physical is None else int(physical)
+
+
+def time_zone(name: str) -> str:
+    """The time zone by the name that Polars knows it under.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When Polars does not know it.
+    """
+    zone = _known(name)
+    if zone is None:
+        raise _unknown(name)
+    return zone
+
+
+def require_zone(name: str) -> None:
+    """Refuse a time zone that Polars does not know by this name."""
+    if _known(name) != name:
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"{name!r} is not a time zone",
+        remedy='write a name of the time zone database, such as "UTC" or "Europe/Paris"',
+    )
+
+
+@lru_cache(maxsize=256)
+def _known(name: str) -> str | None:
+    if name in ("", "*"):  # a wildcard of Polars
+        return None
+    try:
+        cast = pl.Series([0], dtype=pl.Int64).cast(pl.Datetime("us", name))
+        cast.dt.year()  # some settings defer the check of the name to its first use
+    except FAILURES:
+        return None
+    zone: str | None = getattr(cast.dtype, "time_zone", None)
+    return zone

@@ -200,12 +200,14 @@ class Chain:
         They are 0 where the run is out of reach of one of these, or where all possible runs of
         the candidate before them are not below it.
         """
-        terms = [self._together(number, size, run)[0] for size in range(1, number + 1)]
-        weights, unit = _whole(np.array(terms), float(self._last[number][run]))
+        terms = np.array([self._together(number, size, run)[0] for size in range(1, number + 1)])
+        impossible = np.zeros(number, bool)
         for left in range(number):  # of as many it is not said yet where they are
             within = all(self._first[i] <= run < self._end[i] for i in range(left, number))
-            if not within or (left and self._first[left - 1] >= run):
-                weights[number - left - 1] = 0
+            impossible[number - left - 1] = not within or (left and self._first[left - 1] >= run)
+        terms[impossible] = 0  # before they are whole numbers: these may be far above the bound
+        weights, unit = _whole(terms, float(self._last[number][run]))
+        weights[impossible] = 0
         return weights, unit
 
     def weight(self, found: Sequence[tuple[int, int]]) -> tuple[Fraction, int]:

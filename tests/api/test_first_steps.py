@@ -75,6 +75,27 @@ def test_a_join_may_state_that_public_keys_are_unique() -> None:
             frame.join(names, on="g", validate=check)
 
 
+NAMES = {"g": ["a", "b", "c"], "name": ["A", "B", "C"]}
+
+
+@pytest.mark.parametrize("other", [pd.DataFrame(NAMES), pa.table(NAMES), pl.LazyFrame(NAMES)])
+def test_public_tables_of_other_libraries_are_joined(other: Any) -> None:
+    for check in ("m:m", "m:1"):
+        joined = people(DATA["Polars"]()).join(other, on="g", validate=check)
+        found = joined.group_by("name", keys=["A", "B"]).agg(dp.count()).collect(epsilon=1000)
+        assert found["len"].to_list() == [100, 100]
+
+
+def test_a_table_that_polars_cannot_hold_is_refused() -> None:
+    mixed = pd.DataFrame({"g": [1, "b", b"c"]})
+    for use in (
+        lambda: people(DATA["Polars"]()).join(mixed, on="g"),
+        lambda: people(DATA["Polars"]()).group_by("g", keys=mixed),
+    ):
+        with pytest.raises(dp.UnsupportedOperation, match="convert the DataFrame of pandas"):
+            use()
+
+
 def test_a_session_may_stand_in_a_with_block() -> None:
     with dp.Session(epsilon=2) as session:
         frame = session.protect(DATA["pandas"](), unit=dp.Rows())

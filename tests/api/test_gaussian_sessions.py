@@ -139,7 +139,6 @@ def test_groups_that_are_discovered_have_no_mu() -> None:
         ),
         (lambda: dp.Session(rho=1, composition="gdp"), "added up in rho already"),
         (lambda: dp.Session(dp.GDP(1)), "does not take an amount of mu squared"),
-        (lambda: dp.GDP.of(Fraction(1), Fraction(1, 2)), "has no delta"),
         (lambda: dp.GDP(-1), "mu_squared must not be negative"),
     ],
 )

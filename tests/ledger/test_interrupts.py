@@ -362,6 +362,32 @@ def test_records_of_others_that_were_read_by_half_are_read_again(
     assert len(ledger.entries) == 7
 
 
+@pytest.mark.parametrize("applied", [False, True])
+def test_an_own_record_that_was_added_by_half_is_read_again(
+    place: Place, applied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the tables already, where the copy of the chain in memory may lack it."""
+    monkeypatch.setattr(transactions, "SHORT", 0)  # else everything is read again in any case
+    ledger = opened(place, dp.PureDP(1000))
+    ledger.charge(TENTH, "f", UNIT)
+    chain_type = type(ledger._store.read())
+    real = chain_type._apply
+
+    def interrupted(self: Any, record: Any) -> None:
+        if applied:
+            real(self, record)
+        raise Stop
+
+    monkeypatch.setattr(chain_type, "_apply", interrupted)
+    with pytest.raises(Stop):
+        ledger.charge(TENTH, "f", UNIT)
+    monkeypatch.setattr(chain_type, "_apply", real)
+    assert ledger.spent == opened(place, dp.PureDP(1000)).spent
+    ledger.charge(TENTH, "f", UNIT)
+    assert ledger.spent == opened(place, dp.PureDP(1000)).spent
+    verify(place)
+
+
 CHILD = """
 import sys, threading
 from pathlib import Path

@@ -78,10 +78,10 @@ def test_keys_that_would_become_others_are_refused(column: str, keys: pl.Series)
         (
             ["text", "small"],
             {"text": ["x", "y"], "small": [1, 2]},
-            "product of the keys has more than 3",
+            "groups, more than 3",
         ),
-        ("small", [1, 2, 3, 4], "there are more than 3 keys"),
-        ("small", {"small": [1, 2, 3, 4]}, "product of the keys has more than 3"),
+        ("small", [1, 2, 3, 4], "groups, more than 3"),
+        ("small", {"small": [1, 2, 3, 4]}, "groups, more than 3"),
     ],
 )
 def test_what_are_no_keys(by: Any, keys: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:

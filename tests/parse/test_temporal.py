@@ -34,5 +34,5 @@ def test_each_part_is_as_long_as_in_python(unit: str) -> None:
 
 @pytest.mark.parametrize("unit", ["weeks", "days", "hours"])
 def test_those_that_python_does_not_have_are_refused(unit: str) -> None:
-    with pytest.raises(dp.UnsupportedOperation, match=r"pl\.duration is too long"):
+    with pytest.raises(dp.UnsupportedOperation, match="out of range"):
         constant(**{unit: 10**12})

@@ -6,9 +6,10 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -159,21 +160,38 @@ def test_many_quantiles_have_sensitivities_that_documents_hold() -> None:
     assert read["exact"]["l0"] == read["sensitivity"]["l0"] == release.exact.l0
 
 
+def query_of(session: dict[str, Any]) -> dp.PrivateQuery:
+    return patients(session).agg(dp.count())
+
+
 def pairs() -> Iterator[tuple[dp.Plan, dp.Plan, str]]:
     pure, approximate = ({"epsilon": 9}, {"epsilon": 9, "delta": "1e-6"})
     zcdp = {**approximate, "composition": "zcdp"}
-    sums = [patients(session).agg(dp.count()) for session in (pure, approximate, zcdp)]
-    one, other, third = (query.plan(epsilon="0.5") for query in sums)
-    yield one, other, "epsilon 0.5 (pure DP) -> epsilon 0.5 (approximate DP)"
-    yield other, one, "epsilon 0.5 (approximate DP) -> epsilon 0.5 (pure DP)"
-    yield one, third, "epsilon 0.5 (pure DP) -> rho"
+    one, other, third = (query_of(s).plan(epsilon="0.5") for s in (pure, approximate, zcdp))
+    yield one, third, "the guarantee changes: epsilon 0.5 (pure DP) -> rho"
+    counted = "requested spend epsilon 0.5, counted in"
+    yield one, other, f"{counted} pure DP -> epsilon 0.5, counted in approximate DP"
+    yield other, one, f"{counted} approximate DP -> epsilon 0.5, counted in pure DP"
+    delta = replace(one, cost=dp.ApproxDP("0.5", "1e-7"))
+    yield (
+        one,
+        delta,
+        "weaker: epsilon 0.5 (pure DP) -> epsilon 0.5, delta 1e-7 (approximate DP)",
+    )
 
 
 def test_a_difference_of_measures_is_named() -> None:
     for before, after, words in pairs():
-        first, *_ = before.diff(after).splitlines()
-        assert words in first
-        assert "the guarantee changes" in first
+        assert words in before.diff(after)
+
+
+def test_an_epsilon_without_a_delta_is_pure() -> None:
+    plan = query_of({"epsilon": 9, "delta": "1e-6"}).plan(epsilon="0.5")
+    formats: tuple[Literal["text", "markdown", "html"], ...] = ("text", "markdown", "html")
+    for format in formats:
+        shown = plan.explain(format, details=True)
+        assert "(pure DP)" in shown.replace("\\", "")
+        assert "approximate DP" not in shown
 
 
 def test_the_day_of_a_nightly_job_is_shown() -> None:

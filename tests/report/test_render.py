@@ -59,7 +59,7 @@ def test_sections_come_in_the_order_in_which_a_reviewer_asks() -> None:
 
 def test_error_bounds_are_rounded_up_for_people() -> None:
     made = plan(dp.sum("age", (0, 10**6)).alias("s"), spend="0.03")
-    shown = line(made, "95%").split("within ")[1].split(" of")[0].replace(",", "")
+    shown = line(made, "95%: ").split("within ")[1].split(" of")[0].replace(",", "")
     assert made.accuracy("s") <= float(shown) <= made.accuracy("s") * 1.001
     assert "e+" not in shown
     assert len(shown.rstrip("0")) <= 4
@@ -88,24 +88,24 @@ def test_several_rows_per_individual_are_said_to_be_a_promise() -> None:
 
 def test_what_rows_are_rounded_to_is_said_where_they_are() -> None:
     floats, whole = plan(dp.sum("income", (0, 1))), plan(dp.sum("age", (0, 1)))
-    assert "to which each value is rounded" in line(floats, "95%")
-    assert "rounded" not in line(whole, "95%")
+    assert "to which each value is rounded" in line(floats, "95%: ")
+    assert "rounded" not in line(whole, "95%: ")
 
 
 def test_what_a_choice_protects_by_can_be_checked_with_its_scale() -> None:
     two = dp.argmax("region", candidates=["a", "b"], k=2, mechanism="permute_and_flip")
     made = plan(two.alias("best"), spend="0.5")
-    assert "the difference of two scores by at most 1" in line(made, "95%")
+    assert "the difference of two scores by at most 1" in line(made, "95%: ")
     assert "2 rounds that share the cost equally" in line(made, "1. permute-and-flip")
-    assert "scale 4;" in line(made, "95%")  # 1 / (0.5 / 2)
+    assert "scale 4;" in line(made, "95%: ")  # 1 / (0.5 / 2)
     made = plan(dp.argmax("region", candidates=["a", "b"], k=2).alias("best"), spend="0.5")
     assert line(made, "1. noisy table").startswith(
         "1. noisy table, of discrete Laplace noise that is added once to every score: cost epsilon"
     )
-    assert "scale 2;" in line(made, "95%")  # 1 / 0.5
+    assert "scale 2;" in line(made, "95%: ")  # 1 / 0.5
     changed = plan(dp.median("age", (0, 9)), unit=dp.Rows("change-one"), spend="0.5")
-    assert "the difference of two scores by at most 2" in line(changed, "95%")
-    assert "scale 4;" in line(changed, "95%")
+    assert "the difference of two scores by at most 2" in line(changed, "95%: ")
+    assert "scale 4;" in line(changed, "95%: ")
 
 
 def test_shares_and_what_is_asked_for_are_shown() -> None:
@@ -116,7 +116,7 @@ def test_shares_and_what_is_asked_for_are_shown() -> None:
     assert "cost epsilon 0.25, 25% of the plan" in text
     assert "cost epsilon 0.75, 75% of the plan" in text
     assert line(made, "cost: ") == (
-        "cost: epsilon 1 (approximate DP), of epsilon 1 and delta 1e-7 allowed"
+        "cost: epsilon 1 (pure DP), of epsilon 1 and delta 1e-7 allowed"
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dpframe.errors import InvalidBounds
 from dpframe.rows import registry
 from dpframe.rows.arithmetic import Add
 from dpframe.rows.operation import (
@@ -88,9 +87,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_constants_are_of_the_types_of_the_fields(
     op: str, constants: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidBounds) as caught:
+    with pytest.raises(TypeError) as caught:
         call(op, **constants)
-    assert caught.value.what == message
+    assert str(caught.value) == message
 
 
 def test_a_constant_of_a_type_that_nothing_checks_is_refused() -> None:

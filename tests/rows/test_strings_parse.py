@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dpframe.core.dtypes import DType
-from dpframe.errors import InvalidBounds
+from dpframe.errors import UnsupportedOperation
 from tests.rows.running import apply, assert_as_reference, refusal_of
 
 TEXTS = [
@@ -113,7 +113,7 @@ def test_named_parts() -> None:
 def test_formats_that_are_refused(kind: str, form: str) -> None:
     options = {"unit": "us", "zone": None} if kind == "datetime" else {}
     error = refusal_of(f"str_to_{kind}", format=form, **options)
-    assert isinstance(error, InvalidBounds)
+    assert isinstance(error, UnsupportedOperation)
     assert error.remedy
 
 

@@ -272,6 +272,23 @@ def test_a_tuple_without_room_for_others_is_never_proposed() -> None:
     assert weights[0] == 0 < weights[1]
 
 
+@pytest.mark.parametrize(
+    ("lengths", "jumps", "shares", "scale", "reach"),
+    [
+        ((5, 1 << 56), (2,), (0, 4), Fraction(3 << 25, 7), 6),
+        ((1, 1 << 55, 1 << 54), (3, 2), (0, 3, 4), Fraction(5 << 15, 7), 7),
+    ],
+)
+def test_terms_that_are_out_of_reach_are_never_cast(
+    lengths: Any, jumps: Any, shares: Any, scale: Fraction, reach: int
+) -> None:
+    """They may be far above the bound, and then have no whole number: numpy would warn of it."""
+    line: Any = Given(lengths, jumps, 0)
+    chain = Case(line, shares, 6, scale).chain(reach)
+    with np.errstate(invalid="raise"):
+        assert_bounded(chain)
+
+
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 3), st.integers(0, 60))
 def test_tuples_out_of_reach_cost_more_than_twice_as_much(
     keys: list[int], share: int, reach: int

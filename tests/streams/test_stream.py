@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import os
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,17 @@ def test_totals_are_sums_of_what_periods_had(tmp_path: Path) -> None:
         )
         assert window.columns == ["key", "period", "n", "s"]
         assert window["n"].to_list() == some["n"].to_list()
+
+
+@pytest.mark.parametrize("spend", SPENDS, ids=str)
+def test_sums_of_decimals_are_decimals(spend: dict[str, Any], without_noise: None) -> None:
+    money = rows(0, 0, 1, 2, 2).with_columns(x=pl.Series(["1.10", "2.25", "0.15", "9.99", "0.01"]))
+    money = money.with_columns(pl.col("x").cast(pl.Decimal(10, 2)))
+    stream = stream_of(dp.Session(**spend), money, spend)
+    found = stream.release(day(2))
+    assert found.schema["s"] == found.schema["s_total"] == pl.Decimal(38, 2)
+    assert found["s_total"].to_list() == [Decimal("13.35"), Decimal("0.15"), 0]
+    assert stream.window(day(2), 2)["s"].to_list() == [Decimal("10.00"), Decimal("0.15"), 0]
 
 
 @pytest.mark.parametrize("spend", SPENDS, ids=str)

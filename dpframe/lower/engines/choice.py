@@ -46,9 +46,9 @@ def placed(
     name = native_engine(frame) or engine
     if engine is not None and engine != name:
         raise UnsupportedOperation(
-            f"the frame is one of {name}, which does not run on {engine}",
+            f"a frame of {name} does not run on {engine}",
             where=f"session.protect(frame, engine={engine!r})",
-            remedy=("leave engine= out", "protect the files that the frame was read from"),
+            remedy=("leave engine= out", "protect the path of the files that it reads"),
         )
     assert name is not None
     made: Any
@@ -124,15 +124,15 @@ def _kind(frame: object, engine: str) -> str:
     """How files are read."""
     if isinstance(frame, (str, Path)) and Path(frame).suffix in _SUFFIXES:
         return _SUFFIXES[Path(frame).suffix]
-    what = (
-        f"files named like {location(frame)!r}"
-        if isinstance(frame, (str, Path))
-        else "such a frame"
-    )
+    first, what = "leave engine= out", f"a {type(frame).__name__}"
+    if isinstance(frame, TextFiles):
+        what = f"{frame.kind} files"
+    elif isinstance(frame, (str, Path)):
+        first, what = f"protect a frame of {engine}", f"files named like {location(frame)!r}"
     raise UnsupportedOperation(
         f"{what} cannot be read by {engine}",
         where=f"session.protect(frame, engine={engine!r})",
-        remedy=(f"use a frame of {engine}", f"use a file: {', '.join(_SUFFIXES)}"),
+        remedy=(first, "write the rows to a Parquet file, and protect its path"),
     )
 
 
@@ -150,7 +150,7 @@ def of_one(engines: list[Engine]) -> Engine:
             where = f"{first.label} and {other.label}"
             raise UnsupportedOperation(
                 f"the frames are on different engines or connections ({where})",
-                remedy=("protect both from one connection", "protect both as Polars frames"),
+                remedy=("protect frames of one connection", "protect both as Polars frames"),
             )
     most = max(engines, key=_buckets)
     if isinstance(most, PolarsEngine) and most.pushes:

@@ -96,7 +96,8 @@ def _require_stated_folders(dataset: Any) -> None:
                 "a dataset made of others does not say whether pyarrow guessed the "
                 "types of columns in the names of folders",
                 where=_WHERE,
-                remedy="protect one dataset of a folder, with ds.partitioning(schema, ...)",
+                remedy="protect a dataset of one folder, with "
+                "partitioning=ds.partitioning(schema, ...)",
             )
     values = getattr(getattr(dataset, "partitioning", None), "dictionaries", None) or ()
     if any(value is not None for value in values):
@@ -116,8 +117,7 @@ def _stops(fragment: Any, dataset: Any) -> set[tuple[str, str]]:
         return {
             (
                 f"pyarrow stops at a line of {kind} that does not fit the types of its columns",
-                "protect the path, with the types of its columns: "
-                "session.protect(path, schema={column: dtype}, ...)",
+                "protect the path, with the types of its columns: schema={column: dtype}",
             )
         }
     schema = fragment.physical_schema

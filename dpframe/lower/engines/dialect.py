@@ -18,6 +18,7 @@ from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import FLOAT32, INT128, NULL, DType, duration_type
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.engine import unsupported
 from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.rows.constants import constant_type
 from dpframe.rows.operands import INT64_LIMITS
@@ -124,14 +125,7 @@ class Dialect(ABC):
 
     def refused(self, what: str) -> UnsupportedOperation:
         """The error for something that does not run on this engine."""
-        return UnsupportedOperation(
-            f"{what} is not supported on {self.label}",
-            remedy=(
-                "compute it in SQL before the frame is protected, for example select "
-                "cast(x as double)",
-                "protect a Polars frame",
-            ),
-        )
+        return unsupported(what, self.label)
 
     def native_type(self, dtype: DType) -> Any:
         """The Narwhals type."""

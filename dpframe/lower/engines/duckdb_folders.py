@@ -138,9 +138,9 @@ def _guess_refusal(but: str = "") -> UnsupportedOperation:
         "could change them",
         where="session.protect(relation, ...)",
         remedy=(
-            "write read_parquet(..., hive_partitioning = true, hive_types_autocast = "
-            "false), and TRY_CAST(year AS INTEGER) for another type",
-            "write hive_partitioning = false",
+            "in read_parquet write hive_partitioning = true, hive_types_autocast = false, and "
+            "TRY_CAST a column to another type",
+            "write hive_partitioning = false, which leaves these columns out",
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operation import Namespace
 
 
@@ -23,6 +24,18 @@ class ClusterLost(Exception):
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self.seconds = seconds
+
+
+def unsupported(what: str, label: str, where: str | None = None) -> UnsupportedOperation:
+    """The refusal of something that does not run on an engine."""
+    return UnsupportedOperation(
+        f"{what} is not supported on {label}",
+        where=where,
+        remedy=(
+            "compute it in SQL before the frame is protected, for example SELECT x::DOUBLE AS x",
+            "protect a Polars frame",
+        ),
+    )
 
 
 class Engine(ABC):

@@ -55,9 +55,9 @@ _OF_FOLDERS: Final = re.compile(r"[\\/][^\\/=]+=[^\\/]*[\\/]")
 """A folder such as ``year=2026`` within a path."""
 _WHERE: Final = "session.protect(frame, ...)"
 _TEXT: Final = (
-    'protect the path of the folder with a schema, such as schema={"x": "Int64", "year": "Int64"}: '
-    'other folder names become null; or scan with hive_schema={"year": pl.String} and cast later, '
-    "or with hive_partitioning=False"
+    'protect the path of the folder with schema={"x": "Int64", "year": "Int64"}, which makes other '
+    "folder names null",
+    'scan it with hive_schema={"year": pl.String}, and cast the column of the private frame',
 )
 _MOST_FILES: Final = 1_000
 """The number of files whose footers are checked when a frame is protected."""

@@ -255,8 +255,10 @@ def _require_no_folders(frame: Any) -> None:
 def _guessed(what: str) -> UnsupportedOperation:
     return _refused(
         f"{what} in the names of folders from all of these names, so one row may change it",
-        'state the types, spark.read.schema("x bigint, year string").parquet(folder), or make '
-        f'the frame after spark.conf.set("{_GUESSES}", "false")',
+        (
+            'state the types: spark.read.schema("x bigint, year string").parquet(folder)',
+            f'make the frame after spark.conf.set("{_GUESSES}", "false")',
+        ),
     )
 
 

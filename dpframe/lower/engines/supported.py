@@ -18,13 +18,12 @@ from dpframe.aggregates.statistics import Statistic
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Tree, walk
-from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Concat, frames_of
 from dpframe.frames.groups import Groups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
-from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.engine import Engine, unsupported
 from dpframe.rows.fold import domain, words
 
 _NUMBER_TYPES = frozenset(("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64"))
@@ -40,7 +39,6 @@ TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
 """Of columns and expressions, by `Engine.name`; others may be in a frame, unused. Polars is not
 among them: it runs everything.
 """
-_ELSEWHERE = "compute it before the frame is protected, or protect a Polars frame"
 
 
 def has_type(engine: str, dtype: DType) -> bool:
@@ -92,19 +90,15 @@ class _Check:
 
     def _holder(self, kind: str, holder: Step | Statistic | Cells, columns: Columns) -> None:
         if self.engine.name not in holder.engines:
-            raise self._refused(kind, holder.words())
+            raise unsupported(kind, self.engine.label, holder.words())
         for tree in holder.exprs:
             self.tree(tree, columns)
 
     def tree(self, tree: Tree, columns: Columns) -> None:
         for node in walk(tree):
             if isinstance(node, Call) and self.engine.name not in node.operation.engines:
-                raise self._refused(f"the operation {node.operation.name!r}", words(node))
+                what = f"the operation {node.operation.name!r}"
+                raise unsupported(what, self.engine.label, words(node))
             dtype = node.dtype if isinstance(node, Literal) else domain(node, columns).dtype
             if not has_type(self.engine.name, dtype):
-                raise self._refused(f"the type {dtype}", words(node))
-
-    def _refused(self, what: str, where: str) -> UnsupportedOperation:
-        return UnsupportedOperation(
-            f"{what} is not supported on {self.engine.label}", where=where, remedy=_ELSEWHERE
-        )
+                raise unsupported(f"the type {dtype}", self.engine.label, words(node))

@@ -191,7 +191,7 @@ def _header(path: Path) -> tuple[str, ...]:
             if names and all(name.isprintable() for name in names):
                 return tuple(names)
     except FAILURES as error:
-        failed = "is no list of names" if isinstance(error, csv.Error) else failed
+        failed = "is not a list of names" if isinstance(error, csv.Error) else failed
     raise UnsupportedOperation(
         f"the first line of a CSV file names its columns, and that of {path.name!r} {failed}",
         where="session.protect(path, ...)",

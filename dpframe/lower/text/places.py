@@ -26,20 +26,18 @@ def no_file(path: object, where: str) -> UnsupportedOperation:
             continue
         if place.is_dir() and not _is_readable(place):
             return no_permission(path, where)
-    return UnsupportedOperation(
-        f"there is no file {location(path)!r}",
-        where=where,
-        remedy=("write the path of a file that exists", f"{WITHOUT_DATA}"),
-    )
+    what, remedy = f"there is no file {location(path)!r}", "write the path of a file that exists"
+    return _unreadable(what, where, remedy)
 
 
 def no_permission(path: object, where: str) -> UnsupportedOperation:
     """The refusal of a path that this process may not read."""
-    return UnsupportedOperation(
-        f"this user may not read {location(path)!r}",
-        where=where,
-        remedy=("let this user read the file", f"{WITHOUT_DATA}"),
-    )
+    what = f"this user may not read {location(path)!r}"
+    return _unreadable(what, where, "let this user read the file")
+
+
+def _unreadable(what: str, where: str, remedy: str) -> UnsupportedOperation:
+    return UnsupportedOperation(what, where=where, remedy=(remedy, WITHOUT_DATA))
 
 
 def require_readable(path: str | Path, where: str) -> None:
