@@ -139,8 +139,8 @@ def require_laws(plan: p.Plan) -> None:
                 raise Meaningless("nothing is drawn")
             if any(len(row) != len(what.tables) for row in what.matrix):
                 raise Meaningless("the matrix has another size")
-    kinds = {type(n) for n in nodes(plan) if isinstance(n, (p.Rows, p.Person))}
-    if len(kinds) > 1:
+    units = [n for n in nodes(plan) if isinstance(n, (p.Rows, p.Person))]
+    if len({(type(unit), getattr(unit, "every", None)) for unit in units}) > 1:
         raise Meaningless("individuals of two kinds")
     for option in plan.options:
         require_laws(option)
@@ -200,6 +200,17 @@ class Hints:
     def wholes(self) -> list[Fraction]:
         """The same, rounded down."""
         return [Fraction(math.floor(n)) for n in self.numbers]
+
+    @cached_property
+    def units(self) -> dict[str, p.Unit]:
+        """Who is protected in each source, as the first of its scans says."""
+        units: dict[str, p.Unit] = {}
+        for node in nodes(self.plan):
+            if isinstance(node, p.Scan):
+                first = units.setdefault(node.name, node.unit)
+                if isinstance(first, p.Rows) and isinstance(node.unit, p.Rows):
+                    units[node.name] = min(first, node.unit, key=lambda rows: rows.contributions)
+        return units
 
     @cached_property
     def every(self) -> str | None:
@@ -423,14 +434,16 @@ class World:
         return self.hints.every
 
     def source(self, scan: p.Scan, present: bool) -> list[Line]:
-        """The rows of a source."""
+        """The rows of a source. Scans of one source read the same rows, and the first of them says
+        whose rows these are.
+        """
         names = [name for name, _ in scan.columns]
         if len({*names}) != len(names):
             raise Meaningless("a column occurs twice")
-        about = number_of(scan)
+        about, unit = crc(scan.name), self.hints.units[scan.name]
         others = self.pick(5, about, "others")
         rows: list[Line] = []
-        match scan.unit:
+        match unit:
             case p.Rows(contributions):
                 rows += [self.line(scan, about, "b", n) for n in range(min(others, 2))]
                 most = min(MANY, contributions)
@@ -454,22 +467,24 @@ class World:
 
     def line(self, scan: p.Scan, about: int, who: str, n: int, later: bool = False) -> Line:
         """Row number n of somebody."""
-        key = about, who, n, later
+        key = scan, who, n, later
         if key in self.lines:
             return self.lines[key]
         line: Line = self.lines.setdefault(key, {})
+        unit = self.hints.units[scan.name]
+        person, time = (unit.column, unit.time) if isinstance(unit, p.Person) else (None, None)
         for name, dtype in scan.columns:
-            if isinstance(scan.unit, p.Person) and name == scan.unit.column:
+            if name == person:
                 line[name] = who
-            elif isinstance(scan.unit, p.Person) and self.every and name == scan.unit.time:
+            elif self.every and name == time:
                 line[name] = self.day(self.place(about, name, n), dtype, later)
             else:
                 pool = self.pool(dtype)
                 line[name] = pool[self.place(about, name, n, who) % len(pool)]
-        if isinstance(scan.unit, p.Person):
-            line.setdefault(scan.unit.column, who)
-            if self.every and scan.unit.time is not None and scan.unit.time not in line:
-                line[scan.unit.time] = self.day(self.place(about, "time", n), "Date", later)
+        if person is not None:
+            line.setdefault(person, who)
+        if self.every and time is not None and time not in line:
+            line[time] = self.day(self.place(about, time, n), "Date", later)
         return line
 
     def place(self, about: int, name: str, n: int, who: str = "a") -> int:
@@ -1306,12 +1321,6 @@ def split(lines: list[Line], by: Sequence[str]) -> list[list[Line]]:
     for line in lines:
         groups.setdefault(tuple([column(line, name) for name in by]), []).append(line)
     return list(groups.values())
-
-
-@cache
-def number_of(scan: p.Scan) -> int:
-    """A number for a source."""
-    return crc(scan)
 
 
 def crc(value: object) -> int:
