@@ -1200,7 +1200,7 @@ class World:
         """The scores of all candidates, for each choice. Other individuals add to them, too."""
         number = self.candidates(what)
         if not 0 < number <= 200:
-            raise Meaningless("too many candidates, or none")
+            return {}  # not judged
         tables = what.tables if isinstance(what, p.Choice) else (what.table,)
         among = what.among if isinstance(what, p.Choice) else "cells"
         if len({self.shape(t) for t in tables}) != 1 or (among != "tables" and len(tables) > 1):
