@@ -378,7 +378,7 @@ class Draft:
             return p.Listed(by, (self.some(1, 2, 3, 8),), "combinations")
         return p.Listed(by, tuple(self.some(1, 2, 3, 8) for _ in by), "product")
 
-    def cells(self, known: Known) -> p.Cells:
+    def cells(self, known: Known) -> p.Edges | p.Values | p.Points | p.Between | p.UpTo | p.Whole:
         """Cells of rows."""
         cells = self.plain_cells(known)
         return p.Whole(cells) if self.chance(0.15) else cells
@@ -453,9 +453,10 @@ class Draft:
     def drawn(self, known: Known) -> list[p.Draw]:
         """Draws from tables of one frame."""
         keys = self.keys(known)
-        cells: p.Cells | None = self.cells(known) if self.chance(0.35) else None
-        if cells is not None and self.person and self.chance(0.25):
-            cells = p.OfPeople(cells)
+        plain = self.cells(known) if self.chance(0.35) else None
+        cells: p.Cells | None = plain
+        if plain is not None and self.person and self.chance(0.25):
+            cells = p.OfPeople(plain)
         adds = self.adds(known)
         if isinstance(cells, p.OfPeople):
             adds = [self.rng.choice((p.People(), p.PersonRows(None, 2)))]
@@ -623,8 +624,8 @@ def main() -> None:
             try:
                 share = judge(plan, worlds=40, changes=60, seed=number).share
                 shares[f"{int(share * 10) / 10:.1f}" if share <= 1 else "unsafe"] += 1
-            except Meaningless as why:
-                shares[f"meaningless: {why}"] += 1
+            except Meaningless as nobody:
+                shares[f"meaningless: {nobody}"] += 1
     print(f"{sum(refused.values())} plans refused on the way, most often:")
     for why, times in refused.most_common(25):
         print(f"{times:8} {why}")
@@ -634,8 +635,8 @@ def main() -> None:
     known = {cls.__name__ for cls in vars(p).values() if hasattr(cls, "__dataclass_fields__")}
     print("never:", *sorted(known - {*kinds}))
     print(f"of {chosen.judged} plans, how large a share of the cost the worst world loses:")
-    for share, times in sorted(shares.items()):
-        print(f"{times:8} {share}")
+    for tenth, times in sorted(shares.items()):
+        print(f"{times:8} {tenth}")
 
 
 if __name__ == "__main__":

@@ -115,8 +115,8 @@ def change(old: Any, plan: Plan, known: dict[type, Any], rng: random.Random) -> 
         case bool():
             return not old
         case int():
-            near = (old + 1, old - 1, old * 2, old // 2, -old, old * 1000)
-            return rng.choice((0, 1, 2, rng.randrange(6), *near))
+            others = (0, 1, 2, rng.randrange(6), old + 1, old - 1, old * 2, old // 2, -old)
+            return rng.choice((*others, old * 1000))
         case Fraction():
             near = (old / 2, old * 2, old * Fraction(99, 100), old + 1, -old, old / 1000)
             return rng.choice((Fraction(), Fraction(1), old * Fraction(101, 100), *near))
@@ -272,15 +272,15 @@ def run(number: int, seed: int, worlds: int, changes: int, each: int = 10) -> Ou
                 outcome.refused += 1
                 if "more than the plan states" not in str(refused):
                     continue
-                mutant = restated(mutant)
-                if mutant is None:
-                    continue
-                outcome.restated += 1
+                higher = restated(mutant)
+                if higher is not None:
+                    outcome.restated += 1
+                    outcome.judge(higher, worlds, changes, seed * 1000 + done)
+                continue
             except Exception as error:
                 outcome.crashed.append((mutant, repr(error)))
                 continue
-            else:
-                outcome.accepted += 1
+            outcome.accepted += 1
             outcome.judge(mutant, worlds, changes, seed * 1000 + done)
     return outcome
 

@@ -39,7 +39,7 @@ ORDERS = (1.0001, 2, 3, 5, 9, 17, 65)
 Value: TypeAlias = object
 Line: TypeAlias = dict[str, Value]
 Difference: TypeAlias = dict[tuple[object, ...], list[int]]
-Losses: TypeAlias = list["Fraction | float"]
+Losses: TypeAlias = Sequence["Fraction | float"]
 
 
 class Meaningless(Exception):
@@ -941,18 +941,18 @@ class World:
                 raise Meaningless("different values that are weighed")
             seen: dict[tuple[object, int], set[Value]] = {}
             for (key, line), place in zip(lines, places, strict=True):
-                value = self.value(adds.row, line, "key")
-                if place is not None and value is not None and value is not NAN:
-                    seen.setdefault((key, place), set()).add(value)
+                one = self.value(adds.row, line, "key")
+                if place is not None and one is not None and one is not NAN:
+                    seen.setdefault((key, place), set()).add(one)
             return {where: len(values) for where, values in seen.items()}
         if of_people:
             people: dict[tuple[object, object, int], list[Line]] = {}
             for who, (key, line), place in zip(whose, lines, places, strict=True):
                 if place is not None:
                     people.setdefault((who, key, place), []).append(line)
-            for (who, key, place), own in people.items():
+            for (who, group, cell), own in people.items():
                 added = self.person_adds(adds, own) * weights.get(who, 1)
-                sums[key, place] = sums.get((key, place), 0) + added
+                sums[group, cell] = sums.get((group, cell), 0) + added
             return sums
         for who, (key, line), place in zip(whose, lines, places, strict=True):
             if place is not None:
@@ -1009,9 +1009,9 @@ class World:
                     if row is None:
                         totals.append(None)
                         continue
-                    values = [self.number(self.value(row, line, "number")) for line in lines]
-                    there = [value for value in values if value is not None]
-                    totals.append(sum(there, Fraction()) if there else None)
+                    found = [self.number(self.value(row, line, "number")) for line in lines]
+                    numbers = [value for value in found if value is not None]
+                    totals.append(sum(numbers, Fraction()) if numbers else None)
                 return numbered(of, *totals)
         raise AssertionError(adds)
 
@@ -1094,7 +1094,7 @@ class World:
         """Infinite where it loses more than it states, with a larger probability than it states;
         nothing otherwise, as other draws of the plan do not know of probabilities.
         """
-        worst = [math.inf for _ in self.nothing()]
+        worst: Losses = [math.inf for _ in self.nothing()]
         if what.rows < 1:
             raise Meaningless("individuals without rows")
         if isinstance(draw.law, p.Threshold):
@@ -1129,7 +1129,7 @@ class World:
                     )
                     for k in (a, b)
                 )
-                unsure += max(0.0, one_ - math.exp(float(min(draw.cost, 500))) * other_)
+                unsure += max(0.0, one_ - math.exp(min(float(draw.cost), 500.0)) * other_)
             if unsure > float(draw.delta) * (1 + 1e-6) + 1e-12:
                 return worst
         return self.nothing()
@@ -1143,7 +1143,7 @@ class World:
         for side, done in enumerate((with_, without)):
             for (key, cell), number in self.table(what.table, done).items():
                 counts.setdefault(key, [{}, {}])[side][cell] = number
-        losses = self.nothing()
+        losses = [*self.nothing()]
         for one, other in counts.values():
             if sum(one.values()) != sum(other.values()):
                 return [math.inf for _ in losses]
@@ -1208,6 +1208,7 @@ class World:
         if among != "cells" and self.plan.tables[tables[0]].cells is not None:
             raise Meaningless("a choice of cells among others")
         numbers: dict[object, list[int]] = {}
+        group: object
         for place, table in enumerate(tables):
             for (key, cell), value in self.table(table, done).items():
                 if among == "groups":
@@ -1411,7 +1412,7 @@ def appearance(law: p.Geometric, n: int) -> float:
     """The probability with which a group of n individuals appears."""
     if n <= 0:
         return 0.0
-    before, grown = appearance(law, n - 1), math.exp(float(min(law.epsilon, 500)))
+    before, grown = appearance(law, n - 1), math.exp(min(float(law.epsilon), 500.0))
     delta = float(law.delta)
     return min(grown * before + delta, 1 - (1 - before - delta) / grown, 1.0)
 
