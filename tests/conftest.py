@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 import dpframe as dp
 from tests import tiers
 from tests.clocks import Set, setter
-from tests.postgres import Server, binaries
+from tests.postgres import Server, started
 from tests.steady import steady
 
 FAST = "/dev/shm"
@@ -87,15 +87,20 @@ def adult() -> Path:
     return Path(__file__).parents[1] / "examples" / "data" / "adult.parquet"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_stays() -> Iterator[None]:
+    yield
+    if started.cache_info().currsize and (server := started()) is not None:
+        server.remove()
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """A PostgreSQL server, of this worker only."""
-    programs = binaries()
-    if programs is None:
+    server = started()
+    if server is None:
         pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
-    started = Server(programs)
-    yield started
-    started.remove()
+    return server
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
         raise UnsupportedOperation(
             f"dp_bounds() does not work on values of type {value.domain.dtype}",
             where=f"{words(value.tree)}.dp_bounds()",
-            remedy="give the range in which the values can lie: (low, high)",
+            remedy="give bounds from public knowledge: .dp_mean((low, high))",
         )
     if value.is_wide:  # which floats distinguish far enough
         real = Cast(FLOAT64).of(value.tree)

@@ -25,7 +25,7 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.rationals import are_whole, floats, wholes
 from dpframe.core.tree import Tree
-from dpframe.errors import InvalidBounds
+from dpframe.errors import require
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.listed import listed
@@ -136,11 +136,9 @@ class CategoryCells(Cells):
         rows into two cells, or make an engine fail depending on rows.
         """
         made = listed("", [c for c in self.categories if c is not None], dtype)
-        if made is None or made.n_unique() != len(made):
-            raise InvalidBounds(
-                f"the categories of {words(self.tree)} are not different values of type {dtype}",
-                remedy="list each value once, as the type holds it",
-            )
+        found = made is not None and made.n_unique() == len(made)
+        require(found, f"the categories of {words(self.tree)} are different values")
+        assert made is not None
         return made
 
     def words(self) -> str:

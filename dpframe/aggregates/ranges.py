@@ -202,14 +202,14 @@ class BinRanges(Ranges):
             raise UnsupportedOperation(
                 "the error of randomised responses grows with the number of rows",
                 where="between(...)",
-                remedy="release the histogram without mechanism='randomized_response'",
+                remedy="leave mechanism= out of the histogram",
             )
         if self.nonnegative and bins > 1:
             raise UnsupportedOperation(
                 "nonnegative=True turned counts below 0 into 0",
                 where="between(...)",
                 why="sums of several bins are then too large on average",
-                remedy=("release the histogram without nonnegative=True", "use dp_cdf"),
+                remedy=("leave nonnegative= out of the histogram", "use dp_cdf"),
             )
         if self.rule is not None:
             noises = [law for law in laws if isinstance(law, AdditiveMechanism)]

@@ -17,7 +17,7 @@ from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
 from dpframe.aggregates.weighed import require_adds_up
-from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.errors import DPFrameError, require
 
 AGGREGATES: tuple[type[Aggregate], ...] = (
     Count,
@@ -47,13 +47,8 @@ def bind(request: Request, scope: QueryScope) -> BoundAggregate:
     """
     aggregate = request.aggregate
     assert isinstance(aggregate, Aggregate)
-    if request.mechanism not in aggregate.mechanisms:
-        known = ", ".join(repr(m) for m in aggregate.mechanisms)
-        raise UnsupportedOperation(
-            f"mechanism {request.mechanism!r} cannot release a {request.kind}",
-            where=f"{request.name}: dp_{request.kind}(mechanism={request.mechanism!r})",
-            remedy=f"use one of {known}",
-        )
+    known = request.mechanism in aggregate.mechanisms
+    require(known, f"a {request.kind} can be released by the mechanism {request.mechanism!r}")
     try:
         bound = aggregate.bind(request, scope)
         require_adds_up(bound, scope)

@@ -56,7 +56,7 @@ def constant(value: Any, op: str) -> pl.Expr:
         return pl.lit(value)
     except FAILURES:
         raise UnsupportedOperation(
-            f"a {type(value).__name__} is not a constant",
+            f"a value of type {type(value).__name__} is not a constant",
             where=f"{op}({as_given(value)})",
             remedy=f"fill with a number, string, date or Boolean: {op}(0)",
         ) from None
@@ -74,7 +74,7 @@ def equality(name: str, value: Any) -> pl.Expr:
         condition: pl.Expr = pl.col(name) == value
     except FAILURES:
         raise UnsupportedOperation(
-            f"a {type(value).__name__} is not a constant",
+            f"a value of type {type(value).__name__} is not a constant",
             where=f"filter({name}={as_given(value)})",
             remedy=f"write a number, string, date or Boolean: filter({name}=0)",
         ) from None

@@ -33,7 +33,7 @@ def from_arrow(data: Any) -> pl.LazyFrame:
         data = pa.Table.from_batches([data])
     if not isinstance(data, pa.Table):
         raise UnsupportedOperation(
-            f"a {type(data).__name__} cannot be protected",
+            f"a value of type {type(data).__name__} cannot be protected",
             where="session.protect(frame, ...)",
             remedy="pass a pyarrow Table, batch reader or dataset",
         )

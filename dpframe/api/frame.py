@@ -31,7 +31,7 @@ from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.api.suggest import suggest_for_frame
 from dpframe.core.exact import Number
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, require
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
 from dpframe.frames.group_by_individual import GroupByIndividual
@@ -325,12 +325,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
                 remedy="protect both frames in one session",
             )
         mine, theirs = self._relation.facts.unit, other._relation.facts.unit
-        if mine.kind != theirs.kind:
-            raise UnsupportedOperation(
-                f"one frame protects {mine.kind}, the other {theirs.kind}",
-                where=f"{what}(...)",
-                remedy="protect both in the same way",
-            )
+        require(mine.kind == theirs.kind, "frames of one session protect one kind of unit")
 
     def _and(self, other: PrivateFrame, step: Binary) -> PrivateFrame:
         tokens = self._relation.token, other._relation.token

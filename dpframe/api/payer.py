@@ -381,11 +381,7 @@ class Payer:
         return needed
 
     def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation(
-            "a session cannot be pickled or copied: a copy would spend the same budget again",
-            where="session",
-            remedy="pass the session itself",
-        )
+        raise TypeError("what a session pays with cannot be pickled or copied")
 
     def _given(self, plan: Plan) -> tuple[Parameter, ...]:
         """The parameters of the job and those that only the plan names."""

@@ -11,7 +11,6 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.api.payer import Payer
 from dpframe.api.source import Source, Sources
-from dpframe.errors import UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 
@@ -46,7 +45,4 @@ class ProtectedRows:
         return pipeline.ask(self.relation, groups, specs, execution)
 
     def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation(
-            "protected rows cannot be pickled or copied out of their session",
-            remedy="run queries where the data is protected; released results can be pickled",
-        )
+        raise TypeError("protected rows cannot be pickled or copied out of their session")

@@ -331,11 +331,8 @@ def opened_together(
     return [places[id(source.engine)] for source in sources]
 
 
-def _not_copied() -> UnsupportedOperation:
-    return UnsupportedOperation(
-        "protected data cannot be pickled or copied out of its session",
-        remedy="run queries where the data is protected; released results can be pickled",
-    )
+def _not_copied() -> TypeError:
+    return TypeError("protected data cannot be pickled or copied out of its session")
 
 
 def _asked(own: Engine, engine: object) -> Engine:
@@ -414,7 +411,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
         f"the pandas DataFrame cannot be converted ({kind})",
         where="session.protect(frame, ...)",
         why="its message is withheld because it may quote private data",
-        remedy="give each column one type, and see pl.from_pandas(frame) for the reason",
+        remedy="give each column one type; pl.from_pandas shows which one has several",
     )
 
 

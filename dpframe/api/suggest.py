@@ -35,7 +35,7 @@ from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.units import Identifier
-from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
+from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
 from dpframe.frames.relation import Relation
@@ -197,12 +197,7 @@ def suggest_for_frame(
 ) -> pl.DataFrame:
     """See `PrivateFrame.suggest_limits`."""
     share = share_of(coverage)
-    if rows.payer is None:
-        raise InvalidBudget(
-            "the frame belongs to no session, so there is no budget to charge",
-            where="suggest_limits(...)",
-            remedy="protect it: session.protect(frame, unit=...)",
-        )
+    assert rows.payer is not None  # frames that analysts hold belong to a session
     require_rows(by, "suggest_limits")
     groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
     sought = suggestion_of(rows.relation, groups, {})

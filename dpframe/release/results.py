@@ -202,7 +202,6 @@ def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
 
 def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOperation:
     """The refusal of intervals where an output has none, with what to write instead."""
-    of_noise = replace(asked, sampling=False)
     apart = "leave interval= out, or ask for it in a query of its own without interval="
     for aggregate in output.aggregates.values():
         if isinstance(aggregate, BoundQuantile):
@@ -236,15 +235,18 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
                     f"{output.name!r} has no known sampling error: {why}",
                     where=output.words,
                     remedy=(
-                        f"write interval={float(of_noise.confidence):g} without "
-                        "sampling=True, which covers the noise alone",
+                        "leave sampling= out: the interval then covers the noise alone",
                         "collect it in its own query",
                     ),
                 )
     return UnsupportedOperation(
-        f"{output.name!r} has no interval, because the error of its arithmetic is not known",
+        f"{output.name!r} has no interval",
         where=output.words,
-        remedy="release its parts, which have intervals, and compute it from them",
+        why="its error does not follow from those of its parts",
+        remedy=(
+            "leave interval= out",
+            "release its numbers, which have intervals, and compute it from them",
+        ),
     )
 
 

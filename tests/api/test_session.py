@@ -308,7 +308,7 @@ def test_nothing_private_can_be_pickled_or_copied() -> None:
     inside = payer_of(session), rows_of(people), rows_of(people).source
     for thing in (session, people, grouped, people.dp_count(), dp.count(), *inside):
         for way in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(dp.UnsupportedOperation):
+            with pytest.raises((dp.UnsupportedOperation, TypeError)):
                 way(thing)
 
 
