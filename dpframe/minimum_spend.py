@@ -69,9 +69,9 @@ def minimum_spend(
             "confidence",
             where=f"accuracy={dict(wanted)}",
             remedy=(
-                "ask for a larger error",
                 "ask for the errors of counts and sums: the error of a mean depends on "
                 "the number of values",
+                "ask for a larger error",
             ),
         )
     low, high = _LEAST, _MOST

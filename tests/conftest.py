@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, settings
 import dpframe as dp
 from tests import tiers
 from tests.clocks import Set, setter
-from tests.postgres import Server, binaries
+from tests.kernel import shadow
+from tests.postgres import Server, started
 from tests.steady import steady
 
 FAST = "/dev/shm"
@@ -26,6 +27,8 @@ if "TMPDIR" not in os.environ and os.access(FAST, os.W_OK) and shutil.disk_usage
 
 for _name in dp.__all__:  # tests ask for all subclasses of a class, so all modules are loaded
     getattr(dp, _name)
+
+shadow.watch()
 
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
@@ -87,15 +90,20 @@ def adult() -> Path:
     return Path(__file__).parents[1] / "examples" / "data" / "adult.parquet"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_stays() -> Iterator[None]:
+    yield
+    if started.cache_info().currsize and (server := started()) is not None:
+        server.remove()
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """A PostgreSQL server, of this worker only."""
-    programs = binaries()
-    if programs is None:
+    server = started()
+    if server is None:
         pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
-    started = Server(programs)
-    yield started
-    started.remove()
+    return server
 
 
 @pytest.fixture

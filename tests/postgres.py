@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,13 @@ class Server:
             self.sql("CREATE DATABASE ledger", database="postgres")
         self.sql("DROP SCHEMA IF EXISTS dpframe_ledger CASCADE")
         return self.url()
+
+
+@cache
+def started() -> Server | None:
+    """The server of this process; None where it is not installed."""
+    programs = binaries()
+    return None if programs is None else Server(programs)
 
 
 def run_sql(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests import remedies
+from tests.postgres import binaries
 from tests.remedies import Block, blocks, outcome, refusal
 
 
@@ -31,7 +32,10 @@ def test_following_a_message_runs_to_its_end(block: Block) -> None:
             remedies.result_of(code, run=True)
 
 
-@pytest.mark.skipif(not remedies.NEWEST, reason="some wrong uses need a newer Polars")
+@pytest.mark.skipif(
+    not remedies.NEWEST or binaries() is None,
+    reason="some wrong uses need a newer Polars, or PostgreSQL",
+)
 def test_no_more_places_are_left_than_before() -> None:
     left, budgets = remedies.left(), remedies.budgets()
     over = {name: count for name, count in left.items() if count > budgets.get(name, 0)}

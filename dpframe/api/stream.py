@@ -16,9 +16,9 @@ from dpframe.api.spend import Spend
 from dpframe.core import clock
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
-from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation
+from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation, require
 from dpframe.frames.schedule import Schedule
-from dpframe.ledger.streaming import digest_of
+from dpframe.ledger.streaming import STAYS, digest_of
 from dpframe.ledger.streams import Batch, OpenedStream, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan import confidence_of
@@ -306,8 +306,8 @@ class Stream:
 
     def _now(self) -> OpenedStream:
         found = self._payer.ledger.streams.find(self.name)
-        if found is None or found.number != self._opened.number:
-            raise LedgerError(f"the ledger has no stream {self.name!r} any more")
+        require(found is not None and found.number == self._opened.number, STAYS)
+        assert found is not None
         return found
 
     def _contents(self, opened: OpenedStream) -> Contents:

@@ -9,7 +9,7 @@ from dpframe.report import Plan
 
 
 class BadInput(DPFrameError):
-    """A file that is not what the command needs; `kind` is what was raised about it.
+    """A file that is not what the command needs.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class BadInput(DPFrameError):
 
     def __init__(self, error: DPFrameError, path: Path) -> None:
         super().__init__(error.what, where=str(path), why=error.why, remedy=error.remedy)
-        self.kind = type(error).__name__
+        self.error = error
 
 
 class NotWritten(BadInput):

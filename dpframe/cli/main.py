@@ -91,7 +91,7 @@ def _failed(log: Log | None, name: str, message: str, line: str, code: int) -> N
 
 
 def _refused(error: DPFrameError, opened: dict[str, Any], log: Log | None, *, as_json: bool) -> int:
-    name = error.kind if isinstance(error, BadInput) else type(error).__name__
+    name = type(error.error if isinstance(error, BadInput) else error).__name__
     lost = error.result if isinstance(error, NotWritten) else None
     if as_json:
         record: dict[str, Any] = {"error": name, "message": str(error)} | opened

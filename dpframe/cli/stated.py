@@ -10,7 +10,7 @@ from dpframe.errors import LedgerError, PlanMismatch
 from dpframe.ledger.account import Account
 from dpframe.ledger.bound import Bound, StatedBudget
 from dpframe.ledger.budgets import open_budget, require_open
-from dpframe.ledger.names import no_budget
+from dpframe.ledger.names import create_command, no_budget
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.record import Draft
 from dpframe.ledger.scopes import per_text
@@ -66,7 +66,7 @@ def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Acco
             raise LedgerError(
                 f"the ledger {store.where!r} has no budget {name!r}, and the plan states no amount",
                 remedy=(
-                    f"create it: `dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`",
+                    f"create it: {create_command(shlex.quote(name))}",
                     f"plan the query in a session with ledger={store.where!r}",
                 ),
             )

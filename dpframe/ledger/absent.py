@@ -10,6 +10,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import NoBudget
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.names import create_command
 
 
 class AbsentBudget(MemoryLedger):
@@ -65,6 +66,6 @@ def no_ledger(where: str | Path) -> NoBudget:
         why=start if is_file else None,
         remedy=(
             f"write the {'path' if is_file else 'URL'} of a ledger that exists",
-            "open a budget in a new ledger: `dpframe ledger create --ledger WHERE --name NAME`",
+            f"open a budget in a new ledger: {create_command()}",
         ),
     )

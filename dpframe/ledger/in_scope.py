@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpframe.core.budget import ApproxDP, Budget
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, require
 from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.clocks import require_clocks
 from dpframe.ledger.scopes import Scope, Totals, WindowScope, amounts_of
-from dpframe.ledger.windows import NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +53,10 @@ def required(
     LedgerError
         When the scope may not be charged, or not any more.
     """
-    if totals.windows is not None and not isinstance(scope, WindowScope):
-        raise LedgerError(
-            f"the budget is for each {NAMES[totals.windows.every]}, and the query reads rows of "
-            "all time",
-            remedy="use another budget for queries over all time: dp.Session(..., name=...)",
-        )
+    require(
+        totals.windows is None or isinstance(scope, WindowScope),
+        "a budget for windows of time is charged for the windows that a query reads",
+    )
     if isinstance(scope, WindowScope):
         require_clocks(totals.clocks, scope.clocks)
     elif scope is not None and scope.is_past(totals):

@@ -65,13 +65,18 @@ def no_budget(name: str, known: Iterable[str], where: str | None = None) -> NoBu
     names = tuple(known)
     close = close_names(name, names)
     ledger = "the ledger" if where is None else f"the ledger {where!r}"
-    create = f"open it first: `dpframe ledger create --ledger WHERE --name {shlex.quote(name)}`"
+    create = f"open it first: {create_command(shlex.quote(name))}"
     return NoBudget(
         f"{ledger} has no budget {name!r}",
         where=f"name={name!r}",
         why=f"its budgets are {name_list(names)}" if names else "it has no budget yet",
         remedy=(f"write name={' or '.join(map(repr, close))}", create) if close else create,
     )
+
+
+def create_command(name: str = "NAME") -> str:
+    """The command that opens a budget."""
+    return f"`dpframe ledger create --ledger WHERE --name {name} --epsilon AMOUNT --by WHO`"
 
 
 def name_list(names: Sequence[str]) -> str:

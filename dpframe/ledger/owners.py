@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, require
 from dpframe.ledger.absent import no_ledger
 from dpframe.ledger.brought import bring, bring_rest
 from dpframe.ledger.chain import Chain, rekeying
 from dpframe.ledger.head_file import Seen
-from dpframe.ledger.record import KEY_VARIABLE, Draft, Head, Record, Seal, sealed, short_text
+from dpframe.ledger.record import Draft, Head, Record, Seal, sealed, short_text
 from dpframe.ledger.standing import require_here
 from dpframe.ledger.store import Store
 from dpframe.ledger.tables import Tables, rows_after
@@ -105,11 +105,8 @@ def move(source: Store, destination: Store, by: str) -> Head:
         has rows of other streams.
     """
     who = short_text(by, "--by")
-    if source.is_keyed != destination.is_keyed:
-        raise LedgerError(
-            "a ledger moves only to a place with the same key",
-            remedy=f"set {KEY_VARIABLE} for both places",
-        )
+    same = source.is_keyed == destination.is_keyed
+    require(same, "a ledger moves only to a place with the same key")
     source.verify()
     known = source.read(whole=True)
     arrived = known.moved is not None and destination.promised_to(str(known.identity)) is None

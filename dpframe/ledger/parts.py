@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, require
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
@@ -170,11 +170,8 @@ class PartLedger:
     ) -> int:
         if stream is not None:
             raise no_stream_of_part()
-        if scope is not None:  # it would be charged what other windows have paid
-            raise UnsupportedOperation(
-                "a part of a frame is charged as a whole, not by windows or smaller parts",
-                remedy="divide the part: session.partition(part, ...)",
-            )
+        # it would be charged what other windows have paid
+        require(scope is None, "a part of a frame is charged as a whole, not by windows")
         return self._whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:

@@ -33,6 +33,7 @@ _SETTINGS = re.compile(
     rf"\s*{_KEYWORD}{_VALUE}\s*|\s*(?:{_KEYWORD}\s*=\s*(?:'[^']*'|\S*)(?:\s+|$)){{2,}}"
 )
 """Settings of a connection; a single one must have no slash, because it may be a folder."""
+_OPTIONS = re.compile(r"\?\w+=")
 _MISSPELT = re.compile(r"(?i)(sqlite|postgres(ql)?):")
 
 HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"
@@ -149,11 +150,13 @@ def _path(text: str) -> Path:
         if scheme != "sqlite" or not rest.startswith("/"):
             raise _unusable(text, "is a URL of an unknown kind")
         text = rest[1:]  # after SQLAlchemy: three slashes and a relative path, four and absolute
-        if "?" in text:
-            raise _unusable(place, "has options after '?', which ledgers do not take")
     elif _MISSPELT.match(text):
         kind = text.partition(":")[0]  # what follows may be a password
         raise _unusable(f"{kind}:...", f"is neither a path nor a URL, which begins {kind}://")
+    elif text.startswith("file:"):
+        raise _unusable(text, "is a URL of an unknown kind")
+    if _OPTIONS.search(text):
+        raise _unusable(place, "has options after '?', which ledgers do not take")
     if not text.strip() or text == ":memory:" or "\0" in text:
         raise _unusable(place, "is not a file, so the budget would end with the process")
     if not os.path.basename(os.path.realpath(text)):

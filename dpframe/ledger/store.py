@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, require
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.checkpoints import is_due, state_of
 from dpframe.ledger.head_file import Seen
@@ -193,11 +193,7 @@ class Store(Transactions):
 
         def resealing(_: Tables, chain: Chain, added: list[Record]) -> None:
             require_here(chain.moved)
-            if chain.hashed != chain.length:
-                raise LedgerError(
-                    "the ledger is in use by another thread",
-                    remedy="wait until that thread is done, and run it again",
-                )
+            require(chain.hashed == chain.length, "a new key vouches for all records before it")
             for witness in self._witnesses:
                 witness.bridge(Seen(chain.length, chain.tip, chain.identity), seal)
             time = datetime.now(UTC).isoformat(timespec="microseconds")

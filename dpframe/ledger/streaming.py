@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Protocol
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, require
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.drawing import Terms, require_drawing
 from dpframe.ledger.record import Draft, Seal
@@ -22,7 +22,9 @@ from dpframe.ledger.streams import (
     typed_draft,
 )
 
-__all__ = ["MemoryStreams", "StoredStreams", "StreamBook", "digest_of"]
+__all__ = ["STAYS", "MemoryStreams", "StoredStreams", "StreamBook", "digest_of"]
+
+STAYS = "a ledger keeps the streams that were opened"
 
 
 def digest_of(content: bytes) -> str:
@@ -148,11 +150,8 @@ class StoredStreams:
     def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
         def adding(chain: Chain) -> Draft | None:
             now = chain.streams.find(self._budget, stream.name)
-            if now is None or now.number != stream.number:
-                raise LedgerError(
-                    f"the ledger no longer has the stream {stream.name!r}",
-                    remedy="open it again: session.stream(...)",
-                )
+            require(now is not None and now.number == stream.number, STAYS)
+            assert now is not None
             if batch in now.batches:
                 return None
             require_drawing(chain, self._budget, now, terms)
@@ -172,11 +171,8 @@ class StoredStreams:
         if stream is not None and stream.types is None:
             self._store.append(binding)
             stream = self.find(name)
-        if stream is None:
-            raise LedgerError(
-                f"the ledger no longer has the stream {name!r}",
-                remedy="open it again: session.stream(...)",
-            )
+        require(stream is not None, STAYS)
+        assert stream is not None
         stream.require_types(types)
         return stream
 

@@ -184,11 +184,11 @@ def test_another_schema_of_that_name_is_left_alone(url: str) -> None:
 
 
 def test_a_database_in_another_encoding_is_refused(server: Server) -> None:
-    create = "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+    create = "CREATE DATABASE latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
     server.sql(create, database="postgres")
     with pytest.raises(dp.LedgerError, match="has the encoding LATIN1"):
-        opened(server.url("latin"))
-    server.sql("DROP DATABASE latin", database="postgres")
+        opened(server.url("latin1"))
+    server.sql("DROP DATABASE latin1", database="postgres")
 
 
 # -- rights -----------------------------------------------------------------------------------

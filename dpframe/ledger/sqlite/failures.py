@@ -42,9 +42,9 @@ def explained(path: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", None) or type(error).__name__
         kind = "_".join(name.split("_")[:2])  # SQLITE_READONLY_DBMOVED is a kind of READONLY
         what, remedy = _KINDS.get(kind, (f"failed: {error}", _CHECK))
-        raise LedgerError(f"the ledger {str(path)!r} {what}", remedy=remedy) from error
+        raise LedgerError(f"the ledger {str(path)!r} {what}", remedy=remedy) from None
     except OSError as error:
         raise LedgerError(
             f"the ledger {str(path)!r} failed: {error.strerror or type(error).__name__}",
             remedy=_CHECK,
-        ) from error
+        ) from None
