@@ -80,10 +80,10 @@ test-nightly: .venv/stamp-dev ## what takes long, statistics, and every law with
 	touch $@
 
 test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skipped without it
-	.venv/bin/python -m pytest -q -rs -m 'spark and not slow' tests/engines tests/storage
+	.venv/bin/python -m pytest -q -rs -m 'spark and not slow and not nightly' tests/engines tests/storage
 
 test-clusters: .venv/stamp-spark ## all plans on a master with workers, on a local cluster and on a server of Spark Connect: an hour
-	.venv/bin/python -m pytest -q -rs -m 'spark and slow' tests/engines tests/storage
+	.venv/bin/python -m pytest -q -rs -m 'spark and (slow or nightly)' tests/engines tests/storage
 
 .venv/stamp-packaging: .venv/stamp-created pyproject.toml
 	.venv/bin/python $(PIP_INSTALL) -e '.[package]'

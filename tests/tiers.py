@@ -6,16 +6,18 @@ measured: run all of them once,
     .venv/bin/python -m pytest -q -n 2 -m 'not slow and not spark' --doctest-modules dpframe tests \
         --junitxml=DURATIONS.xml
 
-and hand the file to this program, which writes `nightly.txt` beside itself. Of several files the
+and the tests of Spark apart, with ``-m spark tests/engines tests/storage`` and another file. Hand
+the files to this program, which writes `nightly.txt` beside itself. Of several files the
 shortest time of a test counts, as a machine may be busy. `conftest.py` marks the tests in that list
 `nightly`, and `make test-nightly` runs them. A test that is not in the list, such as a new one, is
 part of `make test`.
 
-A case of a test function waits where it takes more than a 150,000th of the time of all tests. The
-quickest case of each function stays unless it takes more than a 6,000th, or a 3,000th where the
+A case of a test function waits where it takes more than a 450,000th of the time of all tests. The
+quickest case of each function stays unless it takes more than a 9,000th, or a 2,000th where the
 function tests what privacy or a budget rests on. So a mistake that only one function sees is seen
 at once, unless the function is slow. Shares of the sum are the same on fast and slow machines. A
-test with the mark `always` stays however long it takes: it checks a promise that no other checks.
+skipped test has no duration. A test with the mark `always` stays however long it takes: it checks a
+promise that no other checks.
 """
 
 from __future__ import annotations
@@ -30,12 +32,24 @@ from xml.etree import ElementTree
 
 NIGHTLY = Path(__file__).with_name("nightly.txt")
 ROOT = Path(__file__).parents[1]
-SHORT, LONG, LONG_OF_LAWS = 1 / 150_000, 1 / 6_000, 1 / 3_000
+SHORT, LONG, LONG_OF_LAWS = 1 / 450_000, 1 / 9_000, 1 / 2_000
 """The largest shares of the time of all tests: of a case, and of the quickest case of a function,
 elsewhere and in `LAWS`.
 """
+SHORT_OF_SPARK, LONG_OF_SPARK = 1 / 400, 1 / 12
+"""The same of the tests that need Spark, each of which takes seconds."""
 LAWS = frozenset(
-    {"aggregates", "charge", "laws", "ledger", "planning", "release", "storage", "streams"}
+    {
+        "aggregates",
+        "charge",
+        "laws",
+        "ledger",
+        "mechanisms",
+        "planning",
+        "release",
+        "storage",
+        "streams",
+    }
 )
 """The folders of tests of what privacy or a budget rests on."""
 
@@ -43,13 +57,20 @@ LAWS = frozenset(
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.tiers", description=__doc__)
     parser.add_argument("durations", type=Path, nargs="+", help="what pytest --junitxml wrote")
-    asked = parser.parse_args()
-    durations = {n: s for n, s in read_durations(asked.durations).items() if is_defined(n)}
-    nightly = choose_nightly(durations)
-    NIGHTLY.write_text("".join(f"{name}\n" for name in sorted(nightly)), encoding="utf-8")
-    left = sum(seconds for name, seconds in durations.items() if name not in nightly)
-    print(f"{len(nightly)} of {len(durations)} tests wait for the night")
-    print(f"{left:.0f} of {sum(durations.values()):.0f} seconds are left")
+    parser.add_argument("--spark", type=Path, nargs="*", default=[], help="the same of Spark alone")
+    files = parser.parse_args()
+    names = set[str]()
+    for what, durations, limits in (
+        ("tests", files.durations, (SHORT, LONG, LONG_OF_LAWS)),
+        ("tests of Spark", files.spark, (SHORT_OF_SPARK, LONG_OF_SPARK, LONG_OF_SPARK)),
+    ):
+        known = {n: s for n, s in read_durations(durations).items() if is_defined(n)}
+        nightly = choose_nightly(known, *limits)
+        names |= nightly
+        left = sum(seconds for name, seconds in known.items() if name not in nightly)
+        print(f"{len(nightly)} of {len(known)} {what} wait for the night")
+        print(f"{left:.0f} of {sum(known.values()):.0f} seconds are left")
+    NIGHTLY.write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
 
 
 def read_durations(files: Iterable[Path]) -> dict[str, float]:
@@ -57,14 +78,18 @@ def read_durations(files: Iterable[Path]) -> dict[str, float]:
     durations: dict[str, float] = {}
     for file in files:
         for case in ElementTree.parse(file).iter("testcase"):
+            if case.find("skipped") is not None:
+                continue
             name = f"{case.get('classname')}::{case.get('name')}"
             seconds = float(case.get("time", 0))
             durations[name] = min(seconds, durations.get(name, seconds))
     return durations
 
 
-def choose_nightly(durations: Mapping[str, float]) -> set[str]:
-    """The tests that wait for the night."""
+def choose_nightly(
+    durations: Mapping[str, float], short: float, long: float, long_of_laws: float
+) -> set[str]:
+    """The tests that wait for the night, by the largest shares of the time of all."""
     cases: dict[str, list[str]] = defaultdict(list)
     for name in durations:
         cases[_function(name)].append(name)
@@ -73,8 +98,8 @@ def choose_nightly(durations: Mapping[str, float]) -> set[str]:
 
     def most(name: str) -> float:
         if name not in quickest:
-            return SHORT
-        return LONG_OF_LAWS if LAWS & {*name.split(".")[1:2]} else LONG
+            return short
+        return long_of_laws if LAWS & {*name.split(".")[1:2]} else long
 
     return {name for name, seconds in durations.items() if seconds > most(name) * every}
 

@@ -192,6 +192,18 @@ def _require_keys(by: Sequence[Named], before: FrameFacts, where: str) -> None:
         )
 
 
+def gathered(
+    part: FramePart,
+) -> tuple[tuple[Named, ...], tuple[tuple[str, str], ...], bool] | None:
+    """The keys of aggregates of individuals' rows, the columns that they make and how, and whether
+    the rows stay; None for other parts.
+    """
+    if not isinstance(part, _Aggregates):
+        return None
+    made = tuple((name, repr((how, of))) for name, how, of in part.aggregates)
+    return part.by, made, part.beside
+
+
 class _Composite(Step):
     """A step that is done in several parts, one after another."""
 

@@ -68,7 +68,7 @@ class JoinPrivate(Binary):
         self._require_keys(before)
         if self._only_keeps:
             return replace(before, complete=False)
-        names = self._names(before)
+        names = self.new_columns(before)
         table = dict(before.columns)
         for old, new in names.items():
             found = other.columns[old]
@@ -110,7 +110,10 @@ class JoinPrivate(Binary):
             self.words(),
         )
 
-    def _names(self, before: FrameFacts) -> dict[str, str]:
+    def new_columns(self, before: FrameFacts) -> dict[str, str]:
+        """The columns of the other frame that rows get, and what they are called then."""
+        if self._only_keeps:
+            return {}
         other = self.other.facts
         used = {other.identifier, *(b for _, b in self.keys)}
         others = [name for name in other.columns if name not in used]
@@ -119,7 +122,7 @@ class JoinPrivate(Binary):
     def combine(
         self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
     ) -> pl.LazyFrame:
-        names = {} if self._only_keeps else self._names(before)
+        names = self.new_columns(before)
         taken = {*self.other.facts.columns, *names.values()}
         mine = Owners.of(left, before, ns, self.words(), taken)
         theirs = Owners.of(right, self.other.facts, ns, self.words(), taken)

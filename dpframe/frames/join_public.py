@@ -93,7 +93,7 @@ class JoinPublic(Step):
         if self.how in ("semi", "anti"):
             return replace(before, complete=False)
         table: dict[str, Domain] = dict(before.columns)
-        for old, new in self._names(before).items():
+        for old, new in self.new_columns(before).items():
             found = domain_of_dtype(from_polars(self.public.schema[old]))
             known = self.how == "inner" and not self.public[old].null_count()
             table[new] = found.with_null(not known)
@@ -136,14 +136,17 @@ class JoinPublic(Step):
         left = [before.columns[name] for name in self.left_on]
         require_same_types(left, right, self.left_on, self.words())
 
-    def _names(self, before: FrameFacts) -> dict[str, str]:
+    def new_columns(self, before: FrameFacts) -> dict[str, str]:
+        """The columns of the public frame that rows get, and what they are called then."""
+        if self.how in ("semi", "anti"):
+            return {}
         others = [name for name in self.public.columns if name not in self.right_on]
         return added_names(before.columns, others, self.suffix, self.words())
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
-        names = {} if self.how in ("semi", "anti") else self._names(before)
+        names = self.new_columns(before)
         keys = list(zip(self.left_on, self.right_on, strict=True))
         types = {name: found.dtype for name, found in before.columns.items()}
         return joined(frame, brought(self.public, ns), keys, types, names, self.how, ns)

@@ -27,6 +27,7 @@ states, and that these costs add up to the charge.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 
@@ -44,16 +45,18 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import PlannedMeasurement, arches_of
+from dpframe.kernel import Refused, verify
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.several import blocks_of
+from dpframe.planning.physical import NotYet, physical
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
-__all__ = ["require_sound"]
+__all__ = ["physical", "require_sound"]
 
 
 def require_sound(prepared: PreparedTogether) -> None:
@@ -66,10 +69,18 @@ def require_sound(prepared: PreparedTogether) -> None:
     """
     wrong = next(_differences(prepared), None)
     if wrong is not None:
-        raise Unsound(
-            f"the plan does not follow from the query: {wrong}",
-            remedy="report this as an error of dpframe, with the plan; nothing was charged",
-        )
+        raise _unsound(f"the plan does not follow from the query: {wrong}")
+    with suppress(NotYet):
+        try:
+            verify(physical(prepared))
+        except Refused as refused:
+            raise _unsound(f"the kernel refuses the plan: {refused}") from None
+
+
+def _unsound(why: str) -> Unsound:
+    return Unsound(
+        why, remedy="report this as an error of dpframe, with the plan; nothing was charged"
+    )
 
 
 def _differences(prepared: PreparedTogether) -> Iterator[str]:

@@ -334,8 +334,8 @@ def _legend(outputs: Sequence[OutputLine]) -> Iterator[str]:
     """What the errors and verdicts of these outputs mean."""
     verdicts = {one.verdict.partition(" ")[0] for one in outputs} - {""}
     if any(one.error not in _NO_AMOUNT for one in outputs):
-        good = ". Up to about a tenth of the result is good" if verdicts else ""
-        rest = ", up to three tenths rough, more useless" if verdicts - {"good"} else ""
+        good = ". Good means an error of up to about a tenth of the result" if verdicts else ""
+        rest = ", rough up to three tenths, useless more" if verdicts - {"good"} else ""
         yield f"95% of results are within the error shown{good}{rest}"
 
 

@@ -42,14 +42,14 @@ def remark(text: str) -> str:
 def title(text: str) -> str:
     """A heading, which tables of contents of notebooks do not list."""
     shown = escaped(text[:1].upper() + text[1:])
-    return f'<div class="dpf-title" role="heading" aria-level="4">{shown}</div>'
+    return f'<div class="dpf-title" role="heading" aria-level="3">{shown}</div>'
 
 
 def head(what: str, name: str, remark: str) -> str:
     """The first line."""
     shown = escaped(what) + (f" {named(name)}" if name else "")
     return (
-        f'<div class="dpf-head" role="heading" aria-level="3"><span class="dpf-name">{shown}'
+        f'<div class="dpf-head" role="heading" aria-level="2"><span class="dpf-name">{shown}'
         f"</span><br>{quiet(remark)}</div>"
     )
 

@@ -1,0 +1,652 @@
+"""How far one individual moves the numbers of a draw.
+
+A row adds a whole number from a set to each table. Interval arithmetic over the combinations of a
+draw gives how far a row moves each number, and the reach of an individual gives how many rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import lcm
+
+from dpframe.kernel.frame import Facts, Reach, columns_of, entries_of, is_of_people, reach_of
+from dpframe.kernel.plan import (
+    Appear,
+    Between,
+    Cells,
+    Choice,
+    Distinct,
+    Edges,
+    Grid,
+    Levels,
+    OfPeople,
+    One,
+    Paired,
+    People,
+    PersonRows,
+    PersonTotal,
+    Placed,
+    Plan,
+    Points,
+    Rank,
+    Ranks,
+    Refused,
+    Reports,
+    Row,
+    Running,
+    Squared,
+    Table,
+    UpTo,
+    Valued,
+    Values,
+    Vector,
+    Whole,
+)
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What a row adds to a table: a number from `lo` to `hi` where it has what it needs, else
+    nothing. It always has what it needs where `needs` is None. Rows have a value of an expression
+    for all tables that need it, or for none.
+    """
+
+    lo: int
+    hi: int
+    needs: object
+
+
+def addition_of(table: Table, place: int) -> Addition:
+    """What a row, or an individual in a group, adds to the table with this place in a vector."""
+    match table.adds:
+        case One() | People():
+            return Addition(1, 1, None)
+        case Valued(row):
+            return Addition(1, 1, row)
+        case Placed(row, grid):
+            _require_grid(grid)
+            return Addition(grid.lo, grid.hi, row)
+        case Squared(row, grid, shift):
+            top = top_of(grid, shift)
+            return Addition(-top, top, row)
+        case Paired(_, grid, _, other):
+            _require_grid(other)
+            return _own(grid, place)
+        case Distinct():
+            return Addition(0, 1, place)
+        case PersonRows(_, most):
+            if most < 1:
+                raise Refused("a number of rows")
+            return Addition(0, most, place)
+        case PersonTotal(of):
+            if isinstance(of, Squared):
+                top = top_of(of.grid, of.shift)
+                return Addition(-top, top, place)
+            return _own(of.grid, place)
+
+
+def _own(grid: Grid, place: int) -> Addition:
+    """A number on a grid, or nothing, for reasons that no other table shares."""
+    _require_grid(grid)
+    return Addition(grid.lo, grid.hi, place)
+
+
+def _require_grid(grid: Grid) -> None:
+    if grid.lo > grid.hi or grid.step <= 0:
+        raise Refused("a grid")
+
+
+def top_of(grid: Grid, shift: int) -> int:
+    """The largest shortened square on a grid; see `Squared`."""
+    _require_grid(grid)
+    if not 0 <= shift <= 1 << 12:
+        raise Refused("a shift of squares")
+    return max(1, max(-grid.lo, grid.hi) ** 2 >> shift)
+
+
+def cells_in(cells: Cells | None) -> int:
+    """How many cells a group has."""
+    match cells:
+        case None:
+            return 1
+        case OfPeople(of):
+            return cells_in(of)
+        case Whole(of):
+            return cells_in(of) + 1
+        case UpTo(_, edges, above):
+            _require_rising(edges)
+            size = len(edges) + above
+        case Edges(_, edges, other):
+            _require_rising(edges)
+            size = len(edges) - 1 + other
+        case Values(_, listed, other):
+            if len({*listed}) != len(listed):
+                raise Refused("a value is listed twice")
+            size = len(listed) + other
+        case Points(_, _, step, size):
+            if step <= 0:
+                raise Refused("points")
+        case Between(_, candidates):
+            _require_rising(candidates)
+            size = 2 * len(candidates) + 1
+    if size < 1:
+        raise Refused("no cells")
+    return size
+
+
+def _require_rising(numbers: Sequence[Fraction]) -> None:
+    if any(a >= b for a, b in pairwise(numbers)):
+        raise Refused("edges or candidates that do not increase")
+
+
+def cell_rows(cells: Cells | None) -> list[Row]:
+    """The expressions that say in which cell a row is."""
+    if cells is None:
+        return []
+    return cell_rows(cells.cells) if isinstance(cells, OfPeople | Whole) else [cells.row]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far one row moves the numbers of one entry of a vector.
+
+    `widths` is for a row that comes or goes, `stays` for one that stays and changes, each the most
+    for that number alone. The norms are for all numbers of a row that stays.
+    """
+
+    widths: tuple[int, ...]
+    stays: tuple[int, ...]
+    stays_l1: int
+    stays_squares: int
+
+
+def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> Moves:
+    """The moves of the numbers with these factors.
+
+    Proof: a row that stays takes away one addition and makes another. Numbers that need no
+    expression change by at most the length of their interval. Numbers that need one are changed
+    where the row has a value before, or after, or both. With a value before and after, a number
+    changes by at most the length of its interval; with one of them, by at most its largest
+    addition. Expressions are independent, so what they change adds up; numbers that need several
+    are taken together, each with the most that it can change in any case. No number changes by more
+    than twice what one addition moves it.
+    """
+    terms = [[(f, a) for f, a in zip(factors, additions, strict=True) if f] for factors in matrix]
+    needs = [frozenset(a.needs for _, a in mine if a.needs is not None) for mine in terms]
+    widths = tuple(map(_width, terms))
+    stays, l1, squares = [0] * len(widths), 0, 0
+    for group, mine in _together(needs):
+        both, once = [], []
+        for j in mine:
+            needing = [(f, a) for f, a in terms[j] if a.needs is not None]
+            several = len(needs[j]) > 1
+            length = sum(abs(f) * (_length(a) if several else a.hi - a.lo) for f, a in needing)
+            most = sum(abs(f) * _size(a) for f, a in needing)
+            both.append(min(length, 2 * widths[j]))
+            once.append(min(most, 2 * widths[j]))
+        if len(group) > 1:
+            both = once = list(map(max, both, once))
+        for j, pair in zip(mine, zip(both, once, strict=True), strict=True):
+            stays[j] = max(pair)
+        l1 += max(sum(both), sum(once))
+        squares += max(sum(b * b for b in both), sum(o * o for o in once))
+    return Moves(widths, tuple(stays), l1, squares)
+
+
+def _width(terms: Sequence[tuple[int, Addition]]) -> int:
+    """The most that a number moves with a row that comes or goes."""
+    low = high = 0
+    for need in {a.needs for _, a in terms}:
+        mine = [(f, a) for f, a in terms if a.needs == need]
+        least = sum(min(f * a.lo, f * a.hi) for f, a in mine)
+        most = sum(max(f * a.lo, f * a.hi) for f, a in mine)
+        low += least if need is None else min(0, least)
+        high += most if need is None else max(0, most)
+    return max(-low, high)
+
+
+def _together(needs: Sequence[frozenset[object]]) -> list[tuple[frozenset[object], list[int]]]:
+    """The expressions that numbers need, in one set where a number needs several of them, each with
+    the numbers that need one of these.
+    """
+    of: dict[object, frozenset[object]] = {}
+    for need in needs:
+        if not need <= of.get(next(iter(need), None), frozenset()):
+            joined = need.union(*(of[one] for one in need if one in of))
+            of |= dict.fromkeys(joined, joined)
+    found: dict[frozenset[object], list[int]] = {}
+    for j, need in enumerate(needs):
+        if need:
+            found.setdefault(of[next(iter(need))], []).append(j)
+    return list(found.items())
+
+
+@dataclass(frozen=True)
+class Norms:
+    """How far one individual moves a vector: at most `l0` numbers, its norms, and `boxes` times the
+    box of half-widths `box`. With `twice` a row that stays makes both its moves in one box.
+    """
+
+    l0: int
+    l1: int
+    l2_squared: int
+    linf: int
+    boxes: int
+    box: tuple[int, ...]
+    twice: bool
+
+
+def norms_of(plan: Plan, facts: Sequence[Facts], what: Vector | Running) -> Norms:
+    """The norms of numbers with noise, over all groups."""
+    return (
+        _of_vector(plan, facts, what)
+        if isinstance(what, Vector)
+        else _of_running(plan, facts, what)
+    )
+
+
+def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
+    tables, frame = _same_rows(plan, facts, vector.tables)
+    first = tables[0]
+    if not vector.matrix or any(len(factors) != len(tables) for factors in vector.matrix):
+        raise Refused("a matrix of another size")
+    if is_of_people(first) and first.cells is not None and not isinstance(first.cells, OfPeople):
+        raise Refused("one individual may be in several cells")
+    cells = cells_in(first.cells)
+    if not 0 <= vector.run <= cells:
+        raise Refused("runs of cells")
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, first, vector.kept, vector.run == 1, changes)
+    moves = moves_of([addition_of(t, i) for i, t in enumerate(tables)], vector.matrix)
+    runs = 1 if vector.run == 0 else -(-cells // vector.run)
+    groups = entries_of(first.keys, vector.kept)
+    entries = None if groups is None else groups * runs
+    if changes:
+        norms = _of_changes(frame, first, reach, moves, entries)
+    else:
+        norms = _of_coming(reach, moves, runs, entries)
+    return _with_total(norms, tables, reach, vector) if vector.total else norms
+
+
+def _same_rows(
+    plan: Plan, facts: Sequence[Facts], places: Sequence[int]
+) -> tuple[list[Table], Facts]:
+    """Tables that have the same rows, keys and cells, and what is known of their frame."""
+    tables = [_table(plan, place) for place in places]
+    if not tables:
+        raise Refused("a draw without tables")
+    same = [(t.frame, t.keys, t.cells, is_of_people(t)) for t in tables]
+    if any(one != same[0] for one in same):
+        raise Refused("tables of other rows in one draw")
+    if not 0 <= tables[0].frame < len(facts):
+        raise Refused("a frame that is not there")
+    frame = facts[tables[0].frame]
+    _require_rows(frame, tables)
+    if frame.norm is not None and any(isinstance(t.adds, Distinct) for t in tables):
+        raise Refused("numbers of different values cannot be weighed")
+    return tables, frame
+
+
+def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
+    """Sums over cells with factors.
+
+    Proof: a row is in one cell of a group at most, and adds at most its largest addition times a
+    column of factors. The column of a later cell is a part of that of the first one. Rows in one
+    group add up, groups are disjoint, and rows of one group are all in the first cell at worst. A
+    row that changes takes away one column and adds another, perhaps in another group.
+    """
+    (table,), frame = _same_rows(plan, facts, (running.table,))
+    column, cells = running.column, cells_in(table.cells)
+    falls = all(a >= b for a, b in pairwise(column))
+    if len(column) != cells or not falls or column[-1] < 0 or table.cells is None:
+        raise Refused("factors of cells")
+    addition = addition_of(table, 0)
+    if is_of_people(table) or addition.lo < 0:
+        raise Refused("factors of cells where rows add numbers of both signs")
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, table, all_keys(table), False, changes)
+    b, k, own = addition.hi, reach.rows, (sum(column), sum(c * c for c in column))
+    if not changes:
+        moved = reach.groups * cells, k * b * own[0], reach.squares(1) * b * b * own[1]
+        return Norms(*moved, reach.most * b * column[0], 0, (), twice=False)
+    if entries_of(table.keys, all_keys(table)) == 1:
+        moved = cells, k * b * _turned(column)[0], k * k * b * b * _turned(column)[1]
+    else:
+        moved = 2 * k * cells, 2 * k * b * own[0], 2 * k * k * b * b * own[1]
+    return Norms(*moved, k * b * column[0], 0, (), twice=False)
+
+
+@lru_cache(maxsize=64)
+def _turned(column: tuple[int, ...]) -> tuple[int, int]:
+    """The largest L1 norm, and the largest sum of squares, of a column or of the difference of two.
+
+    Proof: two columns that are s cells from each other differ most where the first begins in the
+    first cell, because what follows is cut off later. With w the factors, which fall, and S(k) the
+    sum of the first k, the difference has the L1 norm 2 S(s) + S(n - s) - S(n). Its sum of squares
+    is that of both less twice the sum of w(u) w(u - s). These sums are digits of a product.
+    """
+    size, bits = len(column), 2 * column[0].bit_length() + len(column).bit_length() + 1
+    forward = sum(c << (bits * k) for k, c in enumerate(column))
+    backward = sum(c << (bits * k) for k, c in enumerate(reversed(column)))
+    product, digit = forward * backward, (1 << bits) - 1
+    first, squares = [0], [0]
+    for c in column:
+        first.append(first[-1] + c)
+        squares.append(squares[-1] + c * c)
+    l1, square = first[size], squares[size]
+    for s in range(1, size):
+        both = (product >> (bits * (size - 1 + s))) & digit
+        l1 = max(l1, 2 * first[s] + first[size - s] - first[size])
+        square = max(square, squares[size] + squares[size - s] - 2 * both)
+    return l1, square
+
+
+def all_keys(table: Table) -> tuple[int, ...]:
+    """All key columns of a table."""
+    return tuple(range(0 if table.keys is None else len(table.keys.by)))
+
+
+def _of_coming(reach: Reach, moves: Moves, runs: int, entries: int | None) -> Norms:
+    """Each row comes or goes and moves one entry by at most `widths`."""
+    widths, most = moves.widths, min(reach.rows, reach.groups * runs)
+    return Norms(
+        len(widths) * (most if entries is None else min(most, entries)),
+        reach.rows * sum(widths),
+        reach.squares(runs) * sum(w * w for w in widths),
+        reach.cell * max(widths),
+        reach.rows,
+        widths,
+        twice=False,
+    )
+
+
+def _of_changes(
+    frame: Facts, table: Table, reach: Reach, moves: Moves, entries: int | None
+) -> Norms:
+    """Each row leaves one entry and enters another, or stays in its own and changes.
+
+    Where rows are not split and all are there, none comes or goes. With one entry a row that is
+    split may leave it or enter it. Over rows norms add up (the triangle inequality).
+    """
+    widths, rows = moves.widths, reach.rows
+    split = table.keys is not None or table.cells is not None or not frame.complete
+    vectors = 0 if not split else 2 if entries is None or entries > 1 else 1
+    twice = vectors < 2
+    box = tuple(max(s, w * vectors) for s, w in zip(moves.stays, widths, strict=True))
+    moved = 2 * rows if entries is None else min(2 * rows, entries)
+    return Norms(
+        len(widths) * moved,
+        rows * max(vectors * sum(widths), moves.stays_l1),
+        rows * rows * max(vectors * sum(w * w for w in widths), moves.stays_squares),
+        rows * max((*moves.stays, *(widths if vectors else ()))),
+        rows if twice else 2 * rows,
+        box if twice else widths,
+        twice,
+    )
+
+
+def _with_total(norms: Norms, tables: Sequence[Table], reach: Reach, vector: Vector) -> Norms:
+    """With the sum of all entries, where rows change and add numbers of one sign, b at most.
+
+    Proof: a row that moves takes at most b from one entry and adds at most b to another, and the
+    total changes by the difference. In a row with w before and v after, both between 0 and b, L1 is
+    at most w + v + |v - w| = 2 max(w, v), the sum of squares w**2 + v**2 + (v - w)**2 at most
+    2 b**2. Where both are in one entry that and the total change by |v - w| each.
+    """
+    addition = addition_of(tables[0], 0)
+    one_sign = addition.lo >= 0 or addition.hi <= 0
+    if not reach.changes or vector.matrix != ((1,),) or not one_sign:
+        raise Refused("a total that would cost more")
+    if not norms.l1:
+        return norms
+    b, k = max(abs(addition.lo), abs(addition.hi)), reach.rows
+    return Norms(norms.l0 + 1, 2 * k * b, 2 * k * k * b * b, k * b, 0, (), twice=False)
+
+
+def _table(plan: Plan, place: int) -> Table:
+    if not 0 <= place < len(plan.tables):
+        raise Refused("a table that is not there")
+    return plan.tables[place]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How far one individual moves scores of candidates against each other: the largest sum over
+    groups of the range of the changes in a group, and the largest sum of their squares.
+    """
+
+    l1: int
+    squares: int
+
+
+def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | Levels) -> Ranges:
+    """The ranges of the scores of a choice, or of one round or level."""
+    places = what.tables if isinstance(what, Choice) else (what.table,)
+    tables, frame = _same_rows(plan, facts, places)
+    if frame.norm is not None:
+        raise Refused("scores of rows that are weighed")
+    first, changes = tables[0], plan.neighbours == "change-one"
+    reach = reach_of(frame, first, all_keys(first), True, changes)
+    match what:
+        case Choice(_, "cells" | "groups") if len(tables) != 1:
+            raise Refused("a choice by the numbers of several tables")
+        case Choice(_, "cells"):
+            return _of_cells(first, reach)
+        case Choice(_, "groups"):
+            return _of_groups(first, reach)
+        case Choice():
+            return _of_tables(tables, reach)
+        case Rank(_, quantile):
+            if not 0 <= quantile <= 1:
+                raise Refused("a quantile")
+            a, b = quantile.numerator, quantile.denominator
+            ways = 1 if quantile in (0, 1) else 2
+            return _of_ranks(first, reach, ways * max(a, b - a), ways * b)
+        case Ranks(_, quantiles):
+            row = _parts_of_row(quantiles)
+            ends = (Fraction(0), *quantiles, Fraction(1))
+            least = min(b - a for a, b in pairwise(ends))
+            return _of_ranks(first, reach, int(4 * row * (1 - least)), 4 * row)
+        case Levels(_, quantiles, levels):
+            _require_ranks(first)
+            each = _largest_range(quantiles, levels, changes, first.keys is None)
+            if changes:
+                return _in_one(reach.rows * each)
+            return Ranges(reach.rows * each, reach.squares(1) * each * each)
+
+
+def _parts_of_row(quantiles: Sequence[Fraction]) -> int:
+    """In how many parts a row is counted, so that all ranks are whole."""
+    ends = (Fraction(0), *quantiles, Fraction(1))
+    if not quantiles or any(a > b for a, b in pairwise(ends)):
+        raise Refused("quantiles that do not rise")
+    return lcm(*(q.denominator for q in quantiles))
+
+
+def _largest_range(
+    quantiles: Sequence[Fraction], levels: Sequence[Sequence[int]], changes: bool, alone: bool
+) -> int:
+    """The most by which a row moves the scores of one of several choices against each other, in
+    parts of a row.
+
+    Proof: the choices of one level are among disjoint sets of rows, so a row that comes or goes
+    moves the scores of one of them, as `_of_ranks` says. A row that changes may leave the rows of
+    one choice for those of another and count in both, or stay within one: at most twice as much in
+    all. Where there is only one choice, of all rows, it stays within it.
+    """
+    row = _parts_of_row(quantiles)
+    if sorted(i for level in levels for i in level) != [*range(len(quantiles))]:
+        raise Refused("levels that do not have each quantile once")
+    found, known = list[Fraction](), set[int]()
+    for number, level in enumerate(levels):
+        around = [
+            (
+                max((j for j in known if j < i), default=-1),
+                min((j for j in known if j > i), default=-1),
+            )
+            for i in level
+        ]
+        if len({*around}) != len(level):
+            raise Refused("choices of one level among the same rows")
+        for i, (lower, upper) in zip(level, around, strict=True):
+            low = Fraction(0) if lower < 0 else quantiles[lower]
+            high = Fraction(1) if upper < 0 else quantiles[upper]
+            if low >= high:
+                raise Refused("a quantile of no rows")
+            q = (quantiles[i] - low) / (high - low)
+            comes = Fraction(1) if q in (0, 1) else 2 * max(q, 1 - q)
+            only = alone and number == 0
+            stays = Fraction(1 if q in (0, 1) else 2) if only else 2 * comes
+            found.append(stays if changes else comes)
+        known |= {*level}
+    largest = max(found) * row
+    return -(-largest.numerator // largest.denominator)
+
+
+def reporters(plan: Plan, facts: Sequence[Facts], reports: Reports) -> tuple[int, int]:
+    """How many rows of an individual report, and how many cells they may report. Each row reports,
+    in both neighbours, so that who reports says nothing.
+    """
+    (table,), frame = _same_rows(plan, facts, (reports.table,))
+    cells = table.cells
+    covers = isinstance(cells, Whole) or (isinstance(cells, Edges | Values) and cells.other)
+    if plan.neighbours != "change-one" or not frame.complete or table.keys is not None:
+        raise Refused("reports of rows that may come or go")
+    if not isinstance(table.adds, One) or not covers:
+        raise Refused("reports of rows that are in no cell")
+    return frame.rows, cells_in(cells)
+
+
+def touched(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
+    """In how many groups the number of individuals changes with one of them, by 1 in each: a row
+    that changes may leave one group for another.
+    """
+    (table,), frame = _same_rows(plan, facts, (appear.table,))
+    if table.keys is None or table.cells is not None or frame.norm is not None:
+        raise Refused("groups that appear by something else than their rows or individuals")
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, table, all_keys(table), False, changes)
+    of_people = isinstance(table.adds, People)
+    if not (of_people or isinstance(table.adds, One)):
+        raise Refused("groups that appear by something else than their rows or individuals")
+    if appear.rows < (1 if of_people else max(1, reach.most)):
+        raise Refused("an individual may have more rows in a group")
+    return 2 * reach.groups if changes else reach.groups
+
+
+def _of_cells(table: Table, reach: Reach) -> Ranges:
+    """Each row moves the score of one cell by at most b. Rows of one group come or go together, so
+    m of them move scores against each other by m b, and by no more than c times the length of what
+    a row adds, where a cell has c of them. A row that changes takes b from one cell and gives it to
+    another. An individual that adds once to each of several cells adds within that length.
+    """
+    if table.cells is None:
+        raise Refused("a choice among no cells")
+    addition = addition_of(table, 0)
+    b, length = _size(addition), _length(addition)
+    if reach.changes:
+        return _in_one(2 * reach.rows * b)
+    if is_of_people(table) and not isinstance(table.cells, OfPeople):
+        return _spread(reach.groups * length, length)
+    largest = min(reach.most * b, reach.cell * length)
+    return _spread(min(reach.rows * b, reach.groups * largest), largest)
+
+
+def _of_groups(table: Table, reach: Reach) -> Ranges:
+    """One choice, whose candidates are groups: rows move the scores of several."""
+    if table.cells is not None or table.keys is None:
+        raise Refused("a choice among no groups")
+    addition = addition_of(table, 0)
+    if reach.changes:
+        return _in_one(2 * reach.rows * _size(addition))
+    return _in_one(min(reach.rows * _size(addition), reach.most * _length(addition)))
+
+
+def _of_tables(tables: Sequence[Table], reach: Reach) -> Ranges:
+    """Each row moves the score of every table, between the ends of what it adds, or 0."""
+    if tables[0].cells is not None:
+        raise Refused("a choice among tables of cells")
+    additions = [addition_of(table, place) for place, table in enumerate(tables)]
+    low, high = min(a.lo for a in additions), max(a.hi for a in additions)
+    length = max(0, high) - min(0, low)
+    if reach.changes:
+        return _in_one(2 * reach.rows * length)
+    return Ranges(reach.rows * length, reach.squares(1) * length * length)
+
+
+def _of_ranks(table: Table, reach: Reach, comes: int, stays: int) -> Ranges:
+    """Ranks in the cells of a group, by whole numbers of rows in them. A row that comes or goes
+    moves scores against each other by at most `comes`, and one that stays in its group by at most
+    `stays`.
+
+    Proof for one quantile: a row adds -a or b - a, or a - b or a, to either side of the score. So
+    the score moves by at most max(a, b - a), and two scores may move in opposite ways. For q = 0
+    and 1 all move one way. A row that changes its cell moves a score by at most b. For a tuple: a
+    row that comes adds 1 - d to the excess of one part and takes d from each other part, in all
+    2 (1 - d), with d what the narrowest part should have. One that changes takes 1 from a part and
+    brings it to another.
+    """
+    _require_ranks(table)
+    if not reach.changes:
+        return Ranges(reach.rows * comes, reach.squares(1) * comes * comes)
+    one, largest = reach.rows * comes, reach.rows * stays
+    if table.keys is None:
+        return _in_one(largest)
+    return Ranges(max(2 * one, largest), max(largest * largest, 2 * one * one))
+
+
+def _require_ranks(table: Table) -> None:
+    """Refuse ranks of anything but rows, or individuals, in cells that have an order."""
+    of_people = isinstance(table.cells, OfPeople)
+    if not isinstance(table.adds, People if of_people else One):
+        raise Refused("ranks of something else than rows or individuals in cells")
+    cells = table.cells.cells if isinstance(table.cells, OfPeople) else table.cells
+    if not isinstance(cells, Points | Between):
+        raise Refused("ranks in cells that have no order")
+
+
+def _size(addition: Addition) -> int:
+    """The most that a row moves a number."""
+    return max(abs(addition.lo), abs(addition.hi))
+
+
+def _length(addition: Addition) -> int:
+    """The length of what a row adds, which may be nothing."""
+    return max(0, addition.hi) - min(0, addition.lo)
+
+
+def _in_one(total: int) -> Ranges:
+    """All of it in one group."""
+    return Ranges(total, total * total)
+
+
+def _spread(total: int, largest: int) -> Ranges:
+    """At most `largest` in each group: squares are largest in as few groups as possible."""
+    full, left = divmod(total, largest) if largest else (0, 0)
+    return Ranges(total, full * largest**2 + left**2)
+
+
+def _require_rows(frame: Facts, tables: Sequence[Table]) -> None:
+    """Refuse expressions of columns that the frame does not have."""
+    for table in tables:
+        for row in (*cell_rows(table.cells), *_rows_in(table)):
+            if not columns_of(row) <= {*frame.columns}:
+                raise Refused("an expression of a column that is not there")
+
+
+def _rows_in(table: Table) -> list[Row]:
+    """The expressions of what rows add."""
+    adds = table.adds.of if isinstance(table.adds, PersonTotal) else table.adds
+    match adds:
+        case One() | People():
+            return []
+        case Valued(row) | Placed(row) | Squared(row) | Distinct(row):
+            return [row]
+        case Paired(row, _, other):
+            return [row, other]
+        case PersonRows(row):
+            return [] if row is None else [row]

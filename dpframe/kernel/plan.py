@@ -1,0 +1,758 @@
+"""The physical plan: what a release does, as plain values.
+
+A plan is three lists and a cost. `frames` are the steps on rows, from the sources on. `tables` are
+exact whole numbers, added up over the rows of a frame. `draws` are numbers with noise. An item
+names items of earlier lists, and earlier frames, by their places.
+
+All numbers are exact: whole numbers and fractions. `write` gives a plan as JSON, in one form only,
+and `read` accepts no other.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from dataclasses import dataclass
+from fractions import Fraction
+from types import NoneType, UnionType
+from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+
+class Refused(Exception):
+    """The plan states something that does not follow from the rest of it."""
+
+
+# Who is protected
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Each individual owns at most this many rows of the source."""
+
+    contributions: int
+
+
+@dataclass(frozen=True)
+class Person:
+    """Rows with one value of a column belong to one person. With `every` an individual is a person
+    in one calendar window of the column `time`.
+    """
+
+    column: str
+    every: Literal["1d", "1w", "1mo", "1q", "1y"] | None
+    time: str | None
+
+
+Unit: TypeAlias = Rows | Person
+
+
+# Expressions of one row
+
+
+@dataclass(frozen=True)
+class Col:
+    """The value of a column."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Lit:
+    """A constant of a type, or the value of a parameter."""
+
+    dtype: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A row-wise operation. It gives a value or null for all operands, and never fails."""
+
+    operation: str
+    operands: tuple[Row, ...]
+    constants: str
+
+
+Row: TypeAlias = Col | Lit | Call
+
+
+# Frames
+
+
+@dataclass(frozen=True)
+class Owners:
+    """The owner of a row is that of the row of another source whose column `there` equals the
+    column `here`.
+    """
+
+    source: str
+    here: str
+    there: str
+
+
+@dataclass(frozen=True)
+class Scan:
+    """All rows of a source that have an owner, with columns of these types."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    unit: Unit
+    owners: Owners | None
+
+
+@dataclass(frozen=True)
+class Map:
+    """Each row becomes one row with these columns."""
+
+    input: int
+    columns: tuple[tuple[str, Row], ...]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows for which all conditions are true."""
+
+    input: int
+    conditions: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows whose expressions have the values of a key: one of disjoint parts."""
+
+    input: int
+    by: tuple[Row, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Without:
+    """The rows that are in no group of those that earlier draws of this plan found."""
+
+    input: int
+    by: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Explode:
+    """One row for each of the first `most` elements of a list, and at least one row."""
+
+    input: int
+    column: str
+    most: int
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A join with a public frame, which is known by its digest. A row becomes at most `most` rows,
+    or is kept or dropped where the join is a semi or anti join.
+    """
+
+    input: int
+    public: str
+    on: tuple[tuple[str, str], ...]
+    how: Literal["inner", "left", "semi", "anti"]
+    new: tuple[str, ...]
+    most: int
+
+
+@dataclass(frozen=True)
+class Union:
+    """The rows of two frames with the same columns."""
+
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Meet:
+    """Pairs of rows of one individual, from two frames, that have equal values of the columns `on`.
+    `new` names columns of the right frame and what they are called in the result.
+    """
+
+    left: int
+    right: int
+    on: tuple[tuple[str, str], ...]
+    how: Literal["inner", "left", "semi", "anti"]
+    new: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class KeepRows:
+    """At most `n` rows of each individual for each value of the columns `by`. Which are kept
+    depends on rows of that individual alone.
+    """
+
+    input: int
+    n: int
+    by: tuple[str, ...]
+    first: str | None
+
+
+@dataclass(frozen=True)
+class KeepGroups:
+    """The rows of each individual in at most `n` different values of the columns `by`. Which are
+    kept depends on rows of that individual alone.
+    """
+
+    input: int
+    n: int
+    by: tuple[str, ...]
+    first: str | None
+
+
+@dataclass(frozen=True)
+class Weigh:
+    """Rows of an individual count less, all by one factor, so that the norm of what it has in all
+    groups is at most this. They count in parts: a whole row has 4096 of them.
+    """
+
+    input: int
+    norm: Fraction
+
+
+@dataclass(frozen=True)
+class OneEach:
+    """One row for each individual, with numbers that follow from its rows."""
+
+    input: int
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Aggregates of the rows that one individual has for each value of `by`. They stand in one row
+    for each value, or, with `beside`, in all of the rows.
+    """
+
+    input: int
+    by: tuple[tuple[str, Row], ...]
+    new: tuple[tuple[str, str], ...]
+    beside: bool
+
+
+Frame: TypeAlias = (
+    Scan
+    | Map
+    | Filter
+    | Part
+    | Without
+    | Explode
+    | Lookup
+    | Union
+    | Meet
+    | KeepRows
+    | KeepGroups
+    | Weigh
+    | OneEach
+    | Gather
+)
+
+
+# Tables of whole numbers
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Public keys. With one size for each expression they are all combinations of the listed
+    values; with a single size, that many listed combinations. Rows with other keys do not count.
+    """
+
+    by: tuple[tuple[str, Row], ...]
+    sizes: tuple[int, ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """Keys of the groups that a draw of this plan found; for the table of that draw, of all groups
+    that rows are in.
+    """
+
+    by: tuple[tuple[str, Row], ...]
+    draw: int
+
+
+Keys: TypeAlias = Listed | Found
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A row is in the bin of its value; with `other` one more cell has all other rows."""
+
+    row: Row
+    edges: tuple[Fraction, ...]
+    other: bool
+
+
+@dataclass(frozen=True)
+class Values:
+    """A row is in the cell of its value; with `other` one more cell has all other rows."""
+
+    row: Row
+    listed: tuple[str, ...]
+    other: bool
+
+
+@dataclass(frozen=True)
+class Points:
+    """A row is in the cell of the nearest of evenly spaced points."""
+
+    row: Row
+    low: Fraction
+    step: Fraction
+    count: int
+
+
+@dataclass(frozen=True)
+class Between:
+    """A row is in the cell of the candidate that it equals, or of the two that it lies between."""
+
+    row: Row
+    candidates: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class UpTo:
+    """A row is in the cell of the least edge that its value does not exceed. What exceeds the last
+    edge is in its cell, or with `above` in one more.
+    """
+
+    row: Row
+    edges: tuple[Fraction, ...]
+    above: bool
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Cells, and one more for all rows that are in none of them."""
+
+    cells: Edges | Values | Points | Between | UpTo
+
+
+@dataclass(frozen=True)
+class OfPeople:
+    """Each individual is in the cell of the total of its rows in a group."""
+
+    cells: Edges | Values | Points | Between | UpTo | Whole
+
+
+Cells: TypeAlias = Edges | Values | Points | Between | UpTo | Whole | OfPeople
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Whole numbers `lo` to `hi` for values: `centre + number * step`, clamped."""
+
+    step: Fraction
+    centre: Fraction
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True)
+class One:
+    """Each row adds 1."""
+
+
+@dataclass(frozen=True)
+class Valued:
+    """A row adds 1 where the expression is neither null nor NaN."""
+
+    row: Row
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A row adds the number of its value on a grid, and nothing for null or NaN."""
+
+    row: Row
+    grid: Grid
+
+
+@dataclass(frozen=True)
+class Squared:
+    """With s the number of a row's value on a grid, h the largest |s|, and top = max(1, h**2 >>
+    shift), a row adds 2 min(top, (s**2 >> shift) + 1) - top, or 2 s**2 - top where shift is 0; and
+    nothing for null or NaN.
+    """
+
+    row: Row
+    grid: Grid
+    shift: int
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A row adds the number of its value on a grid, after the value and another one were multiplied
+    by one factor that brings both within their grids.
+    """
+
+    row: Row
+    grid: Grid
+    other: Row
+    other_grid: Grid
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The number of different values that are neither null nor NaN."""
+
+    row: Row
+
+
+@dataclass(frozen=True)
+class People:
+    """Each individual adds 1 to each group in which it has a row."""
+
+
+@dataclass(frozen=True)
+class PersonRows:
+    """Each individual adds the number of its rows in a group, or of its values there, at most
+    `most`.
+    """
+
+    row: Row | None
+    most: int
+
+
+@dataclass(frozen=True)
+class PersonTotal:
+    """Each individual adds what a row would whose value is the total of its values in a group."""
+
+    of: Placed | Squared | Paired
+
+
+Adds: TypeAlias = (
+    One | Valued | Placed | Squared | Paired | Distinct | People | PersonRows | PersonTotal
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the rows of a frame add up to, by keys and cells. A row is in one cell at most."""
+
+    frame: int
+    keys: Keys | None
+    cells: Cells | None
+    adds: Adds
+
+
+# Draws
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Combinations of tables: number j of a group is the sum of `matrix[j][t] * tables[t]`. The
+    tables have the same rows, keys and cells. First they are added up over all key columns that
+    are not `kept`, and over runs of `run` neighbouring cells (0: over all cells). With `total` the
+    sum of all numbers follows them.
+    """
+
+    tables: tuple[int, ...]
+    matrix: tuple[tuple[int, ...], ...]
+    kept: tuple[int, ...]
+    run: int
+    total: bool
+
+
+@dataclass(frozen=True)
+class Running:
+    """For each cell of a group one sum of cells: the cell itself times `column[0]`, the cell before
+    it times `column[1]`, and so on.
+    """
+
+    table: int
+    column: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice among candidates by their exact scores, repeated for more winners, each time among
+    those that are left. With `among` cells each group chooses one of its cells, by the number in
+    it. With `among` groups there is one choice of a group. With `among` tables each group chooses
+    one of several tables.
+    """
+
+    tables: tuple[int, ...]
+    among: Literal["cells", "groups", "tables"]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Rank:
+    """In each group the choice of a cell as quantile q = a / b. With n rows, the score of a cell is
+    -max(a n - b (rows up to it), b (rows before it) - a n, 0).
+    """
+
+    table: int
+    quantile: Fraction
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """In each group one choice of a tuple of cells in rising order, as several quantiles. They cut
+    n rows into parts; with d what should be between two quantiles, and m the least common
+    denominator of the quantiles, the score is -m times the sum over parts of |rows in it - d n|.
+    """
+
+    table: int
+    quantiles: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """In each group the choice of cells as several quantiles, level after level. Each choice is
+    that of `Rank`, among the rows between the nearest quantiles that earlier levels chose, and of
+    the quantile that it is of these rows. The score counts in parts 1 / m of a row, with m the
+    least common denominator of the quantiles. With r the most by which a row moves the scores of a
+    choice against each other, and R the largest r, the scale of the choice is r / R times that of
+    the law.
+    """
+
+    table: int
+    quantiles: tuple[Fraction, ...]
+    levels: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Appear:
+    """Which groups appear, each by its own number in a table divided by `rows` and rounded up: at
+    least how many individuals it has, where one has `rows` rows at most.
+    """
+
+    table: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Each row reports its cell on its own, or another one at random; how many rows report each."""
+
+    table: int
+
+
+What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels | Appear | Reports
+
+
+@dataclass(frozen=True)
+class Exact:
+    """No noise."""
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """P(x) proportional to exp(-|x| / scale) on multiples of 1 / fine, rounded to whole ones."""
+
+    scale: Fraction
+    fine: int
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """P(x) proportional to exp(-x**2 / (2 sigma_squared)), on whole numbers."""
+
+    sigma_squared: Fraction
+
+
+@dataclass(frozen=True)
+class Box:
+    """P(z) proportional to exp(-epsilon N(z) / fineness), with N(z) the least whole R >= 0 for
+    which z lies in the box of `widths` times R / fineness, and in the hulls of `arches`.
+    """
+
+    epsilon: Fraction
+    widths: tuple[int, ...]
+    fineness: int
+    arches: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """P(x) proportional to exp(-rate level(|x|)), on whole numbers: level 0 has the first `inner`
+    magnitudes, and each level after it the next `width`.
+    """
+
+    rate: Fraction
+    width: int
+    inner: int
+
+
+@dataclass(frozen=True)
+class Response:
+    """A report is exp(epsilon) times as likely to be the row's own cell as any other."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """A candidate with probability proportional to exp(score / scale)."""
+
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip:
+    """Candidates in random order, each taken with probability exp((score - best) / scale)."""
+
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class NoisyMax:
+    """The candidate with the largest sum of its score and Laplace noise of this scale on whole
+    numbers.
+    """
+
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """A group of n individuals appears with the largest probability p(n) that is private:
+    p(0) = 0, and p(n + 1) = min(exp(epsilon) p(n) + delta, 1 - exp(-epsilon) (1 - p(n) - delta),
+    1), rounded down, with the epsilon and delta of one group.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A group appears where its number in an earlier draw is at least this, noise included."""
+
+    least: int
+    draw: int
+
+
+Law: TypeAlias = (
+    Exact
+    | Laplace
+    | Gaussian
+    | Box
+    | Staircase
+    | Response
+    | Exponential
+    | PermuteAndFlip
+    | NoisyMax
+    | Geometric
+    | Threshold
+)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn, and what it costs in the plan's measure; but with probability `delta` that
+    does not hold.
+    """
+
+    what: What
+    law: Law
+    cost: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a release does, and what it costs. The costs of the draws add up. With `options` one
+    of these plans runs afterwards, which one is decided by what was drawn before.
+    """
+
+    neighbours: Literal["add-remove", "change-one"]
+    frames: tuple[Frame, ...]
+    tables: tuple[Table, ...]
+    draws: tuple[Draw, ...]
+    measure: Literal["epsilon", "rho"]
+    cost: Fraction
+    delta: Fraction
+    options: tuple[Plan, ...]
+
+
+# JSON
+
+
+def write(plan: Plan) -> str:
+    """The plan as JSON, always in the same form."""
+    return json.dumps(_json(plan), ensure_ascii=True, separators=(",", ":"))
+
+
+def read(text: str) -> Plan:
+    """The plan that JSON states: each field once, and no other.
+
+    Raises
+    ------
+    Refused
+        When it is not the form that `write` gives.
+    """
+    try:
+        found = _value(json.loads(text), Plan)
+    except (ValueError, RecursionError):
+        raise Refused("this is not the JSON of a plan") from None
+    if not isinstance(found, Plan) or write(found) != text:
+        raise Refused("the JSON has another form than that of a plan")
+    return found
+
+
+def _json(value: object) -> object:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case Fraction():
+            return str(value)
+        case tuple():
+            return [_json(item) for item in value]
+        case _:
+            fields = {name: _json(item) for name, item in vars(value).items()}
+            return {"node": type(value).__name__} | fields
+
+
+def _value(said: object, kind: object) -> object:
+    """The value of a type that some JSON states."""
+    origin, options = get_origin(kind), get_args(kind)
+    if origin in (UnionType, typing.Union):
+        node = said.get("node") if isinstance(said, dict) else None
+        fits = (option for option in options if _fits(said, node, option))
+        return _value(said, next(fits, None))
+    if origin is Literal:
+        fits = (option for option in options if type(option) is type(said) and option == said)
+        return _known(next(fits, None), f"{said!r} is not one of {options}")
+    if origin is tuple and isinstance(said, list):
+        each = [options[0]] * len(said) if options[-1] is ... else list(options)
+        if len(each) != len(said):
+            raise Refused("a list has another length")
+        return tuple(_value(item, option) for item, option in zip(said, each, strict=True))
+    if kind is NoneType and said is None:
+        return None
+    if kind is Fraction and isinstance(said, str):
+        return _fraction(said)
+    if kind in (int, bool, str) and type(said) is kind:
+        return said
+    if isinstance(said, dict) and isinstance(kind, type) and said.get("node") == kind.__name__:
+        hints = get_type_hints(kind)
+        if said.keys() == {"node", *hints}:
+            return kind(**{name: _value(said[name], hint) for name, hint in hints.items()})
+    raise Refused(f"a {kind} is missing")
+
+
+def _fits(said: object, node: object, option: object) -> bool:
+    """Whether some JSON may state a value of one of several types."""
+    if isinstance(option, type) and option not in (int, bool, str, Fraction, NoneType):
+        return option.__name__ == node
+    if get_origin(option) is Literal:
+        return said in get_args(option)
+    return type(said) is (str if option is Fraction else option)
+
+
+def _fraction(said: str) -> Fraction:
+    try:
+        return Fraction(said)
+    except (ValueError, ZeroDivisionError):
+        raise Refused(f"{said!r} is not a fraction") from None
+
+
+def _known(value: object, why: str) -> object:
+    if value is None:
+        raise Refused(why)
+    return value

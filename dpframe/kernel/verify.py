@@ -1,0 +1,196 @@
+"""`verify`: whether all that a plan states follows from what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.kernel.frame import Facts, facts_of
+from dpframe.kernel.laws import choice_cost, noise_cost, response_cost, tail_of
+from dpframe.kernel.moves import norms_of, ranges_of, reporters, touched
+from dpframe.kernel.plan import (
+    Appear,
+    Choice,
+    Draw,
+    Found,
+    Geometric,
+    Law,
+    Levels,
+    Person,
+    Plan,
+    Rank,
+    Ranks,
+    Refused,
+    Reports,
+    Running,
+    Scan,
+    Threshold,
+    Vector,
+)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What each draw of a plan costs by the rules of the kernel, and the probability that this does
+    not hold: at most what the plan states.
+    """
+
+    costs: tuple[Fraction, ...]
+    deltas: tuple[Fraction, ...]
+
+
+def verify(plan: Plan) -> Verified:
+    """Check a plan.
+
+    Guarantee
+    ---------
+    A release that draws what the plan says, from sources as it says, satisfies the plan's cost in
+    the plan's measure, for neighbours that differ in one individual.
+
+    Proof
+    -----
+    `facts_of` bounds what an individual has in each frame, step by step. `norms_of` and `ranges_of`
+    bound how far that moves numbers and scores. `noise_cost` and `choice_cost` give what a draw
+    costs then. Draws are independent, so their costs add up. All that is released follows from the
+    draws.
+
+    Raises
+    ------
+    Refused
+        When anything that the plan states does not follow, with the place and the reason.
+    """
+    units = [frame.unit for frame in plan.frames if isinstance(frame, Scan)]
+    if len({type(unit) for unit in units}) != 1 or not plan.draws:
+        raise Refused("sources that protect rows, and others that protect persons")
+    if any(isinstance(u, Person) for u in units) and plan.neighbours != "add-remove":
+        raise Refused("persons come and go")
+    if len({u.every for u in units if isinstance(u, Person)}) > 1:
+        raise Refused("sources with other windows")
+    facts = facts_of(plan.frames)
+    costs, deltas = list[Fraction](), list[Fraction]()
+    for number, draw in enumerate(plan.draws):
+        try:
+            _require_found(plan, number)
+            cost, delta = _cost_of(plan, facts, draw, number)
+        except Refused as refused:
+            raise Refused(f"draw {number}: {refused}") from None
+        if not 0 <= cost <= draw.cost or not 0 <= delta <= draw.delta:
+            raise Refused(f"draw {number} costs more than the plan states")
+        costs.append(cost)
+        deltas.append(delta)
+    most, unsure = _largest(plan)
+    if sum(draw.cost for draw in plan.draws) + most > plan.cost:
+        raise Refused("the draws cost more than the plan states")
+    if sum(draw.delta for draw in plan.draws) + unsure > plan.delta:
+        raise Refused("the draws fail more often than the plan states")
+    return Verified(tuple(costs), tuple(deltas))
+
+
+def _require_found(plan: Plan, number: int) -> None:
+    """Refuse tables of groups that were not found before."""
+    what = plan.draws[number].what
+    tables = what.tables if isinstance(what, Vector | Choice) else (what.table,)
+    for place in tables:
+        if not 0 <= place < len(plan.tables):
+            raise Refused("a table that is not there")
+        keys = plan.tables[place].keys
+        if not isinstance(keys, Found):
+            continue
+        if not 0 <= keys.draw < len(plan.draws):
+            raise Refused("groups that no draw finds")
+        finder = plan.draws[keys.draw]
+        if not isinstance(finder.what, Appear):
+            raise Refused("groups that no draw finds")
+        by_number = isinstance(finder.law, Threshold) and finder.law.draw == number
+        if keys.draw > number and not by_number:
+            raise Refused("groups that are found later")
+        found = plan.tables[finder.what.table].keys if _is_table(plan, finder.what.table) else None
+        if not isinstance(found, Found) or found != keys:
+            raise Refused("groups by other keys than those that are found")
+
+
+def _is_table(plan: Plan, place: int) -> bool:
+    return 0 <= place < len(plan.tables)
+
+
+def _cost_of(
+    plan: Plan, facts: Sequence[Facts], draw: Draw, number: int
+) -> tuple[Fraction, Fraction]:
+    """What a draw costs by the rules, and the probability that this does not hold."""
+    match draw.what:
+        case Vector() | Running() as what:
+            return noise_cost(plan, what, draw.law, norms_of(plan, facts, what)), Fraction(0)
+        case Reports() as what:
+            return response_cost(plan, *reporters(plan, facts, what), draw.law), Fraction(0)
+        case Appear() as what:
+            return _appearance_cost(plan, facts, what, draw.law, number)
+        case what:
+            ranges = ranges_of(plan, facts, what)
+            return choice_cost(plan, _rounds(what), draw.law, ranges), Fraction(0)
+
+
+def _appearance_cost(
+    plan: Plan, facts: Sequence[Facts], what: Appear, law: Law, number: int
+) -> tuple[Fraction, Fraction]:
+    """What it costs that groups appear.
+
+    Proof for the rule: for one individual more, or one fewer, the probability of one group is
+    private (Desfontaines, Voss and Gipson 2022, Theorem 1). Groups appear independently, and one
+    individual changes numbers of individuals by 1 in the groups that it touches. An epsilon costs
+    epsilon**2 / 2 of rho (Bun and Steinke 2016).
+
+    For a threshold: the noise is paid for by its own draw. A group that other individuals are in
+    may appear without this one too. Where the individual is alone, the number is at most what one
+    individual adds. So the group appears only where the noise is at least the rest of the threshold
+    (Korolova, Kenthapadi, Mishra and Ntoulas 2009). The groups add up.
+    """
+    groups = touched(plan, facts, what)
+    match law:
+        case Geometric(epsilon, delta):
+            if epsilon <= 0 or not 0 < delta < 1:
+                raise Refused("a rule by which no group appears")
+            cost = epsilon if plan.measure == "epsilon" else epsilon**2 / 2
+            return groups * cost, groups * delta
+        case Threshold(least, draw):
+            if not 0 <= draw < len(plan.draws) or draw == number:
+                raise Refused("a threshold of a number that is not drawn")
+            other = plan.draws[draw]
+            if not isinstance(other.what, Vector) or other.what.matrix != ((1,),):
+                raise Refused("a threshold of something else than one number")
+            mine, theirs = plan.tables[what.table], plan.tables[other.what.tables[0]]
+            kept = tuple(range(len(mine.keys.by))) if mine.keys is not None else ()
+            if (mine.frame, mine.keys) != (theirs.frame, theirs.keys) or other.what.kept != kept:
+                raise Refused("a threshold of a number of other groups")
+            if theirs.cells is not None or other.what.total:
+                raise Refused("a threshold of numbers of cells")
+            alone = norms_of(plan, facts, other.what).linf
+            return Fraction(0), groups * tail_of(other.law, least - alone)
+        case _:
+            raise Refused("a law by which no groups appear")
+
+
+def _rounds(what: Choice | Rank | Ranks | Levels) -> int:
+    """How often an individual takes part in a choice, one after another."""
+    match what:
+        case Choice(_, _, rounds):
+            return rounds
+        case Levels(_, _, levels):
+            return len(levels)
+        case _:
+            return 1
+
+
+def _largest(plan: Plan) -> tuple[Fraction, Fraction]:
+    """What the most expensive option costs. One option runs, and which one follows from earlier
+    draws, so the choice costs nothing more.
+    """
+    for number, option in enumerate(plan.options):
+        if (option.neighbours, option.measure) != (plan.neighbours, plan.measure):
+            raise Refused(f"option {number} is in another measure")
+        try:
+            verify(option)
+        except Refused as refused:
+            raise Refused(f"option {number}: {refused}") from None
+    costs = max((option.cost for option in plan.options), default=Fraction(0))
+    return costs, max((option.delta for option in plan.options), default=Fraction(0))

@@ -1,0 +1,470 @@
+"""What will run, as a physical plan for the kernel.
+
+Nothing here is trusted: the kernel checks what comes out. A query that the kernel has no nodes for
+yet raises `NotYet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from dpframe.aggregates.category_choice import CategoryChoice
+from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
+from dpframe.aggregates.cells import Cells as CellsOfRows
+from dpframe.aggregates.joint_margins import JointMargins
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import KeySelection, WeighedKeys
+from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
+from dpframe.aggregates.margins import Margin, MarginWithTotal
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
+from dpframe.aggregates.measurement import Table as ExactTable
+from dpframe.aggregates.own_sets import SelectionOfSet
+from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
+from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.root_sums import RootSums
+from dpframe.aggregates.run_margins import RunMargin
+from dpframe.aggregates.scored_choice import ScoredChoice
+from dpframe.aggregates.statistics import (
+    DistinctCount,
+    DistinctIndividuals,
+    GridSum,
+    RowCount,
+    SquareSum,
+    Statistic,
+    ValueCount,
+)
+from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.aggregates.up_to_cells import UpToCells
+from dpframe.aggregates.whole_cells import WholeCells
+from dpframe.core.grid import Grid, squares_shortened
+from dpframe.core.tree import Column, Literal, Named, Tree, identity
+from dpframe.core.units import Identifier, Rows, Unit
+from dpframe.describe import digest_of_keys
+from dpframe.frames.binary import Binary, Concat
+from dpframe.frames.explode import Explode
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.group_by_individual import gathered
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
+from dpframe.frames.join_private import JoinPrivate
+from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_norm import LimitNorm
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.part import Part
+from dpframe.frames.per_individual import PerIndividual
+from dpframe.frames.relation import Relation
+from dpframe.frames.step import FramePart
+from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.frames.without_found import WithoutFound
+from dpframe.kernel import plan as kernel
+from dpframe.mechanisms import (
+    DiscreteBox,
+    DiscreteGaussian,
+    DiscreteHull,
+    DiscreteLaplace,
+    DiscreteStaircase,
+    Exponential,
+    JointExponential,
+    Mechanism,
+    NoisyTable,
+    NoisyThreshold,
+    NoNoise,
+    PermuteAndFlip,
+    RandomizedResponse,
+    RecursiveExponential,
+    ReportNoisyMax,
+    RoundedLaplace,
+    TruncatedGeometric,
+)
+from dpframe.plan.data import PlanData
+from dpframe.plan.several import blocks_of
+from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.workloads.running import coefficients
+
+__all__ = ["NotYet", "physical"]
+
+
+class NotYet(Exception):
+    """The kernel has no nodes for this yet."""
+
+
+def physical(prepared: PreparedTogether) -> kernel.Plan:
+    """The physical plan of what will run.
+
+    Raises
+    ------
+    NotYet
+        When the kernel has no nodes for it, with the first of what is missing.
+    """
+    plan = prepared.plan
+    if plan.composition != "sum":
+        raise NotYet(f"composition: {plan.composition}")
+    if plan.cost.currency not in ("epsilon", "rho"):
+        raise NotYet(f"measure: {plan.cost.currency}")
+    lists, limits = _Lists(), prepared.limits
+    parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
+    for part, block in parts if limits is None else parts[:1]:
+        lists.add(part, block)
+    return kernel.Plan(
+        plan.unit.adjacency,
+        tuple(lists.frames),
+        tuple(lists.tables),
+        tuple(lists.draws),
+        "epsilon" if plan.cost.currency == "epsilon" else "rho",
+        plan.cost.main,
+        plan.cost.slack,
+        () if limits is None else tuple(map(physical, limits.options)),
+    )
+
+
+@dataclass
+class _Lists:
+    """The items of a plan, as they are added. An equal item is added once."""
+
+    frames: dict[kernel.Frame, int] = field(default_factory=dict)
+    tables: dict[kernel.Table, int] = field(default_factory=dict)
+    draws: list[kernel.Draw] = field(default_factory=list)
+    finder: int = 0
+    """The draw that finds the groups of the query whose draws are added."""
+
+    def add(self, part: Prepared, plan: PlanData) -> None:
+        """All draws of one query."""
+        used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
+        finder = next(
+            (n for n, d in enumerate(part.draws) if isinstance(d.measurement, KeySelection)), 0
+        )
+        first = len(self.draws)
+        self.finder = first + finder
+        for draw in part.draws:
+            release = plan.releases[used[draw.keys[0]]]
+            law, what = draw.law, self.what(draw.measurement, part.query)
+            if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
+                what, law = self.noisy(what), law.noise
+            if isinstance(law, NoisyThreshold):
+                laws = [other.law for other in part.draws]
+                if law.noise not in laws:
+                    raise NotYet("thresholds of numbers that are drawn with others")
+                made: kernel.Law = kernel.Threshold(law.threshold, first + laws.index(law.noise))
+            else:
+                made = _law(law)
+                if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
+                    raise NotYet("Gaussian noise with a delta")
+                if isinstance(made, kernel.Response) and plan.cost.currency == "rho":
+                    raise NotYet("responses in rho")
+            self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
+
+    def frame(self, frame: kernel.Frame) -> int:
+        """The place of a frame."""
+        return self.frames.setdefault(frame, len(self.frames))
+
+    def relation(self, relation: Relation) -> int:
+        """The place of a frame after all its steps."""
+        owners = relation.owners
+        facts = relation.source
+        columns = tuple((name, str(domain.dtype)) for name, domain in facts.columns.items())
+        name = f"{relation.name} {relation.token}"
+        through = None
+        if owners is not None:
+            source = f"{owners.name} {owners.token}"
+            through = kernel.Owners(source, owners.here, owners.there)
+        place = self.frame(kernel.Scan(name, columns, _unit(facts.unit), through))
+        for step, before in relation.steps:
+            if isinstance(step, Binary):
+                place = self.frame(self.binary(step, before, place))
+                continue
+            for part, known in step.parts(before):
+                place = self.frame(_step(part, known, place))
+        return place
+
+    def binary(self, step: Binary, before: FrameFacts, place: int) -> kernel.Frame:
+        """A step with another private frame."""
+        other = self.relation(step.other)
+        match step:
+            case Concat():
+                return kernel.Union(place, other)
+            case JoinPrivate(how=how):
+                return kernel.Meet(
+                    place, other, step.keys, how, tuple(step.new_columns(before).items())
+                )
+        raise NotYet(type(step).__name__)
+
+    def table(self, table: ExactTable, query: Query) -> int:
+        """The place of a table."""
+        groups = query.groups
+        if table.kept is not None:
+            assert isinstance(groups, SetGroups)
+            groups = groups.margin(table.kept)
+        facts = query.relation.facts
+        made = kernel.Table(
+            self.relation(query.relation),
+            None if groups is None else _keys(groups, self.finder),
+            None if table.cells is None else _cells(table.cells),
+            _adds(table.statistic, facts),
+        )
+        return self.tables.setdefault(made, len(self.tables))
+
+    def what(self, measurement: Measurement, query: Query) -> kernel.What:
+        """What is drawn."""
+        match measurement:
+            case SelectionOfSet(choice=choice, kept=kept):
+                return self.choice(choice, query, kept)
+            case Selection():
+                return self.choice(measurement, query, None)
+            case Responses(table=table):
+                return kernel.Reports(self.table(table, query))
+            case WeighedKeys():
+                raise NotYet("groups that are found by weights")
+            case KeySelection(table=table, rows=rows):
+                return kernel.Appear(self.table(table, query), rows)
+            case RootSums(table=table):
+                return kernel.Running(
+                    self.table(table, query), tuple(coefficients(measurement.numbers))
+                )
+            case _:
+                return self.vector(measurement, query)
+
+    def choice(self, choice: Selection, query: Query, kept: tuple[int, ...] | None) -> kernel.What:
+        """A choice, by the columns of one grouping set where some are kept."""
+        tables = (replace(t, kept=kept) if kept is not None else t for t in choice.tables)
+        places = tuple(self.table(table, query) for table in tables)
+        match choice:
+            case CategoryChoice(cells=cells, winners=winners):
+                return kernel.Choice(places, "groups" if cells is None else "cells", winners)
+            case ScoredChoice(winners=winners):
+                return kernel.Choice(places, "tables", winners)
+            case QuantileChoice(q=q):
+                return kernel.Rank(places[0], q)
+            case QuantilesAtOnce(quantiles=quantiles):
+                return kernel.Ranks(places[0], quantiles)
+            case QuantileTree(quantiles=quantiles, levels=levels):
+                return kernel.Levels(places[0], quantiles, tuple(map(tuple, levels)))
+        raise NotYet(type(choice).__name__)
+
+    def noisy(self, what: kernel.What) -> kernel.Vector:
+        """The numbers of candidates, all with noise."""
+        if not isinstance(what, kernel.Choice) or what.among == "tables":
+            raise NotYet("noisy scores")
+        keys = list(self.tables)[what.tables[0]].keys
+        kept = tuple(range(0 if keys is None else len(keys.by)))
+        return kernel.Vector(what.tables, ((1,),), kept, 1, total=False)
+
+    def vector(self, measurement: Measurement, query: Query) -> kernel.Vector:
+        """Numbers with noise."""
+        tables: Sequence[ExactTable] = measurement.tables
+        matrix: tuple[tuple[int, ...], ...] = ((1,),)
+        kept = tuple(range(0 if query.groups is None else len(query.groups.by)))
+        run, total = 1, False
+        match measurement:
+            case JointMargins():
+                matrix, kept = measurement.matrix, measurement.columns
+            case JointSums():
+                matrix = measurement.matrix
+            case Margin():
+                run = _run(measurement)
+                kept = tuple(i for i in measurement.kept if i < len(kept))
+                total = isinstance(measurement, MarginWithTotal)
+            case LevelSums():
+                width = measurement.axis.width(measurement.level)
+                run = min(width, measurement.axis.size)
+                total = isinstance(measurement, LevelSumsWithTotal)
+            case Additive():
+                if measurement.table.kept is not None:
+                    kept = tuple(range(len(measurement.table.kept)))
+            case _:
+                raise NotYet(type(measurement).__name__)
+        places = tuple(self.table(table, query) for table in tables)
+        return kernel.Vector(places, matrix, kept, run, total)
+
+
+def _run(margin: Margin) -> int:
+    """How many neighbouring cells of a margin are added up; 0 for all."""
+    if isinstance(margin, RunMargin):
+        return min(margin.axis.width(margin.level), margin.sizes[-1])
+    in_cells = margin.table.cells is not None
+    return 0 if in_cells and len(margin.sizes) - 1 not in margin.kept else 1
+
+
+def _unit(unit: Unit) -> kernel.Unit:
+    match unit:
+        case Rows(_, contributions):
+            return kernel.Rows(contributions)
+        case Identifier(column, window, time):
+            return kernel.Person(column, window, time)
+
+
+def _row(tree: Tree) -> kernel.Row:
+    match tree:
+        case Column(name):
+            return kernel.Col(name)
+        case Literal(value, dtype, parameter):
+            named = "" if parameter is None else f" of parameter {parameter.name!r}"
+            return kernel.Lit(str(dtype), f"{identity(value)!r}{named}")
+        case _:
+            constants = repr(identity(tuple(value for _, value in tree.operation.constants)))
+            operands = tuple(map(_row, tree.args))
+            return kernel.Call(tree.operation.name, operands, constants)
+
+
+def _named(named: Sequence[Named]) -> tuple[tuple[str, kernel.Row], ...]:
+    return tuple((n.name, _row(n.tree)) for n in named)
+
+
+def _map(place: int, columns: Sequence[tuple[str, kernel.Row]]) -> kernel.Map:
+    return kernel.Map(place, tuple(columns))
+
+
+def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
+    """One step on one frame."""
+    same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in before.columns}
+    match step:
+        case WithColumns(named):
+            return _map(place, [*(same | dict(_named(named))).items()])
+        case Select(named):
+            return _map(place, _named(named))
+        case Rename(mapping):
+            new = dict(mapping)
+            return _map(place, [(new.get(name, name), row) for name, row in same.items()])
+        case Drop(names):
+            return _map(place, [(name, row) for name, row in same.items() if name not in names])
+        case Filter(predicates):
+            return kernel.Filter(place, tuple(map(_row, predicates)))
+        case DropNulls(names):
+            filled = (kernel.Call("is_not_null", (kernel.Col(name),), "()") for name in names)
+            return kernel.Filter(place, tuple(filled))
+        case Part(by, _):
+            key = tuple(repr(identity(value)) for value in step.values)
+            return kernel.Part(place, tuple(_row(n.tree) for n in by), key)
+        case WithoutFound(by):
+            return kernel.Without(place, tuple(_row(n.tree) for n in by))
+        case Explode(column):
+            return kernel.Explode(place, column, step.times(before))
+        case JoinPublic(_, left_on, right_on, how, _, digest):
+            new_columns = tuple(step.new_columns(before).values())
+            keys = tuple(zip(left_on, right_on, strict=True))
+            return kernel.Lookup(place, digest, keys, how, new_columns, step.fan_out)
+        case LimitRows(n, limited, first):
+            return kernel.KeepRows(place, n, limited, first)
+        case LimitGroups(n, limited, first):
+            return kernel.KeepGroups(place, n, limited, first)
+        case LimitNorm(norm):
+            return kernel.Weigh(place, norm)
+        case PerIndividual():
+            known = step.facts(before)
+            owner = {before.identifier, before.time}
+            return kernel.OneEach(place, tuple(c for c in known.columns if c not in owner))
+    aggregates = gathered(step)
+    if aggregates is None:
+        raise NotYet(type(step).__name__)
+    keys_of_rows, made, beside = aggregates
+    return kernel.Gather(place, _named(keys_of_rows), made, beside)
+
+
+def _keys(groups: Groups, finder: int) -> kernel.Keys:
+    if groups.discovered:
+        return kernel.Found(_named(groups.by), finder)
+    sizes = groups.sizes if isinstance(groups, SetGroups) else (groups.size,)
+    return kernel.Listed(_named(groups.by), sizes, digest_of_keys(groups))
+
+
+_OneKind: TypeAlias = (
+    kernel.Edges | kernel.Values | kernel.Points | kernel.Between | kernel.UpTo | kernel.Whole
+)
+
+
+def _cells(cells: CellsOfRows) -> kernel.Cells:
+    made: _OneKind
+    match cells:
+        case CategoryCells(tree, categories, other):
+            return kernel.Values(_row(tree), tuple(repr(identity(c)) for c in categories), other)
+        case BinCells(value, edges, other):
+            made = kernel.Edges(_row(value.tree), tuple(edges), other)
+        case PointCells(value, lo, step, points):
+            made = kernel.Points(_row(value.tree), lo, step, points)
+        case PositionCells(value, candidates):
+            made = kernel.Between(_row(value.tree), tuple(candidates))
+        case UpToCells(value, upper, above):
+            made = kernel.UpTo(_row(value.tree), tuple(map(Fraction, upper.numbers)), above)
+        case WholeCells(some):
+            inner = _cells(some)
+            if isinstance(inner, kernel.OfPeople | kernel.Whole):
+                raise NotYet("cells of individuals with one more for all others")
+            made = kernel.Whole(inner)
+        case _:
+            raise NotYet(type(cells).__name__)
+    return kernel.OfPeople(made) if cells.of_individuals else made
+
+
+def _adds(statistic: Statistic, facts: FrameFacts) -> kernel.Adds:
+    match statistic:
+        case RowCount():
+            return kernel.One()
+        case ValueCount(tree):
+            return kernel.Valued(_row(tree))
+        case GridSum() | SquareSum() | PairSum():
+            return _placed(statistic)
+        case DistinctIndividuals():
+            if facts.time is not None:
+                raise NotYet("persons who are counted once over all windows")
+            return kernel.People()
+        case DistinctCount(tree):
+            return kernel.Distinct(_row(tree))
+        case UnitCount(tree):
+            return kernel.People() if tree is None else kernel.PersonRows(_row(tree), 1)
+        case UnitRows(most, tree):
+            return kernel.PersonRows(None if tree is None else _row(tree), most)
+        case UnitTotal(of) | UnitPairSum(of):
+            return kernel.PersonTotal(_placed(of))
+    raise NotYet(type(statistic).__name__)
+
+
+def _placed(
+    statistic: GridSum | SquareSum | PairSum,
+) -> kernel.Placed | kernel.Squared | kernel.Paired:
+    """The place of a row's value on a grid, or of its square."""
+    match statistic:
+        case GridSum(value, grid):
+            return kernel.Placed(_row(value.tree), _grid(grid))
+        case SquareSum(value, inner, grid):
+            shift = squares_shortened(inner, grid)
+            return kernel.Squared(_row(value.tree), _grid(inner), shift)
+        case PairSum(value, grid, other, other_grid):
+            return kernel.Paired(_row(value.tree), _grid(grid), _row(other.tree), _grid(other_grid))
+
+
+def _grid(grid: Grid) -> kernel.Grid:
+    return kernel.Grid(grid.step, grid.centre, grid.lo, grid.hi)
+
+
+def _law(law: Mechanism) -> kernel.Law:
+    match law:
+        case NoNoise():
+            return kernel.Exact()
+        case RoundedLaplace() | DiscreteLaplace():
+            return kernel.Laplace(law.scale, law.fine)
+        case DiscreteGaussian():
+            return kernel.Gaussian(law.sigma_squared)
+        case DiscreteHull():
+            return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
+        case DiscreteBox():
+            return kernel.Box(law.epsilon, law.widths, law.fineness, ())
+        case DiscreteStaircase():
+            return kernel.Staircase(law.rate, law.width, law.inner)
+        case RandomizedResponse():
+            return kernel.Response(law.row_epsilon)
+        case TruncatedGeometric():
+            return kernel.Geometric(law.row_epsilon, law.row_delta)
+        case ReportNoisyMax():
+            return kernel.NoisyMax(law.scale)
+        case PermuteAndFlip():
+            return kernel.PermuteAndFlip(law.scale)
+        case Exponential() if type(law) in (Exponential, JointExponential, RecursiveExponential):
+            return kernel.Exponential(law.scale)
+    raise NotYet(type(law).__name__)

@@ -1,0 +1,100 @@
+"""Physical plans that the planner makes of everyday queries, each of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeAlias
+
+import polars as pl
+
+import dpframe as dp
+from dpframe.kernel import Plan
+from dpframe.planning import soundness
+from dpframe.planning.prepared import PreparedTogether
+
+Query: TypeAlias = "Callable[[Any], Any]"
+
+AGE, TOWN, WAGE = dp.col("age"), dp.col("town"), dp.col("wage")
+TOWNS = ["a", "b", "c"]
+
+OF_ROWS: Mapping[str, Query] = {
+    "count": lambda f: f.agg(dp.count()),
+    "counts": lambda f: f.group_by("town", keys=TOWNS).agg(dp.count()),
+    "sum": lambda f: f.agg(WAGE.dp_sum((18, 90))),
+    "box": lambda f: f.group_by("town", keys=TOWNS).agg(AGE.dp_mean((0, 100))),
+    "hull": lambda f: f.group_by("town", keys=TOWNS).agg(AGE.dp_var((0, 100))),
+    "histogram": lambda f: f.agg(AGE.dp_histogram(bins=[0, 20, 40, 100])),
+    "levels": lambda f: f.agg(AGE.dp_cdf(bins=list(range(0, 64, 2)))),
+    "median": lambda f: f.group_by("town", keys=TOWNS).agg(AGE.dp_median((0, 100))),
+    "quartiles": lambda f: f.agg(AGE.dp_quantile([0.25, 0.5, 0.75], (0, 100))),
+    "winner": lambda f: f.agg(TOWN.dp_argmax(candidates=TOWNS)),
+    "cube": lambda f: f.group_by(
+        dp.cube("town", "sex"), keys={"town": TOWNS, "sex": ["f", "m"]}
+    ).agg(dp.count(), AGE.dp_sum((0, 100))),
+}
+"""Queries of rows, which are limited where rows belong to persons."""
+
+OF_PERSONS: Mapping[str, Query] = {
+    "total": lambda f: f.group_by("town", keys=TOWNS).agg(WAGE.dp_sum((0, 90), per="unit")),
+    "persons": lambda f: f.group_by("town", keys=TOWNS).agg(dp.col("who").dp_n_unique()),
+    "weighed": lambda f: f.limit_norm(2).group_by("town", keys=TOWNS).agg(dp.count()),
+    "found limit": lambda f: f.agg(WAGE.dp_sum((0, 90))),
+    "of a category": lambda f: (
+        f.limit_rows(3).limit_rows(1, by="town").agg(TOWN.dp_histogram(bins=TOWNS))
+    ),
+}
+"""Queries that need persons."""
+
+
+def frame() -> pl.LazyFrame:
+    """A few rows of persons."""
+    return pl.LazyFrame(
+        {
+            "who": [n // 2 for n in range(60)],
+            "town": ["a", "b", "c"] * 20,
+            "sex": ["f", "m"] * 30,
+            "age": [20, 30, 40] * 20,
+            "wage": [1.5, 80.0, 30.25] * 20,
+        }
+    )
+
+
+@contextmanager
+def recording() -> Iterator[list[Plan]]:
+    """The plans that are checked before charges, while this is entered."""
+    found, before = list[Plan](), soundness.physical
+
+    def record(prepared: PreparedTogether) -> Plan:
+        found.append(before(prepared))
+        return found[-1]
+
+    soundness.physical = record
+    try:
+        yield found
+    finally:
+        soundness.physical = before
+
+
+@cache
+def plans() -> Mapping[str, Plan]:
+    """Plans of all kinds of query, unit and measure, by name."""
+    made = dict[str, Plan]()
+    units: Mapping[str, str | dp.Rows] = {
+        "person": "who",
+        "rows": dp.Rows(contributions=2),
+        "changed": dp.Rows("change-one"),
+    }
+    for named, unit in units.items():
+        for measure in ("epsilon", "rho"):
+            queries = {**OF_ROWS, **(OF_PERSONS if named == "person" else {})}
+            for name, query in queries.items():
+                session = dp.Session(epsilon=10) if measure == "epsilon" else dp.Session(rho=10)
+                private = session.protect(frame(), unit=unit)
+                if named == "person" and name in OF_ROWS:
+                    private = private.limit_groups(2, by="town").limit_rows(2, by="town")
+                with recording() as found:
+                    query(private).collect(**{measure: 1})
+                made[f"{name} {named} {measure}"] = found[-1]
+    return made

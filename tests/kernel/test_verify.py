@@ -1,0 +1,277 @@
+"""The kernel accepts what the planner makes, and refuses it where one fact is another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dpframe.kernel import Plan, Refused, verify
+from dpframe.kernel.plan import (
+    Box,
+    Call,
+    Col,
+    Draw,
+    Exact,
+    Frame,
+    Gaussian,
+    Grid,
+    KeepGroups,
+    KeepRows,
+    Laplace,
+    Law,
+    Listed,
+    Map,
+    People,
+    Person,
+    PersonTotal,
+    Placed,
+    Rows,
+    Scan,
+    Table,
+    Vector,
+    read,
+    write,
+)
+from tests.kernel.plans import OF_PERSONS, OF_ROWS, plans
+
+UNITS, MEASURES = ("person", "rows", "changed"), ("epsilon", "rho")
+NAMES = [
+    *(
+        f"{name} {unit} {m}"
+        for name in OF_ROWS
+        for unit in ("person", "rows", "changed")
+        for m in ("epsilon", "rho")
+    ),
+    *(f"{name} person {m}" for name in OF_PERSONS for m in ("epsilon", "rho")),
+]
+LEAST = Fraction(98, 100)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plans_cost_what_they_state(name: str) -> None:
+    plan = plans()[name]
+    for cost, draw in zip(verify(plan).costs, plan.draws, strict=True):
+        assert LEAST * draw.cost <= cost <= draw.cost
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plans_are_read_as_they_are_written(name: str) -> None:
+    plan = plans()[name]
+    assert read(write(plan)) == plan
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_that_states_a_little_less_is_refused(name: str) -> None:
+    plan = plans()[name]
+    less = Fraction(999_999, 1_000_000)
+    if plan.cost:
+        with pytest.raises(Refused, match="cost more"):
+            verify(replace(plan, cost=plan.cost * less))
+    for number, (cost, draw) in enumerate(zip(verify(plan).costs, plan.draws, strict=True)):
+        if cost:
+            cheaper = replace(draw, cost=cost * less)
+            with pytest.raises(Refused, match=f"draw {number} costs more"):
+                verify(_with_draw(plan, number, cheaper))
+
+
+def _with_draw(plan: Plan, number: int, draw: Draw) -> Plan:
+    return replace(plan, draws=(*plan.draws[:number], draw, *plan.draws[number + 1 :]))
+
+
+def _with_law(change: Callable[[Law], Law | None]) -> Callable[[Plan], Plan | None]:
+    """Another law of the first draw."""
+
+    def changed(plan: Plan) -> Plan | None:
+        law = change(plan.draws[0].law)
+        return None if law is None else _with_draw(plan, 0, replace(plan.draws[0], law=law))
+
+    return changed
+
+
+def _less_noise(law: Law) -> Law | None:
+    match law:
+        case Laplace(scale, _):
+            return replace(law, scale=scale / 1000)
+        case Gaussian(sigma_squared):
+            return replace(law, sigma_squared=sigma_squared / 1000)
+        case Box(epsilon):
+            return replace(law, epsilon=epsilon * 1000)
+        case _:
+            return None
+
+
+def _narrow(law: Law) -> Law | None:
+    if isinstance(law, Box) and max(law.widths) > 1:
+        return replace(law, widths=(1,) * len(law.widths), arches=())
+    return None
+
+
+def _larger_factors(plan: Plan) -> Plan | None:
+    what = plan.draws[0].what
+    if not isinstance(what, Vector) or not verify(plan).costs[0]:
+        return None
+    matrix = tuple(tuple(1000 * factor for factor in row) for row in what.matrix)
+    return _with_draw(plan, 0, replace(plan.draws[0], what=replace(what, matrix=matrix)))
+
+
+def _wider(grid: Grid) -> Grid:
+    return replace(grid, lo=1000 * grid.lo, hi=1000 * grid.hi)
+
+
+def _wider_clamps(plan: Plan) -> Plan | None:
+    def wider(table: Table) -> Table:
+        match table.adds:
+            case Placed(_, grid) as adds:
+                return replace(table, adds=replace(adds, grid=_wider(grid)))
+            case PersonTotal(Placed(_, grid) as of):
+                return replace(table, adds=PersonTotal(replace(of, grid=_wider(grid))))
+            case _:
+                return table
+
+    tables = tuple(map(wider, plan.tables))
+    used = isinstance(plan.draws[0].what, Vector) and tables != plan.tables
+    return replace(plan, tables=tables) if used else None
+
+
+def _without_limits(plan: Plan) -> Plan | None:
+    """Each limit keeps everything."""
+    if not any(isinstance(frame, KeepRows | KeepGroups) for frame in plan.frames):
+        return None
+    frames = tuple(
+        replace(frame, n=10_000) if isinstance(frame, KeepRows | KeepGroups) else frame
+        for frame in plan.frames
+    )
+    listed = [t.keys.sizes for t in plan.tables if isinstance(t.keys, Listed)]
+    return None if listed and max(map(max, listed)) < 2 else replace(plan, frames=frames)
+
+
+def _more_contributions(plan: Plan) -> Plan | None:
+    first = plan.frames[0]
+    if not isinstance(first, Scan) or not isinstance(first.unit, Rows) or not plan.cost:
+        return None
+    if not any(verify(plan).costs):
+        return None
+    unit = Rows(first.unit.contributions + 1)
+    return replace(plan, frames=(replace(first, unit=unit), *plan.frames[1:]))
+
+
+CORRUPTIONS: dict[str, Callable[[Plan], Plan | None]] = {
+    "noise a thousandth": _with_law(_less_noise),
+    "no noise": lambda plan: (
+        _with_draw(plan, 0, replace(plan.draws[0], law=Exact())) if verify(plan).costs[0] else None
+    ),
+    "a box of ones": _with_law(_narrow),
+    "factors a thousand times larger": _larger_factors,
+    "clamps a thousand times wider": _wider_clamps,
+    "limits that keep everything": _without_limits,
+    "cost a thousandth": lambda plan: replace(plan, cost=plan.cost / 1000) if plan.cost else None,
+    "one row more of each individual": _more_contributions,
+}
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_corrupted_plans_are_refused(corruption: str) -> None:
+    changed = {name: CORRUPTIONS[corruption](plan) for name, plan in plans().items()}
+    made = {name: plan for name, plan in changed.items() if plan is not None}
+    assert len(made) >= 4
+    for plan in made.values():
+        with pytest.raises(Refused):
+            verify(plan)
+
+
+def _sum_of_persons() -> Plan:
+    """One sum of one row of each person, of a column that is computed."""
+    columns = (("who", "Int64"), ("x", "Int64"))
+    kept = (("who", Col("who")), ("x", Call("abs", (Col("x"),), "()")))
+    return Plan(
+        "add-remove",
+        (
+            Scan("people", columns, Person("who", None, None), None),
+            KeepRows(0, 1, (), None),
+            Map(1, kept),
+        ),
+        (Table(2, None, None, Placed(Col("x"), Grid(Fraction(1), Fraction(0), 0, 10))),),
+        (
+            Draw(
+                Vector((0,), ((1,),), (), 1, total=False),
+                Laplace(Fraction(10), 1),
+                Fraction(1),
+                Fraction(0),
+            ),
+        ),
+        "epsilon",
+        Fraction(1),
+        Fraction(0),
+        (),
+    )
+
+
+def test_a_limit_by_a_column_that_was_replaced_bounds_no_groups() -> None:
+    plan = _sum_of_persons()
+    limits = KeepGroups(0, 1, ("x",), None), KeepRows(1, 2, (), None)
+    replaced = Map(2, (("who", Col("who")), ("x", Call("abs", (Col("x"),), "()"))))
+    keys = Listed((("x", Col("x")),), (4,), "digest")
+    vector = Vector((0,), ((1,),), (0,), 1, total=False)
+    counted = replace(
+        plan,
+        frames=(plan.frames[0], *limits, replaced),
+        tables=(Table(2, keys, None, People()),),
+        draws=(Draw(vector, Laplace(Fraction(1), 1), Fraction(1), Fraction(0)),),
+    )
+    assert verify(counted).costs == (Fraction(1),)
+    with pytest.raises(Refused, match="draw 0 costs more"):
+        verify(replace(counted, tables=(replace(counted.tables[0], frame=3),)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "change"),
+    [
+        ("the owner is gone", lambda f: (*f[:2], Map(1, (("x", Col("x")),)))),
+        ("no limit", lambda f: (f[0], Map(0, f[2].columns), f[2])),
+        ("a later frame", lambda f: (f[0], KeepRows(2, 1, (), None), f[2])),
+        ("no such column", lambda f: (*f[:2], Map(1, (("who", Col("who")), ("x", Col("y")))))),
+        ("two columns of one name", lambda f: (*f[:2], Map(1, (*f[2].columns, ("x", Col("x")))))),
+        ("no owner", lambda f: (replace(f[0], unit=Rows(1)), *f[1:])),
+    ],
+)
+def test_wrong_frames_are_refused(wrong: str, change: Callable[..., tuple[Frame, ...]]) -> None:
+    plan = _sum_of_persons()
+    assert verify(plan).costs == (Fraction(1),)
+    with pytest.raises(Refused):
+        verify(replace(plan, frames=change(plan.frames)))
+
+
+def _edited(change: Callable[[dict[str, object]], object]) -> str:
+    said = json.loads(write(_sum_of_persons()))
+    change(said)
+    return json.dumps(said, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "[" * 100_000,
+        write(_sum_of_persons()) + " ",
+        write(_sum_of_persons()).replace('"cost":"1"', '"cost":"2/2"'),
+        write(_sum_of_persons()).replace('"cost":"1"', '"cost":1'),
+        write(_sum_of_persons()).replace('"cost":"1"', '"cost":"1/0"'),
+        write(_sum_of_persons()).replace('"n":1', '"n":1.0'),
+        write(_sum_of_persons()).replace('"n":1', '"n":true'),
+        write(_sum_of_persons()).replace('"n":1', '"n":1,"n":2'),
+        write(_sum_of_persons()).replace("KeepRows", "KeepAll"),
+        write(_sum_of_persons()).replace("add-remove", "remove"),
+        _edited(lambda said: said.pop("options")),
+        _edited(lambda said: said.update(more=1)),
+        _edited(lambda said: said.update(draws=None)),
+    ],
+)
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        read(text)
