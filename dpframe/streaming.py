@@ -139,8 +139,8 @@ def draw(
     found = _drawn(prepared, schedule, execution, first, last)
     if isinstance(found, Drawn):
         return found
-    if isinstance(found, EngineError):  # which says nothing but that
-        raise EngineError(found.what, where=found.where, remedy=found.remedy)
+    if isinstance(found, EngineError):
+        raise found
     if not issubclass(found, FAILURES):
         raise found
     raise EngineError(
@@ -154,7 +154,7 @@ def _drawn(
     prepared: Prepared, schedule: Schedule, execution: Execution, first: int, last: int
 ) -> Drawn | EngineError | type[BaseException]:
     """The rows, or the kind of failure. The failure itself is not passed on, because the frames
-    of its traceback hold exact tables.
+    of its traceback hold exact tables; an error of the engine is made again without them.
     """
     try:
         query = of_first_periods(prepared.query, schedule, last + 1)

@@ -759,7 +759,9 @@ def sites() -> tuple[Site, ...]:
     kinds = {
         name
         for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, errors.DPFrameError)
+        if isinstance(kind, type)
+        and issubclass(kind, errors.DPFrameError)
+        and kind is not errors.Unsound  # of dpframe itself, so its users can only report it
     }
     result = []
     for path in sorted((ROOT / "dpframe").rglob("*.py")):

@@ -40,6 +40,6 @@ def _rho(asked: MechanismTask, law: Mechanism) -> Fraction:
         raise UnsupportedOperation(
             f"the cost of {law.name} in rho is not known",
             where=asked.name,
-            remedy='run it in a session without composition="zcdp"',
+            remedy="run it in another session, and leave composition= out there",
         )
     return law.rho_cost(asked.exposure)

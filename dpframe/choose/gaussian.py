@@ -38,6 +38,6 @@ def _mu_squared(asked: MechanismTask, law: Mechanism) -> Fraction:
         raise UnsupportedOperation(
             f"the cost of {law.name} in Gaussian differential privacy is not known",
             where=asked.name,
-            remedy='run it in a session without composition="gdp"',
+            remedy="run it in another session, and leave composition= out there",
         )
     return found

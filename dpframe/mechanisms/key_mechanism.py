@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
+from dpframe.errors import MissingKeys
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, Mechanism
 from dpframe.mechanisms.tasks import KeyTask
 from dpframe.samplers import BitSource
 
-__all__ = ["KeyMechanism"]
+__all__ = ["KeyMechanism", "slack_of"]
 
 
 class KeyMechanism(Mechanism):
@@ -103,3 +104,22 @@ class KeyMechanism(Mechanism):
     @abstractmethod
     def delta(self, groups: int) -> Fraction:
         """The delta of this many groups: at most the sum (union bound)."""
+
+
+def slack_of(share: Budget) -> Fraction:
+    """The delta of a share, without which no groups can be found.
+
+    Raises
+    ------
+    MissingKeys
+        When it does not exist.
+    """
+    if not share.slack:
+        raise MissingKeys(
+            "groups without listed keys can only be found with a delta",
+            remedy=(
+                "spend a delta, for example delta=1e-8",
+                "list the groups: group_by(..., keys=[...])",
+            ),
+        )
+    return share.slack

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact, float_up, sqrt_down
-from dpframe.errors import InvalidBudget, MissingKeys
+from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.key_mechanism import KeyMechanism, slack_of
 from dpframe.mechanisms.mechanism import Choice
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
@@ -83,14 +83,7 @@ class TruncatedGeometric(KeyMechanism):
     @classmethod
     def fitted(cls, task: KeyTask, share: Budget) -> Choice:
         """Each group of an individual at an equal part of epsilon or rho, and of delta."""
-        if not share.slack:
-            raise MissingKeys(
-                "groups without listed keys can only be found with a delta",
-                remedy=(
-                    "spend a delta, for example delta=1e-8",
-                    "list the groups: group_by(..., keys=[...])",
-                ),
-            )
+        slack_of(share)
         groups, reason = task.groups, "the rule by which most groups appear"
         if isinstance(share, ZCDP):
             law = cls(sqrt_down(2 * share.main / groups), share.slack / groups)

@@ -13,10 +13,10 @@ from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.weights import PARTS
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.key_mechanism import KeyMechanism, slack_of
 from dpframe.mechanisms.mechanism import Choice
 from dpframe.mechanisms.tasks import KeyTask
-from dpframe.mechanisms.weighed_threshold import WeighedThreshold, slack_of
+from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact
 from dpframe.core.weights import PARTS, parts_in_each
-from dpframe.errors import MissingKeys
 from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.key_mechanism import KeyMechanism, slack_of
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
@@ -28,7 +27,7 @@ from dpframe.samplers import BitSource
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["WeighedThreshold", "slack_of"]
+__all__ = ["WeighedThreshold"]
 
 _HALF: Final = Fraction(1, 2)
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
@@ -231,25 +230,6 @@ class WeighedThreshold(KeyMechanism):
         """
         noisy = sums + self.noise.draw(sums.size, source) if self.alone else sums
         return np.asarray(noisy >= self.threshold)
-
-
-def slack_of(share: Budget) -> Fraction:
-    """The delta of a share, without which no groups can be found.
-
-    Raises
-    ------
-    MissingKeys
-        When it does not exist.
-    """
-    if not share.slack:
-        raise MissingKeys(
-            "groups without listed keys can only be found with a delta",
-            remedy=(
-                "spend a delta, for example delta=1e-8",
-                "list the groups: group_by(..., keys=[...])",
-            ),
-        )
-    return share.slack
 
 
 _MOST: Final = 1 << 31

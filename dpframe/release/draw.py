@@ -28,7 +28,6 @@ from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.request import QueryScope
-from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
     Mechanism,
@@ -179,7 +178,7 @@ def _draw_part(
         case Selection(), _ if law.is_exact:
             return _best(part, tables, scope)
         case _:
-            raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
+            raise AssertionError(f"a {type(law).__name__} cannot release {part.words()}")
 
 
 def _with_noise(exact: Noisy, law: AdditiveMechanism) -> Noisy:
