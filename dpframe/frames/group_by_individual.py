@@ -165,19 +165,11 @@ def _held(name: str, tree: Tree, before: FrameFacts, ns: Namespace) -> str:
 
 
 def _identifier(facts: FrameFacts) -> str:
-    """The identifier, by which rows are of one individual.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With another unit.
-    """
-    if facts.identifier is None:
-        raise UnsupportedOperation(
-            "rows are protected here, and an aggregate of several rows would move in many",
-            remedy='declare whose the rows are: session.protect(..., unit="user_id")',
-        )
-    return facts.identifier
+    """The identifier, by which rows are of one individual."""
+    who = facts.identifier
+    require(who is not None, "aggregates of one individual's rows need an identifier")
+    assert who is not None
+    return who
 
 
 def _require_keys(by: Sequence[Named], before: FrameFacts, where: str) -> None:
@@ -305,9 +297,9 @@ class GroupByIndividual(_Composite):
         found, outputs = _taken_out(self.outputs, taken)
         if identifier in {n.name for n in self.by}:
             raise UnsupportedOperation(
-                f"two columns would be named {identifier!r}",
+                f"{identifier!r} says whose a row is, and another grouping column has its name",
                 where=self.words(),
-                remedy="give one of them another name with .alias(...)",
+                remedy="give that column another name with .alias(...)",
             )
         selected = (keys[0], *(Named(n.name, Column(n.name)) for n in self.by), *outputs)
         parts = (_Aggregates(self.by, found, beside=False), Select(selected))

@@ -432,10 +432,12 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
     first, changes = tables[0], plan.neighbours == "change-one"
     reach = reach_of(frame, first, all_keys(first), True, changes)
     match what:
+        case Choice(_, "cells" | "groups") if len(tables) != 1:
+            raise Refused("a choice by the numbers of several tables")
         case Choice(_, "cells"):
-            return _of_cells(tables, reach)
+            return _of_cells(first, reach)
         case Choice(_, "groups"):
-            return _of_groups(tables, reach)
+            return _of_groups(first, reach)
         case Choice():
             return _of_tables(tables, reach)
         case Rank(_, quantile):
@@ -443,14 +445,14 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
                 raise Refused("a quantile")
             a, b = quantile.numerator, quantile.denominator
             ways = 1 if quantile in (0, 1) else 2
-            return _of_ranks(tables, reach, ways * max(a, b - a), ways * b)
+            return _of_ranks(first, reach, ways * max(a, b - a), ways * b)
         case Ranks(_, quantiles):
             row = _parts_of_row(quantiles)
             ends = (Fraction(0), *quantiles, Fraction(1))
             least = min(b - a for a, b in pairwise(ends))
-            return _of_ranks(tables, reach, int(4 * row * (1 - least)), 4 * row)
+            return _of_ranks(first, reach, int(4 * row * (1 - least)), 4 * row)
         case Levels(_, quantiles, levels):
-            _require_ranks(tables)
+            _require_ranks(first)
             each = _largest_range(quantiles, levels, changes, first.keys is None)
             if changes:
                 return _in_one(reach.rows * each)
@@ -536,13 +538,12 @@ def touched(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
     return 2 * reach.groups if changes else reach.groups
 
 
-def _of_cells(tables: Sequence[Table], reach: Reach) -> Ranges:
+def _of_cells(table: Table, reach: Reach) -> Ranges:
     """Each row moves the score of one cell by at most b. Rows of one group come or go together, so
     m of them move scores against each other by m b, and by no more than c times the length of what
     a row adds, where a cell has c of them. A row that changes takes b from one cell and gives it to
     another. An individual that adds once to each of several cells adds within that length.
     """
-    (table,) = tables
     if table.cells is None:
         raise Refused("a choice among no cells")
     addition = addition_of(table, 0)
@@ -555,9 +556,8 @@ def _of_cells(tables: Sequence[Table], reach: Reach) -> Ranges:
     return _spread(min(reach.rows * b, reach.groups * largest), largest)
 
 
-def _of_groups(tables: Sequence[Table], reach: Reach) -> Ranges:
+def _of_groups(table: Table, reach: Reach) -> Ranges:
     """One choice, whose candidates are groups: rows move the scores of several."""
-    (table,) = tables
     if table.cells is not None or table.keys is None:
         raise Refused("a choice among no groups")
     addition = addition_of(table, 0)
@@ -578,7 +578,7 @@ def _of_tables(tables: Sequence[Table], reach: Reach) -> Ranges:
     return Ranges(reach.rows * length, reach.squares(1) * length * length)
 
 
-def _of_ranks(tables: Sequence[Table], reach: Reach, comes: int, stays: int) -> Ranges:
+def _of_ranks(table: Table, reach: Reach, comes: int, stays: int) -> Ranges:
     """Ranks in the cells of a group, by whole numbers of rows in them. A row that comes or goes
     moves scores against each other by at most `comes`, and one that stays in its group by at most
     `stays`.
@@ -590,8 +590,7 @@ def _of_ranks(tables: Sequence[Table], reach: Reach, comes: int, stays: int) -> 
     2 (1 - d), with d what the narrowest part should have. One that changes takes 1 from a part and
     brings it to another.
     """
-    _require_ranks(tables)
-    (table,) = tables
+    _require_ranks(table)
     if not reach.changes:
         return Ranges(reach.rows * comes, reach.squares(1) * comes * comes)
     one, largest = reach.rows * comes, reach.rows * stays
@@ -600,9 +599,8 @@ def _of_ranks(tables: Sequence[Table], reach: Reach, comes: int, stays: int) -> 
     return Ranges(max(2 * one, largest), max(largest * largest, 2 * one * one))
 
 
-def _require_ranks(tables: Sequence[Table]) -> None:
+def _require_ranks(table: Table) -> None:
     """Refuse ranks of anything but rows, or individuals, in cells that have an order."""
-    (table,) = tables
     of_people = isinstance(table.cells, OfPeople)
     if not isinstance(table.adds, People if of_people else One):
         raise Refused("ranks of something else than rows or individuals in cells")

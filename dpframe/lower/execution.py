@@ -150,7 +150,8 @@ class Execution:
             raise
         except FAILURES as error:
             version = f" {pl.__version__}" if engine.name == "polars" else ""
-            raise unexpected(f"run on {engine.label}{version}", error) from None
+            why = "it was tried without rows; nothing was charged"
+            raise unexpected(f"run on {engine.label}{version}", error, why) from None
 
     def require_same_columns(self) -> None:
         """Refuse data that no longer have the columns that they were protected with.

@@ -180,6 +180,50 @@ def test_vectors_of_rows_that_meet_conditions(
     assert found.l0 >= len(numbers)
 
 
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 4)), min_size=1, max_size=3),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_vectors_of_rows_without_conditions(
+    numbers: list[tuple[int, int]], grouped: bool, k: int
+) -> None:
+    """Each number of a row is 0 or between two ends, whatever the others are, before and after. A
+    row may also leave one group for another.
+    """
+    ends = [(lo, lo + more) for lo, more in numbers]
+    widths = tuple(max(abs(lo), abs(hi)) for lo, hi in ends)
+    turned = tuple(max(hi, 0) - min(lo, 0) for lo, hi in ends)
+    found = joint_sensitivity(widths, turned, ContributionBounds(k, k, k, changes=True), grouped)
+    every = np.array(list(product(*((0, *end) for end in ends))))
+    before, after = np.repeat(every, len(every), axis=0), np.tile(every, (len(every), 1))
+    moves = [before - after]
+    if grouped:
+        moves.append(np.hstack([before, -after]))
+    assert found.l2_squared == k * k * max((move**2).sum(axis=1).max() for move in moves)
+    assert found.l1 == k * max(abs(move).sum(axis=1).max() for move in moves)
+    assert found.linf == k * max(abs(move).max() for move in moves)
+    assert found.l0 >= len(numbers)
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    *(st.integers(1, most) for most in (4, 3, 3)),
+)
+def test_vectors_of_rows_that_come_or_go(
+    widths: list[int], rows: int, groups: int, each: int
+) -> None:
+    """For all numbers of rows in each group that the limits allow."""
+    spread = ContributionBounds(rows, groups, each)
+    found = joint_sensitivity(tuple(widths), tuple(widths), spread, True)
+    counts = [c for c in product(range(each + 1), repeat=groups) if sum(c) <= rows]
+    moves = [np.outer(c, widths) for c in counts]
+    assert found.l1 == max(abs(move).sum() for move in moves)
+    assert found.l2_squared == max((move**2).sum() for move in moves)
+    assert found.linf == max(abs(move).max() for move in moves)
+    assert found.l0 == len(widths) * max(np.count_nonzero(c) for c in counts)
+
+
 def _moved(ends: list[tuple[int, int]], needs: tuple[int, ...]) -> tuple[Any, Any]:
     """What a row adds before and after, for all pairs of ends and of conditions that are met."""
     rows = [np.zeros(len(ends), dtype=np.int64)]

@@ -59,6 +59,7 @@ def _child(copy: Path, tests: list[str]) -> None:
         os.chdir(copy)
         os.environ["PYTHONPATH"] = str(copy)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(copy / "cache")
+        sys.dont_write_bytecode = False  # else each run compiles all modules again
         sys.path[:] = [str(copy), *sys.path[1:]]
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):

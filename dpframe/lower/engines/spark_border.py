@@ -256,7 +256,7 @@ def _guessed(what: str) -> UnsupportedOperation:
     return _refused(
         f"{what} in the names of folders from all of these names, so one row may change it",
         (
-            'state the types: spark.read.schema("x bigint, year string").parquet(folder)',
+            "state the types: spark.read.schema(...).parquet(folder)",
             f'make the frame after spark.conf.set("{_GUESSES}", "false")',
         ),
     )
