@@ -33,6 +33,8 @@ PARTS = 4096
 """A whole row has so many parts where rows are weighed."""
 MANY = 12
 """The most rows of one individual."""
+UNKNOWN = -1e6
+"""The logarithm of a chance that is at most a billionth."""
 ORDERS = (1.0001, 2, 3, 5, 9, 17, 65)
 """Orders of the Renyi divergences that bound rho from below."""
 
@@ -1478,31 +1480,32 @@ def chances_of(law: p.Law, scores: tuple[int, ...]) -> list[float]:
                 others[:, :place] -= masses[:, :place]  # the first of equal ones is taken
                 others[:, place] = masses[:, place]
                 total = float(others.prod(axis=1).sum())
-                winners.append(math.log(total) if total > 1e-9 else -math.inf)
+                winners.append(math.log(total) if total > 1e-9 else UNKNOWN)
             return winners
     raise Meaningless("no choice")
 
 
 def largest_ratio(one: Sequence[float], other: Sequence[float]) -> float:
-    """The largest logarithm of a ratio of chances. Chances too small to be known are left out."""
+    """The largest logarithm of a ratio of chances."""
     if len(one) != len(other):
         return 0.0
-    return max(
-        [
-            a - b
-            for a, b in zip(one, other, strict=True)
-            if b != -math.inf != a or (a == 0.0 and b == -math.inf)
-        ],
-        default=0.0,
-    )
+    return max([a - b for a, b in known_chances(one, other)], default=0.0)
+
+
+def known_chances(one: Sequence[float], other: Sequence[float]) -> list[tuple[float, float]]:
+    """Pairs of chances. Where the first is too small to be known the pair is left out, and where
+    the second is, it is at most a billionth.
+    """
+    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a > UNKNOWN]
+    return [(a, b if b > UNKNOWN or b == -math.inf else math.log(1e-9)) for a, b in pairs]
 
 
 def divergence(one: Sequence[float], other: Sequence[float], order: float) -> float:
     """The Renyi divergence, over the order."""
-    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a != -math.inf]
-    if any(a == 0.0 and b == -math.inf for a, b in pairs):
+    pairs = known_chances(one, other)
+    if any(b == -math.inf for _, b in pairs):
         return math.inf
-    logs = [order * a + (1 - order) * b for a, b in pairs if b != -math.inf]
+    logs = [order * a + (1 - order) * b for a, b in pairs]
     return max(0.0, log_sum(logs) / (order - 1) / order - 1e-9) if logs else 0.0
 
 

@@ -285,6 +285,20 @@ def test_rows_of_nobody_cannot_be_limited() -> None:
         judge(plan(1 / S, PEOPLE, replaced, p.KeepRows(1, 1, (), None)))
 
 
+def test_one_source_cannot_have_individuals_of_two_kinds() -> None:
+    first = plan(1 / S, PEOPLE, ONE)
+    second = p.Table(3, None, None, p.One())
+    draw = p.Draw(p.Vector((1,), ((1,),), (), 1, False), LAPLACE, 1 / S, F(0))
+    other_person = replace(PEOPLE, unit=p.Person("h", None, None))
+    frames = (PEOPLE, ONE, other_person, p.KeepRows(2, 1, (), None))
+    tables, draws = (*first.tables, second), (*first.draws, draw)
+    both = replace(first, frames=frames, tables=tables, draws=draws, cost=2 / S)
+    assert judge(both, 100, 100).unsafe
+    for option in (plan(1 / S, ROWS), plan(1 / S, WEEKS, ONE)):
+        with pytest.raises(Meaningless):
+            judge(replace(first, options=(option,), cost=2 / S))
+
+
 def test_each_node_is_in_a_lie() -> None:
     known = {cls for cls in vars(p).values() if hasattr(cls, "__dataclass_fields__")}
     lies = [*HONEST.values(), *ROUGH.values(), *(lie for lie, _ in FOUND.values())]
