@@ -122,7 +122,7 @@ def cells_in(cells: Cells | None) -> int:
             size = len(edges) + above
         case Edges(_, edges, other):
             _require_rising(edges)
-            size = len(edges) - 1 + other
+            size = len(edges) - 1 + other if len(edges) > 1 else 0
         case Values(_, listed, other):
             if len({*listed}) != len(listed):
                 raise Refused("a value is listed twice")
@@ -430,6 +430,7 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
     if frame.norm is not None:
         raise Refused("scores of rows that are weighed")
     first, changes = tables[0], plan.neighbours == "change-one"
+    cells_in(first.cells)  # refuses malformed ones
     reach = reach_of(frame, first, all_keys(first), True, changes)
     match what:
         case Choice(_, "cells" | "groups") if len(tables) != 1:

@@ -11,9 +11,11 @@ and `read` accepts no other.
 from __future__ import annotations
 
 import json
+import re
 import typing
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from types import NoneType, UnionType
 from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -102,7 +104,9 @@ class Scan:
 
 @dataclass(frozen=True)
 class Map:
-    """Each row becomes one row with these columns."""
+    """Each row becomes one row with these columns. The owner of a row follows its column, also to
+    another name.
+    """
 
     input: int
     columns: tuple[tuple[str, Row], ...]
@@ -204,7 +208,8 @@ class KeepGroups:
 @dataclass(frozen=True)
 class Weigh:
     """Rows of an individual count less, all by one factor, so that the norm of what it has in all
-    groups is at most this. They count in parts: a whole row has 4096 of them.
+    groups is at most this. The factor is decided where rows are added up. They count in parts: a
+    whole row has 4096 of them.
     """
 
     input: int
@@ -469,9 +474,9 @@ class Running:
 @dataclass(frozen=True)
 class Choice:
     """A choice among candidates by their exact scores, repeated for more winners, each time among
-    those that are left. With `among` cells each group chooses one of its cells, by the number in
-    it. With `among` groups there is one choice of a group. With `among` tables each group chooses
-    one of several tables.
+    those that are left, while there are any. With `among` cells each group chooses one of its
+    cells, by the number in it. With `among` groups there is one choice of a group. With `among`
+    tables each group chooses one of several tables.
     """
 
     tables: tuple[int, ...]
@@ -688,11 +693,11 @@ def read(text: str) -> Plan:
     """
     try:
         found = _value(json.loads(text), Plan)
+        if isinstance(found, Plan) and write(found) == text:
+            return found
     except (ValueError, RecursionError):
         raise Refused("this is not the JSON of a plan") from None
-    if not isinstance(found, Plan) or write(found) != text:
-        raise Refused("the JSON has another form than that of a plan")
-    return found
+    raise Refused("the JSON has another form than that of a plan")
 
 
 def _json(value: object) -> object:
@@ -730,10 +735,16 @@ def _value(said: object, kind: object) -> object:
     if kind in (int, bool, str) and type(said) is kind:
         return said
     if isinstance(said, dict) and isinstance(kind, type) and said.get("node") == kind.__name__:
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         if said.keys() == {"node", *hints}:
             return kind(**{name: _value(said[name], hint) for name, hint in hints.items()})
     raise Refused(f"a {kind} is missing")
+
+
+@cache
+def _hints(kind: type) -> dict[str, object]:
+    """The fields of a class, and their types."""
+    return get_type_hints(kind)
 
 
 def _fits(said: object, node: object, option: object) -> bool:
@@ -746,10 +757,13 @@ def _fits(said: object, node: object, option: object) -> bool:
 
 
 def _fraction(said: str) -> Fraction:
+    # "1e999999999" is short, and would take all memory
+    if len(said) > 4000 or not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", said):
+        raise Refused("a number that is not written as a fraction")
     try:
         return Fraction(said)
     except (ValueError, ZeroDivisionError):
-        raise Refused(f"{said!r} is not a fraction") from None
+        raise Refused("a number that is not written as a fraction") from None
 
 
 def _known(value: object, why: str) -> object:

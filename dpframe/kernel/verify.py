@@ -60,13 +60,34 @@ def verify(plan: Plan) -> Verified:
     Refused
         When anything that the plan states does not follow, with the place and the reason.
     """
-    units = [frame.unit for frame in plan.frames if isinstance(frame, Scan)]
-    if len({type(unit) for unit in units}) != 1 or not plan.draws:
+    _require_same_individuals(plan)
+    try:
+        return _verified(plan)
+    except RecursionError:
+        raise Refused("an expression is nested too deeply") from None
+
+
+def _require_same_individuals(plan: Plan) -> None:
+    """Refuse a plan whose sources, those of its options too, protect different individuals."""
+    plans = (plan, *plan.options)
+    sources = [f for one in plans for f in one.frames if isinstance(f, Scan)]
+    known: dict[str, Scan] = {}
+    for source in sources:
+        if known.setdefault(source.name, source) != source:
+            raise Refused(f"the source {source.name} stands there with other owners or columns")
+    persons = [s.unit for s in sources if isinstance(s.unit, Person)]
+    if not sources or len(persons) not in (0, len(sources)):
         raise Refused("sources that protect rows, and others that protect persons")
-    if any(isinstance(u, Person) for u in units) and plan.neighbours != "add-remove":
+    if persons and plan.neighbours != "add-remove":
         raise Refused("persons come and go")
-    if len({u.every for u in units if isinstance(u, Person)}) > 1:
+    if len({unit.every for unit in persons}) > 1:
         raise Refused("sources with other windows")
+
+
+def _verified(plan: Plan) -> Verified:
+    """The check of one plan, whose sources protect the same individuals."""
+    if not plan.draws:
+        raise Refused("a plan without draws")
     facts = facts_of(plan.frames)
     costs, deltas = list[Fraction](), list[Fraction]()
     for number, draw in enumerate(plan.draws):
@@ -188,6 +209,8 @@ def _largest(plan: Plan) -> tuple[Fraction, Fraction]:
     for number, option in enumerate(plan.options):
         if (option.neighbours, option.measure) != (plan.neighbours, plan.measure):
             raise Refused(f"option {number} is in another measure")
+        if option.options:
+            raise Refused(f"option {number} has options of its own")
         try:
             verify(option)
         except Refused as refused:

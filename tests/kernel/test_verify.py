@@ -11,11 +11,16 @@ import pytest
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import (
+    Between,
     Box,
     Call,
+    Cells,
+    Choice,
     Col,
     Draw,
+    Edges,
     Exact,
+    Exponential,
     Frame,
     Gaussian,
     Grid,
@@ -25,13 +30,18 @@ from dpframe.kernel.plan import (
     Law,
     Listed,
     Map,
+    One,
     People,
     Person,
     PersonTotal,
     Placed,
+    Points,
+    Rank,
+    Row,
     Rows,
     Scan,
     Table,
+    Values,
     Vector,
     read,
     write,
@@ -275,3 +285,55 @@ def _edited(change: Callable[[dict[str, object]], object]) -> str:
 def test_other_json_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         read(text)
+
+
+def test_one_source_has_one_owner_of_each_row() -> None:
+    plan = _sum_of_persons()
+    other = Scan("people", (("who", "Int64"), ("x", "Int64")), Person("x", None, None), None)
+    twice = replace(plan, frames=(*plan.frames, other))
+    with pytest.raises(Refused, match="other owners"):
+        verify(twice)
+    with pytest.raises(Refused, match="other owners"):
+        verify(replace(plan, options=(replace(plan, frames=(other, *plan.frames[1:])),)))
+
+
+@pytest.mark.parametrize("unit", [Rows(1), Person("who", "1d", "x")])
+def test_options_protect_whom_the_plan_protects(unit: Rows | Person) -> None:
+    plan = _sum_of_persons()
+    whole = replace(plan, cost=Fraction(2), options=(plan,))
+    assert verify(whole).costs == (Fraction(1),)
+    other = Scan("others", (("who", "Int64"), ("x", "Int64")), unit, None)
+    with pytest.raises(Refused, match="sources"):
+        verify(replace(whole, options=(replace(plan, frames=(other, *plan.frames[1:])),)))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        Points(Col("x"), Fraction(0), Fraction(0), 3),
+        Points(Col("x"), Fraction(0), Fraction(1), 0),
+        Between(Col("x"), (Fraction(1), Fraction(0))),
+        Edges(Col("x"), (Fraction(1),), other=True),
+        Edges(Col("x"), (Fraction(1), Fraction(1)), other=False),
+        Values(Col("x"), ("1", "1"), other=False),
+    ],
+)
+@pytest.mark.parametrize("what", [Choice((0,), "cells", 1), Rank(0, Fraction(1, 2))])
+def test_malformed_cells_are_refused(cells: Cells, what: Choice | Rank) -> None:
+    plan = _sum_of_persons()
+    draw = Draw(what, Exponential(Fraction(1000)), Fraction(1), Fraction(0))
+    with pytest.raises(Refused):
+        verify(replace(plan, tables=(Table(2, None, cells, One()),), draws=(draw,)))
+
+
+def test_deep_expressions_and_long_numbers_are_refused() -> None:
+    plan = _sum_of_persons()
+    row: Row = Col("x")
+    for _ in range(3000):
+        row = Call("abs", (row,), "()")
+    deep = replace(plan, frames=(*plan.frames[:2], Map(1, (("who", Col("who")), ("x", row)))))
+    with pytest.raises(Refused, match="deep"):
+        verify(deep)
+    for text in ("1e300000", "1e999999999", "0.5", "9" * 5000, " 1", "1_0"):
+        with pytest.raises(Refused):
+            read(write(plan).replace('"cost":"1"', f'"cost":"{text}"'))
