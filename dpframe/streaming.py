@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from dataclasses import replace
 from typing import Final
 
@@ -171,7 +172,7 @@ def _drawn(
             periods.append(tuple(vectors))
         return Drawn(first, tuple(periods))
     except EngineError as error:
-        return EngineError(error.what, where=error.where, remedy=error.remedy)
+        return copy(error)  # without its traceback
     except BaseException as error:
         return type(error)
 

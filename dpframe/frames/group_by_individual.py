@@ -297,7 +297,7 @@ class GroupByIndividual(_Composite):
         found, outputs = _taken_out(self.outputs, taken)
         if identifier in {n.name for n in self.by}:
             raise UnsupportedOperation(
-                f"{identifier!r} says whose a row is, and another grouping column has its name",
+                f"{identifier!r} identifies individuals, and another grouping column has its name",
                 where=self.words(),
                 remedy="give that column another name with .alias(...)",
             )
