@@ -54,7 +54,7 @@ def test_words() -> None:
 def test_refusals() -> None:
     assert isinstance(refusal(call("field", X, field="a"), x=INT64), UnsupportedOperation)
     known = struct_type((("abc", INT64),))
-    error = refusal(call("field", X, field="abd"), x=known)
+    error = refusal(call("field", X, field="abx"), x=known)
     assert isinstance(error, UnknownColumn)
     assert "did you mean 'abc'" in str(error)
     for names in (("a", "a"), ()):
