@@ -88,13 +88,12 @@ class Schedule:
             )
         try:
             self.first(self.periods)
+        except (OverflowError, ValueError):
+            raise _too_late("end", "periods=...", "use fewer periods") from None
+        try:
             self.due(self.periods - 1, None)
         except (OverflowError, ValueError):
-            raise UnsupportedOperation(
-                "the last of the periods would end, or be released, after the year 9999",
-                where="periods=...",
-                remedy=("use fewer periods", "use a shorter delay="),
-            ) from None
+            raise _too_late("be released", "delay=...", "use a shorter delay=") from None
 
     def _begin(self, day: dt.date) -> dt.date:
         match self.every:
@@ -172,3 +171,9 @@ class Schedule:
         if self.delay is not None:
             said += f", none released before {self.delay.words()} have passed since its end"
         return said
+
+
+def _too_late(what: str, where: str, remedy: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"the last of the periods would {what} after the year 9999", where=where, remedy=remedy
+    )

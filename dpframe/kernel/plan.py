@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -735,14 +736,20 @@ def _value(said: object, kind: object) -> object:
     if kind in (int, bool, str) and type(said) is kind:
         return said
     if isinstance(said, dict) and isinstance(kind, type) and said.get("node") == kind.__name__:
-        hints = _hints(kind)
-        if said.keys() == {"node", *hints}:
-            return kind(**{name: _value(said[name], hint) for name, hint in hints.items()})
+        return _node(said, kind)
     raise Refused(f"a {kind} is missing")
 
 
+def _node(said: dict[str, object], kind: Callable[..., object]) -> object:
+    """The value of a class, from its fields."""
+    hints = _hints(kind)
+    if said.keys() != {"node", *hints}:
+        raise Refused("other fields than those of a node")
+    return kind(**{name: _value(said[name], hint) for name, hint in hints.items()})
+
+
 @cache
-def _hints(kind: type) -> dict[str, object]:
+def _hints(kind: Callable[..., object]) -> dict[str, object]:
     """The fields of a class, and their types."""
     return get_type_hints(kind)
 
