@@ -254,8 +254,7 @@ def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
     first = tables[0]
     if not vector.matrix or any(len(factors) != len(tables) for factors in vector.matrix):
         raise Refused("a matrix of another size")
-    if is_of_people(first) and first.cells is not None and not isinstance(first.cells, OfPeople):
-        raise Refused("one individual may be in several cells")
+    _require_one_cell(first)
     cells = cells_in(first.cells)
     if not 0 <= vector.run <= cells:
         raise Refused("runs of cells")
@@ -305,8 +304,9 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
     if len(column) != cells or not falls or column[-1] < 0 or table.cells is None:
         raise Refused("factors of cells")
     addition = addition_of(table, 0)
-    if is_of_people(table) or addition.lo < 0:
+    if addition.lo < 0:
         raise Refused("factors of cells where rows add numbers of both signs")
+    _require_one_cell(table)
     changes = plan.neighbours == "change-one"
     reach = reach_of(frame, table, all_keys(table), False, changes)
     b, k, own = addition.hi, reach.rows, (sum(column), sum(c * c for c in column))
@@ -343,6 +343,12 @@ def _turned(column: tuple[int, ...]) -> tuple[int, int]:
         l1 = max(l1, 2 * first[s] + first[size - s] - first[size])
         square = max(square, squares[size] + squares[size - s] - 2 * both)
     return l1, square
+
+
+def _require_one_cell(table: Table) -> None:
+    """Refuse individuals who may be in several cells of a group."""
+    if is_of_people(table) and table.cells is not None and not isinstance(table.cells, OfPeople):
+        raise Refused("one individual may be in several cells")
 
 
 def all_keys(table: Table) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from dpframe.kernel.plan import (
     Geometric,
     Law,
     Levels,
+    Owners,
     Person,
     Plan,
     Rank,
@@ -26,6 +27,7 @@ from dpframe.kernel.plan import (
     Running,
     Scan,
     Threshold,
+    Unit,
     Vector,
 )
 
@@ -71,10 +73,11 @@ def _require_same_individuals(plan: Plan) -> None:
     """Refuse a plan whose sources, those of its options too, protect different individuals."""
     plans = (plan, *plan.options)
     sources = [f for one in plans for f in one.frames if isinstance(f, Scan)]
-    known: dict[str, Scan] = {}
+    known: dict[str, tuple[Unit, Owners | None]] = {}
     for source in sources:
-        if known.setdefault(source.name, source) != source:
-            raise Refused(f"the source {source.name} stands there with other owners or columns")
+        owner = source.unit, source.owners
+        if known.setdefault(source.name, owner) != owner:
+            raise Refused(f"the source {source.name} stands there with other owners")
     persons = [s.unit for s in sources if isinstance(s.unit, Person)]
     if not sources or len(persons) not in (0, len(sources)):
         raise Refused("sources that protect rows, and others that protect persons")

@@ -39,6 +39,9 @@ OF_ROWS: Mapping[str, Query] = {
 OF_PERSONS: Mapping[str, Query] = {
     "total": lambda f: f.group_by("town", keys=TOWNS).agg(WAGE.dp_sum((0, 90), per="unit")),
     "persons": lambda f: f.group_by("town", keys=TOWNS).agg(dp.col("who").dp_n_unique()),
+    "totals up to": lambda f: f.group_by("town", keys=TOWNS).agg(
+        WAGE.dp_cdf(bins=list(range(0, 64, 2)), per="unit")
+    ),
     "weighed": lambda f: f.limit_norm(2).group_by("town", keys=TOWNS).agg(dp.count()),
     "found limit": lambda f: f.agg(WAGE.dp_sum((0, 90))),
     "of a category": lambda f: (
