@@ -15,7 +15,7 @@ import dpframe as dp
 from tests import tiers
 from tests.clocks import Set, setter
 from tests.kernel import shadow
-from tests.postgres import Server, started
+from tests.postgres import Server, remove_servers, started
 from tests.steady import steady
 
 FAST = "/dev/shm"
@@ -93,8 +93,7 @@ def adult() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def _no_server_stays() -> Iterator[None]:
     yield
-    if started.cache_info().currsize and (server := started()) is not None:
-        server.remove()
+    remove_servers()
 
 
 @pytest.fixture(scope="session")

@@ -236,7 +236,7 @@ class Folder:
             self._started().sql("SELECT pg_reload_conf()")
 
     def _started(self) -> Server:
-        server = postgres.started()
+        server = postgres.started("wrong uses")
         assert server is not None
         return server
 

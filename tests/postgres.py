@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
-from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -130,11 +129,23 @@ class Server:
         return self.url()
 
 
-@cache
-def started() -> Server | None:
-    """The server of this process; None where it is not installed."""
+_SERVERS: dict[str, Server] = {}
+
+
+def started(whose: str = "tests") -> Server | None:
+    """A server of this process; None where it is not installed. Roles are those of a whole server,
+    so wrong uses have a server of their own.
+    """
     programs = binaries()
-    return None if programs is None else Server(programs)
+    if programs is not None and whose not in _SERVERS:
+        _SERVERS[whose] = Server(programs)
+    return _SERVERS.get(whose)
+
+
+def remove_servers() -> None:
+    """Stop all servers of this process."""
+    for server in _SERVERS.values():
+        server.remove()
 
 
 def run_sql(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:

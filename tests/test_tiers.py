@@ -12,7 +12,7 @@ def test_long_cases_wait_and_the_quickest_of_each_function_mostly_stays() -> Non
     durations |= {"a::one[x]": 0.2, "a::one[y]": 0.15, "a::one[z]": 0.05}
     durations |= {"b::two": 2.0, "b::three": 4.0, "b::four[x]": 30.0, "b::four[y]": 0.15}
     durations |= {"tests.laws.c::five": 4.0, "tests.laws.c::six": 7.0, "tests.api.c::seven": 4.0}
-    nightly = tiers.choose_nightly(durations)
+    nightly = tiers.choose_nightly(durations, 1 / 150_000, 1 / 6_000, 1 / 3_000)
     elsewhere = {"a::one[x]", "a::one[y]", "b::three", "b::four[x]", "tests.api.c::seven"}
     assert nightly == elsewhere | {"tests.laws.c::six"}
 

@@ -425,8 +425,8 @@ class Ranges:
     groups of the range of the changes in a group, and the largest sum of their squares.
     """
 
-    l1: int
-    squares: int
+    l1: Fraction
+    squares: Fraction
 
 
 def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | Levels) -> Ranges:
@@ -463,7 +463,7 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
             each = _largest_range(quantiles, levels, changes, first.keys is None)
             if changes:
                 return _in_one(reach.rows * each)
-            return Ranges(reach.rows * each, reach.squares(1) * each * each)
+            return _over_groups(reach, each)
 
 
 def _parts_of_row(quantiles: Sequence[Fraction]) -> int:
@@ -476,7 +476,7 @@ def _parts_of_row(quantiles: Sequence[Fraction]) -> int:
 
 def _largest_range(
     quantiles: Sequence[Fraction], levels: Sequence[Sequence[int]], changes: bool, alone: bool
-) -> int:
+) -> Fraction:
     """The most by which a row moves the scores of one of several choices against each other, in
     parts of a row.
 
@@ -510,8 +510,7 @@ def _largest_range(
             stays = Fraction(1 if q in (0, 1) else 2) if only else 2 * comes
             found.append(stays if changes else comes)
         known |= {*level}
-    largest = max(found) * row
-    return -(-largest.numerator // largest.denominator)
+    return max(found) * row
 
 
 def reporters(plan: Plan, facts: Sequence[Facts], reports: Reports) -> tuple[int, int]:
@@ -582,7 +581,7 @@ def _of_tables(tables: Sequence[Table], reach: Reach) -> Ranges:
     length = max(0, high) - min(0, low)
     if reach.changes:
         return _in_one(2 * reach.rows * length)
-    return Ranges(reach.rows * length, reach.squares(1) * length * length)
+    return _over_groups(reach, Fraction(length))
 
 
 def _of_ranks(table: Table, reach: Reach, comes: int, stays: int) -> Ranges:
@@ -599,11 +598,12 @@ def _of_ranks(table: Table, reach: Reach, comes: int, stays: int) -> Ranges:
     """
     _require_ranks(table)
     if not reach.changes:
-        return Ranges(reach.rows * comes, reach.squares(1) * comes * comes)
+        return _over_groups(reach, Fraction(comes))
     one, largest = reach.rows * comes, reach.rows * stays
     if table.keys is None:
         return _in_one(largest)
-    return Ranges(max(2 * one, largest), max(largest * largest, 2 * one * one))
+    squares = max(largest * largest, 2 * one * one)
+    return Ranges(Fraction(max(2 * one, largest)), Fraction(squares))
 
 
 def _require_ranks(table: Table) -> None:
@@ -626,15 +626,20 @@ def _length(addition: Addition) -> int:
     return max(0, addition.hi) - min(0, addition.lo)
 
 
-def _in_one(total: int) -> Ranges:
+def _in_one(total: int | Fraction) -> Ranges:
     """All of it in one group."""
-    return Ranges(total, total * total)
+    return Ranges(Fraction(total), Fraction(total * total))
+
+
+def _over_groups(reach: Reach, each: Fraction) -> Ranges:
+    """Each row moves scores against each other by this much in its group."""
+    return Ranges(reach.rows * each, reach.squares(1) * each * each)
 
 
 def _spread(total: int, largest: int) -> Ranges:
     """At most `largest` in each group: squares are largest in as few groups as possible."""
     full, left = divmod(total, largest) if largest else (0, 0)
-    return Ranges(total, full * largest**2 + left**2)
+    return Ranges(Fraction(total), Fraction(full * largest**2 + left**2))
 
 
 def _require_rows(frame: Facts, tables: Sequence[Table]) -> None:

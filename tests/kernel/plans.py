@@ -29,6 +29,9 @@ OF_ROWS: Mapping[str, Query] = {
     "levels": lambda f: f.agg(AGE.dp_cdf(bins=list(range(0, 64, 2)))),
     "median": lambda f: f.group_by("town", keys=TOWNS).agg(AGE.dp_median((0, 100))),
     "quartiles": lambda f: f.agg(AGE.dp_quantile([0.25, 0.5, 0.75], (0, 100))),
+    "deciles": lambda f: f.agg(
+        AGE.dp_quantile([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1], candidates=[5, 7])
+    ),
     "winner": lambda f: f.agg(TOWN.dp_argmax(candidates=TOWNS)),
     "cube": lambda f: f.group_by(
         dp.cube("town", "sex"), keys={"town": TOWNS, "sex": ["f", "m"]}
@@ -39,9 +42,6 @@ OF_ROWS: Mapping[str, Query] = {
 OF_PERSONS: Mapping[str, Query] = {
     "total": lambda f: f.group_by("town", keys=TOWNS).agg(WAGE.dp_sum((0, 90), per="unit")),
     "persons": lambda f: f.group_by("town", keys=TOWNS).agg(dp.col("who").dp_n_unique()),
-    "totals up to": lambda f: f.group_by("town", keys=TOWNS).agg(
-        WAGE.dp_cdf(bins=list(range(0, 64, 2)), per="unit")
-    ),
     "weighed": lambda f: f.limit_norm(2).group_by("town", keys=TOWNS).agg(dp.count()),
     "found limit": lambda f: f.agg(WAGE.dp_sum((0, 90))),
     "of a category": lambda f: (
