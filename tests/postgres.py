@@ -151,7 +151,7 @@ def remove_servers() -> None:
 def run_sql(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Run a statement, and let the server's statistics know at once."""
     connection = _connected(url)
-    answer = connection.execute(statement.replace("?", "%s"), values or None)  # type: ignore[arg-type]
+    answer = connection.execute(statement.replace("?", "%s"), values or None)
     rows = answer.fetchall() if answer.description else []
     if connection.info.server_version >= 150000:
         connection.execute("SELECT pg_stat_force_next_flush()")
