@@ -35,7 +35,7 @@ def test_the_page_of_evidence_quotes_measured_imports() -> None:
 
 
 def test_intervals_do_not_cover_what_limits_drop() -> None:
-    said = "It does not cover what your query leaves out: values that `clip` cuts, rows that your own"
+    said = "It does not cover what your query leaves out: values that `clip` cuts, rows"
     assert said in page("docs/quickstart.md")
     visits = pl.DataFrame({"person": [i % 100 for i in range(1000)]})
     people = dp.Session(epsilon=100).protect(visits, unit="person").limit_rows(3)
