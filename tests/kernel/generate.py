@@ -295,7 +295,7 @@ class Draft:
             columns[name] = self.call(known, name[0])
         elif which == 1 and len(free) > 2:
             del columns[name]
-        elif which == 2:
+        elif which == 2 and free:
             del columns[name]
             columns[self.name(name[0])] = p.Col(name)
         elif which == 3:
