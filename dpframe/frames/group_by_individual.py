@@ -192,7 +192,7 @@ def _require_keys(by: Sequence[Named], before: FrameFacts, where: str) -> None:
         )
 
 
-def gathered(
+def gather_parts(
     part: FramePart,
 ) -> tuple[tuple[Named, ...], tuple[tuple[str, str], ...], bool] | None:
     """The keys of aggregates of individuals' rows, the columns that they make and how, and whether

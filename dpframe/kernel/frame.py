@@ -107,31 +107,31 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 raise Refused("the owners of rows")
             return _of_source(names, unit)
         case Map(input, columns):
-            return _mapped(_input(before, input), columns)
+            return _map(_input(before, input), columns)
         case Filter(input, conditions):
-            return _kept(_input(before, input), conditions)
+            return _keep(_input(before, input), conditions)
         case Part(input, by, key):
             if len(by) != len(key):
                 raise Refused("a key of a part has another number of values")
-            return _kept(_input(before, input), by)
+            return _keep(_input(before, input), by)
         case Without(input, by):
-            return _kept(_input(before, input), by)
+            return _keep(_input(before, input), by)
         case Explode(input, column, most):
             facts = _input(before, input)
             if column not in facts.columns or most < 1 or column in (facts.person, facts.time):
                 raise Refused("an exploded column")
-            limits = _renamed(facts.limits, {c: c for c in facts.columns if c != column})
+            limits = _rename(facts.limits, {c: c for c in facts.columns if c != column})
             return replace(
                 facts, rows=facts.rows * most, complete=False, limits=_times(limits, most)
             )
         case Lookup(input, _, on, how, new, most):
-            return _looked_up(_input(before, input), on, how, new, most)
+            return _look_up(_input(before, input), on, how, new, most)
         case Union(left, right):
-            return _united(_input(before, left), _input(before, right))
+            return _unite(_input(before, left), _input(before, right))
         case Meet(left, right):
-            return _met(frame, _input(before, left), _input(before, right))
+            return _meet(frame, _input(before, left), _input(before, right))
         case KeepRows(input, n, by, first) | KeepGroups(input, n, by, first):
-            return _limited(_input(before, input), n, by, first, isinstance(frame, KeepGroups))
+            return _limit(_input(before, input), n, by, first, isinstance(frame, KeepGroups))
         case Weigh(input, norm):
             facts = _input(before, input)
             if facts.person is None or not Fraction(1, 64) <= norm < 1 << 16:
@@ -151,7 +151,7 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 norm=None,
             )
         case Gather(input, by, new, beside):
-            return _gathered(_input(before, input), by, tuple(name for name, _ in new), beside)
+            return _gather(_input(before, input), by, tuple(name for name, _ in new), beside)
 
 
 def _input(before: Sequence[Facts], place: int) -> Facts:
@@ -198,13 +198,13 @@ def _of_source(names: tuple[str, ...], unit: Rows | Person) -> Facts:
             return Facts(names, 0, complete=False, person=column, time=time, every=every)
 
 
-def _kept(facts: Facts, conditions: Sequence[Row]) -> Facts:
+def _keep(facts: Facts, conditions: Sequence[Row]) -> Facts:
     """Some of the rows, each kept or dropped by its own values."""
     _require_columns(facts, conditions)
     return replace(facts, complete=False)
 
 
-def _mapped(facts: Facts, columns: Sequence[tuple[str, Row]]) -> Facts:
+def _map(facts: Facts, columns: Sequence[tuple[str, Row]]) -> Facts:
     """Each row becomes one row, by its own values. Limits follow the columns that stay."""
     names = tuple(name for name, _ in columns)
     _require_names(names)
@@ -226,11 +226,11 @@ def _with_columns(facts: Facts, names: tuple[str, ...], same: Mapping[str, str])
         columns=names,
         person=None if facts.person is None else same[facts.person],
         time=None if facts.time is None else same[facts.time],
-        limits=_renamed(facts.limits, same),
+        limits=_rename(facts.limits, same),
     )
 
 
-def _renamed(limits: Sequence[Limit], same: Mapping[str, str]) -> tuple[Limit, ...]:
+def _rename(limits: Sequence[Limit], same: Mapping[str, str]) -> tuple[Limit, ...]:
     """Limits after columns got new names. A column that is gone becomes a number, the same in all
     limits: it still holds that they are about the same values.
     """
@@ -252,7 +252,7 @@ def _times(limits: Sequence[Limit], times: int | None) -> tuple[Limit, ...]:
     )
 
 
-def _looked_up(
+def _look_up(
     facts: Facts,
     on: Sequence[tuple[str, str]],
     how: str,
@@ -277,7 +277,7 @@ def _looked_up(
     )
 
 
-def _united(left: Facts, right: Facts) -> Facts:
+def _unite(left: Facts, right: Facts) -> Facts:
     """An individual has the rows of both frames: what bounds them adds up."""
     if left.columns != right.columns or right.norm is not None:
         raise Refused("frames that do not fit together")
@@ -300,7 +300,7 @@ def _is_present(limit: Limit) -> bool:
     return all(isinstance(term, str) for term in limit.by)
 
 
-def _met(frame: Meet, left: Facts, right: Facts) -> Facts:
+def _meet(frame: Meet, left: Facts, right: Facts) -> Facts:
     """Rows meet rows of the same individual only. Each of n rows meets m rows at most, where m
     bounds the rows with its keys, and so the limits of one frame hold m times over; a left join
     keeps a row that meets none.
@@ -323,10 +323,10 @@ def _met(frame: Meet, left: Facts, right: Facts) -> Facts:
     factor = None if many is None else max(1, many)
     if frame.on and frame.how == "inner":
         others = _times(
-            _renamed(right.limits, names | {b: a for a, b in frame.on}), _rows_with(left, mine)
+            _rename(right.limits, names | {b: a for a, b in frame.on}), _rows_with(left, mine)
         )
     else:
-        others = _times(_renamed(right.limits, names), rows_of(left))
+        others = _times(_rename(right.limits, names), rows_of(left))
         if frame.on:  # a row that meets none has null there, one more value
             others = tuple(
                 replace(x, n=x.n + 1) if isinstance(x, GroupLimit) else x for x in others
@@ -341,9 +341,7 @@ def _rows_with(facts: Facts, names: set[str]) -> int | None:
     return _least([*limits, rows_of(facts)])
 
 
-def _limited(
-    facts: Facts, n: int, by: tuple[str, ...], first: str | None, of_groups: bool
-) -> Facts:
+def _limit(facts: Facts, n: int, by: tuple[str, ...], first: str | None, of_groups: bool) -> Facts:
     """One more limit, which holds for the rows of each person."""
     if facts.person is None or n < 1 or not {*by} <= {*facts.columns}:
         raise Refused("a limit")
@@ -357,7 +355,7 @@ def _limited(
     return replace(facts, limits=(*facts.limits, limit))
 
 
-def _gathered(
+def _gather(
     facts: Facts, by: Sequence[tuple[str, Row]], new: tuple[str, ...], beside: bool
 ) -> Facts:
     """Aggregates of one individual's rows. A row of the result stands for one of the rows that it
@@ -527,7 +525,7 @@ def entries_of(keys: Keys | None, kept: tuple[int, ...]) -> int | None:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Bounds on rows, groups, and rows in each group; None where there is none."""
+    """Bounds on rows, groups, and rows in each group; None where no bound exists."""
 
     rows: int | None
     groups: int | None

@@ -314,14 +314,14 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
         moved = reach.groups * cells, k * b * own[0], reach.squares(1) * b * b * own[1]
         return Norms(*moved, reach.most * b * column[0], 0, (), twice=False)
     if entries_of(table.keys, all_keys(table)) == 1:
-        moved = cells, k * b * _turned(column)[0], k * k * b * b * _turned(column)[1]
+        moved = cells, k * b * _change_norms(column)[0], k * k * b * b * _change_norms(column)[1]
     else:
         moved = 2 * k * cells, 2 * k * b * own[0], 2 * k * k * b * b * own[1]
     return Norms(*moved, k * b * column[0], 0, (), twice=False)
 
 
 @lru_cache(maxsize=64)
-def _turned(column: tuple[int, ...]) -> tuple[int, int]:
+def _change_norms(column: tuple[int, ...]) -> tuple[int, int]:
     """The largest L1 norm, and the largest sum of squares, of a column or of the difference of two.
 
     Proof: two columns that are s cells from each other differ most where the first begins in the
@@ -527,7 +527,7 @@ def reporters(plan: Plan, facts: Sequence[Facts], reports: Reports) -> tuple[int
     return frame.rows, cells_in(cells)
 
 
-def touched(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
+def count_groups(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
     """In how many groups the number of individuals changes with one of them, by 1 in each: a row
     that changes may leave one group for another.
     """

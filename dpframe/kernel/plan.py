@@ -627,7 +627,9 @@ class Geometric:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A group appears where its number in an earlier draw is at least this, noise included."""
+    """A group appears where its number is at least this, with the noise of another draw of the
+    same table. A group without rows never appears.
+    """
 
     least: int
     draw: int

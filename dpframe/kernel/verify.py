@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpframe.kernel.frame import Facts, facts_of
 from dpframe.kernel.laws import choice_cost, noise_cost, response_cost, tail_of
-from dpframe.kernel.moves import norms_of, ranges_of, reporters, touched
+from dpframe.kernel.moves import all_keys, count_groups, norms_of, ranges_of, reporters
 from dpframe.kernel.plan import (
     Appear,
     Choice,
@@ -64,7 +64,7 @@ def verify(plan: Plan) -> Verified:
     """
     _require_same_individuals(plan)
     try:
-        return _verified(plan)
+        return _check(plan)
     except RecursionError:
         raise Refused("an expression is nested too deeply") from None
 
@@ -87,7 +87,7 @@ def _require_same_individuals(plan: Plan) -> None:
         raise Refused("sources with other windows")
 
 
-def _verified(plan: Plan) -> Verified:
+def _check(plan: Plan) -> Verified:
     """The check of one plan, whose sources protect the same individuals."""
     if not plan.draws:
         raise Refused("a plan without draws")
@@ -169,7 +169,7 @@ def _appearance_cost(
     individual adds. So the group appears only where the noise is at least the rest of the threshold
     (Korolova, Kenthapadi, Mishra and Ntoulas 2009). The groups add up.
     """
-    groups = touched(plan, facts, what)
+    groups = count_groups(plan, facts, what)
     match law:
         case Geometric(epsilon, delta):
             if epsilon <= 0 or not 0 < delta < 1:
@@ -182,12 +182,9 @@ def _appearance_cost(
             other = plan.draws[draw]
             if not isinstance(other.what, Vector) or other.what.matrix != ((1,),):
                 raise Refused("a threshold of something else than one number")
-            mine, theirs = plan.tables[what.table], plan.tables[other.what.tables[0]]
-            kept = tuple(range(len(mine.keys.by))) if mine.keys is not None else ()
-            if (mine.frame, mine.keys) != (theirs.frame, theirs.keys) or other.what.kept != kept:
-                raise Refused("a threshold of a number of other groups")
-            if theirs.cells is not None or other.what.total:
-                raise Refused("a threshold of numbers of cells")
+            kept = all_keys(plan.tables[what.table])
+            if other.what.tables != (what.table,) or other.what.kept != kept or other.what.total:
+                raise Refused("a threshold of another number than that by which groups appear")
             alone = norms_of(plan, facts, other.what).linf
             return Fraction(0), groups * tail_of(other.law, least - alone)
         case _:

@@ -50,7 +50,7 @@ from dpframe.frames.binary import Binary, Concat
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.group_by_individual import gathered
+from dpframe.frames.group_by_individual import gather_parts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.join_private import JoinPrivate
@@ -87,6 +87,7 @@ from dpframe.mechanisms import (
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.release.keys import number_of
 from dpframe.workloads.running import coefficients
 
 __all__ = ["NotYet", "physical"]
@@ -149,10 +150,12 @@ class _Lists:
             if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
                 what, law = self.noisy(what), law.noise
             if isinstance(law, NoisyThreshold):
-                laws = [other.law for other in part.draws]
-                if law.noise not in laws:
+                number = number_of(draw.measurement, [one.measurement for one in part.draws])
+                if number is None:
                     raise NotYet("thresholds of numbers that are drawn with others")
-                made: kernel.Law = kernel.Threshold(law.threshold, first + laws.index(law.noise))
+                if part.draws[number].law != law.noise:
+                    raise kernel.Refused("a threshold has other noise than its number")
+                made: kernel.Law = kernel.Threshold(law.threshold, first + number)
             else:
                 made = _law(law)
                 if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
@@ -360,7 +363,7 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
             known = step.facts(before)
             owner = {before.identifier, before.time}
             return kernel.OneEach(place, tuple(c for c in known.columns if c not in owner))
-    aggregates = gathered(step)
+    aggregates = gather_parts(step)
     if aggregates is None:
         raise NotYet(type(step).__name__)
     keys_of_rows, made, beside = aggregates

@@ -11,6 +11,7 @@ import pytest
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import (
+    Appear,
     Between,
     Box,
     Call,
@@ -21,6 +22,7 @@ from dpframe.kernel.plan import (
     Edges,
     Exact,
     Exponential,
+    Found,
     Frame,
     Gaussian,
     Grid,
@@ -41,6 +43,7 @@ from dpframe.kernel.plan import (
     Rows,
     Scan,
     Table,
+    Threshold,
     Values,
     Vector,
     read,
@@ -337,3 +340,31 @@ def test_deep_expressions_and_long_numbers_are_refused() -> None:
     for text in ("1e300000", "1e999999999", "0.5", "9" * 5000, " 1", "1_0"):
         with pytest.raises(Refused):
             read(write(plan).replace('"cost":"1"', f'"cost":"{text}"'))
+
+
+def test_groups_appear_by_the_number_that_is_drawn() -> None:
+    by = (("x", Col("x")),)
+    limits = KeepGroups(0, 1, ("x",), None), KeepRows(1, 1, (), None)
+    frames = (*_sum_of_persons().frames[:1], *limits)
+        *_sum_of_persons().frames[:1],
+        KeepGroups(0, 1, ("x",), None),
+        KeepRows(1, 1, (), None),
+    )
+    counts = Table(2, Found(by, 1), None, People())
+    sums = Table(2, Found(by, 1), None, Placed(Col("x"), Grid(Fraction(1), Fraction(0), 0, 10)))
+    vector = Vector((0,), ((1,),), (0,), 1, total=False)
+    appear = Draw(Appear(0, 1), Threshold(41, 0), Fraction(0), Fraction(1))
+    plan = Plan(
+        "add-remove",
+        frames,
+        (counts, sums),
+        (Draw(vector, Laplace(Fraction(1), 1), Fraction(1), Fraction(0)), appear),
+        "epsilon",
+        Fraction(1),
+        Fraction(1),
+        (),
+    )
+    assert 0 < verify(plan).deltas[1] < Fraction(1, 10**16)
+    other = Draw(replace(vector, tables=(1,)), Laplace(Fraction(10), 1), Fraction(1), Fraction(0))
+    with pytest.raises(Refused, match="another number"):
+        verify(replace(plan, draws=(other, appear)))
