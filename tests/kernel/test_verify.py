@@ -346,10 +346,6 @@ def test_groups_appear_by_the_number_that_is_drawn() -> None:
     by = (("x", Col("x")),)
     limits = KeepGroups(0, 1, ("x",), None), KeepRows(1, 1, (), None)
     frames = (*_sum_of_persons().frames[:1], *limits)
-        *_sum_of_persons().frames[:1],
-        KeepGroups(0, 1, ("x",), None),
-        KeepRows(1, 1, (), None),
-    )
     counts = Table(2, Found(by, 1), None, People())
     sums = Table(2, Found(by, 1), None, Placed(Col("x"), Grid(Fraction(1), Fraction(0), 0, 10)))
     vector = Vector((0,), ((1,),), (0,), 1, total=False)
