@@ -1,4 +1,4 @@
-"""Upper bounds on delta, for costs that are no pure epsilon.
+"""Upper bounds on the delta of costs that are no pure epsilon.
 
 Orders and other points at which bounds are evaluated are floats. They hold at any point, so these
 need not be right.
@@ -33,7 +33,7 @@ _FLOOR: Final = Context(D.prec, ROUND_FLOOR, D.Emin, D.Emax)
 _LARGEST: Final = Fraction(10**4)
 """What keeps this epsilon keeps any larger one."""
 _WIDEST: Final = 2 * 2048**2
-"""From this variance on the bound by smoothing is as good as the exact one."""
+"""From this variance on smoothing gives no more than the exact delta."""
 _TINY: Final = Decimal("1e-12")
 _LARGE_RIPPLE: Final = Decimal("1.1")
 """Beyond, other bounds are better."""

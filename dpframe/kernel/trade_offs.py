@@ -113,8 +113,8 @@ def _side(h: Fraction, j: int) -> Decimal:
 
 
 def gaussian_mu_squared(sigma_squared: Fraction, l2_squared: int) -> Fraction:
-    """The cost of discrete Gaussian noise on a vector. A number that moves by d does no more than d steps
-    of 1, so its mu is at most d times that of one step.
+    """The cost of discrete Gaussian noise on a vector. A number that moves by d does no more than d
+    steps of 1, so its mu is at most d times that of one step.
     """
     return l2_squared * _unit(sigma_squared) if l2_squared else Fraction(0)
 
