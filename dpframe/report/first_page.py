@@ -323,9 +323,9 @@ def _legend(outputs: Sequence[OutputLine]) -> Iterator[str]:
     """What the errors and verdicts of these outputs mean."""
     verdicts = {one.verdict.partition(" ")[0] for one in outputs} - {""}
     if any(one.error not in _NO_AMOUNT for one in outputs):
-        good = ". Good: at most about a tenth of the result" if verdicts else ""
+        good = ". Good: ± is at most about a tenth of the result" if verdicts else ""
         rest = ". Rough: up to three tenths. Useless: more" if verdicts - {"good"} else ""
-        yield f"In 95% of runs the error from noise is at most the one shown{good}{rest}"
+        yield f"Noise is at most ± in 95% of runs{good}{rest}"
 
 
 def _per_period(plan: PlanData, by: str, periods: int) -> Iterator[str]:
@@ -430,7 +430,7 @@ def _without_key(keys: str) -> str:
     if re.search(r"\bnull\b", bare):
         return "rows with another key"
     unless = ", unless that is listed" if bare.endswith(" more") else ""
-    return f"rows with another key, or with null{unless}"
+    return f"rows whose key is null or not listed{unless}"
 
 
 def _clamps(block: PlanData) -> Iterator[str]:
