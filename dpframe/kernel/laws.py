@@ -20,11 +20,13 @@ from dpframe.kernel.plan import (
     Gaussian,
     Laplace,
     Law,
+    Nights,
     NoisyMax,
     One,
     PermuteAndFlip,
     Placed,
     Plan,
+    Rank,
     Refused,
     Response,
     Running,
@@ -48,7 +50,9 @@ _UP = 1 + Fraction(1, 10**40)
 """More than 110 digits are off by, where 60 of them cancel."""
 
 
-def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fraction:
+def noise_cost(
+    plan: Plan, what: Vector | Running | Nights | Rank, law: Law, norms: Norms
+) -> Fraction:
     """What noise costs in the plan's measure.
 
     Raises
@@ -73,7 +77,7 @@ def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fr
                     steps, most = norms.l1 * fine, norms.linf * fine
                     return laplace_mu_squared(1 / (scale * fine), steps, most)
         case Gaussian(sigma_squared):
-            _require_sigma(law)
+            require_gaussian(law)
             match plan.measure:
                 case "epsilon":
                     raise Refused("Gaussian noise has no epsilon without a delta")
@@ -108,11 +112,12 @@ def _of_pure(plan: Plan, epsilon: Fraction) -> Fraction:
 
 def noise_delta(law: Gaussian, norms: Norms, epsilon: Fraction) -> Fraction:
     """The delta of Gaussian noise at an epsilon."""
-    _require_sigma(law)
+    require_gaussian(law)
     return gaussian_delta(law.sigma_squared, norms.l0, norms.l2_squared, norms.linf, epsilon)
 
 
-def _require_sigma(law: Gaussian) -> None:
+def require_gaussian(law: Gaussian) -> None:
+    """Refuse a sigma that no sampler draws."""
     if not Fraction(1, 1 << 20) <= law.sigma_squared <= 1 << 112:
         raise Refused("a sigma that cannot be drawn")
 
@@ -247,7 +252,7 @@ def tail_of(law: Law, least: int) -> Fraction:
             found = _DIGITS.divide(_exp(-h * steps), _DIGITS.add(Decimal(1), _exp(-h)))
             return Fraction(found) * _UP
         case Gaussian(sigma_squared):
-            _require_sigma(law)
+            require_gaussian(law)
             return fraction_up(gaussian_tail(sigma_squared, least)[1])
         case _:
             raise Refused("noise whose tail is not known")

@@ -39,8 +39,8 @@ _BY_CORNERS: Final = 400
 
 @lru_cache(maxsize=1024)
 def pure_mu_squared(epsilon: Fraction) -> Fraction:
-    """The cost of any epsilon-private mechanism. It follows from randomised response (Kairouz, Oh and
-    Viswanath 2015), where both errors are 1 / (1 + exp(epsilon)). Of very large epsilon 8 epsilon
+    """The cost of any epsilon-private mechanism. It follows from randomised response (Kairouz, Oh
+    and Viswanath 2015), where both errors are 1 / (1 + exp(epsilon)). Of very large epsilon 8 epsilon
     is no less, as P(N > z) is at most exp(-z**2 / 2) / 2.
     """
     if epsilon <= 0:
@@ -78,8 +78,8 @@ def response_mu_squared(epsilon: Fraction, cells: int) -> Fraction:
 
 
 def laplace_mu_squared(h: Fraction, steps: int, most: int) -> Fraction:
-    """The cost of discrete Laplace noise, q = exp(-h), on a vector that moves by this many steps in all and
-    by `most` in each number.
+    """The cost of discrete Laplace noise, q = exp(-h), on a vector that moves by this many steps in
+    all and by `most` in each number.
 
     *One number* that moves by d: k(j) = z(q**(j + 1) / (1 + q)) is concave, as dz / d ln(1 / p) is
     Mills' ratio, which falls. Corners between the two centres have k(j) + k(d - 1 - j), so the

@@ -20,15 +20,8 @@ from dpframe.planning.prepared import PreparedTogether
 
 NOT_YET = frozenset(
     {
-        "CombinedNoise",
-        "NightlySums",
-        "WeighedRounds",
-        "WeighedThreshold",
         "composition: numerical",
-        "groups that are found by weights",
-        "noisy scores",
-        "persons who are counted once over all windows",
-        "thresholds of numbers that are drawn with others",
+        "groups by weights with an epsilon",
     }
 )
 """What the kernel has no nodes for yet."""
