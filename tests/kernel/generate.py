@@ -51,6 +51,7 @@ def plans(seed: int, sample: Counter[str] | None = None) -> Iterator[Plan]:
                 cost = plan.cost + max(option.cost for option in options)
                 delta = plan.delta + max(option.delta for option in options)
                 plan = replace(plan, options=tuple(options), cost=cost, delta=delta)
+                verify(plan)  # refused where a source has other owners in an option
         except Refused as refused:
             if sample is not None:
                 sample[str(refused)] += 1
