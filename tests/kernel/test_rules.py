@@ -252,8 +252,39 @@ def test_choices_in_rho() -> None:
     found = _cost(*IN_TWO, what=one, cells=EDGES, law=law, rho=True, **keys)
     assert found == F(9 + 9, 8 * 100)  # three rows in each of two groups
     rank = p.Rank(0, F(1, 4))
+    found = _cost(*IN_TWO, what=rank, cells=POINTS, law=law, rho=True, **keys)
+    assert found == F((9 + 9) * 6 * 6, 8 * 100)
     found = _cost(ROWS, what=rank, cells=POINTS, law=law, rho=True, change=True, **keys)
     assert found == F(2 * 6 * 6, 8 * 100)  # 6 in each of two groups, more than 8 in one
+
+
+def test_rows_that_change_in_rho() -> None:
+    gaussian = p.Gaussian(F(1, 2))
+    adds = p.One(), p.Placed(X, WIDE)
+    fields: dict[str, object] = {"adds": adds, "law": gaussian, "rho": True, "change": True}
+    assert _cost(TWO_ROWS, **fields) == 4 * 7 * 7  # a row that stays counts before and after
+    assert _cost(TWO_ROWS, by=("g",), sizes=(3,), **fields) == 4 * 2 * (1 + 25)
+    assert _cost(TWO_ROWS, p.Filter(0, ()), **fields) == 4 * 7 * 7
+
+
+def test_steps_after_which_rows_may_be_missing() -> None:
+    """A count of all rows changes only where rows may be missing."""
+    assert _cost(ROWS, law=p.Exact(), change=True) == 0
+    assert _cost(ROWS, p.Map(0, (("x", X),)), law=p.Exact(), change=True) == 0
+    left = p.Lookup(0, "digest", (("g", "k"),), "left", ("n",), 1)
+    assert _cost(ROWS, left, law=p.Exact(), change=True) == 0
+    for step in (
+        p.Filter(0, ()),
+        p.Part(0, (), ()),
+        p.Without(0, (G,)),
+        p.Explode(0, "l", 1),
+        replace(left, how="inner"),
+        replace(left, how="semi", new=()),
+        replace(left, how="anti", new=()),
+    ):
+        assert _cost(ROWS, step, change=True) == F(1, 7), step
+    assert _cost(ROWS, replace(left, most=2), change=True) == F(2, 7)
+    assert _cost(ROWS, p.Union(0, 0), change=True) == F(2, 7)
 
 
 def test_running_sums() -> None:
@@ -880,6 +911,160 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     "option 0: draw 0": [(COUNT, replace(COUNT, options=(_what(COUNT, matrix=()),)))],
 }
 """By message: plans that are accepted, and the same ones with one condition broken."""
+
+
+# -- Streams -------------------------------------------------------------------------------------
+
+DAYS = replace(PEOPLE, columns=(*PEOPLE.columns, ("d", "Date")))
+ADD_ONE = p.One()
+TREE, ROOT = p.Tree(3, 2), p.Root((8, 4, 3, 2, 2, 1, 1, 1, 0))
+
+
+def _stream(
+    *frames: p.Frame,
+    every: p.Every = "1d",
+    dtype: str = "Date",
+    adds: p.Adds = ADD_ONE,
+    by: tuple[str, ...] = (),
+    keys: int = 1,
+    sums: p.Root | p.Tree = TREE,
+    change: bool = False,
+    period: p.Row | None = None,
+) -> Plan:
+    """Nine periods of a frame, for each of some other keys."""
+    day: p.Row = p.Col("d") if dtype == "Date" else other("dt_date", p.Col("d"))
+    if every != "1d":
+        day = p.Call("dt_truncate", (day,), f"({every!r},)")
+    rows = [(f"k{name}", p.Col(name)) for name in by]
+    listed = p.Listed((*rows, ("period", period or day)), (9 * keys,), "keys")
+    nights = p.Nights(0, "d", dtype, every, "2027-03-01", 9, sums)
+    rho = isinstance(sums, p.Root)
+    law = p.Gaussian(F(1, 2)) if rho else p.Laplace(F(1), 1)
+    made = plan(F(1), *frames, adds=(adds,), law=law, what=nights, rho=rho, change=change)
+    return _generous(replace(made, tables=(p.Table(len(frames) - 1, listed, None, adds),)))
+
+
+def _found(*frames: p.Frame, **fields: object) -> Fraction:
+    (cost,) = verify(_stream(*frames, **fields)).costs  # type: ignore[arg-type]
+    return cost
+
+
+FIRST_ROWS = DAYS, p.KeepRows(0, 3, (), "d")
+EACH_DAY = DAYS, p.KeepRows(0, 9, (), None), p.KeepRows(1, 2, ("d",), None)
+FIRST_DAYS = DAYS, p.KeepGroups(0, 2, ("d",), "d"), p.KeepRows(1, 2, ("d",), None)
+EACH_KEY = DAYS, p.KeepRows(0, 9, (), None), p.KeepRows(1, 2, ("d", "g"), None)
+
+
+def test_what_persons_move_in_all_nights() -> None:
+    """By hand, in two levels of a tree: each row of a period is in two sums."""
+    people, of_g = p.People(), {"by": ("g",), "keys": 3}
+    assert _found(*FIRST_ROWS) == 3 * 2
+    assert _found(*FIRST_ROWS, adds=p.Placed(X, GRID)) == 5 * 3 * 2
+    assert _found(*FIRST_ROWS, **of_g) == 3 * 2
+    assert _found(*FIRST_DAYS) == 2 * 2 * 2
+    assert _found(*EACH_DAY) == 9 * 2 * 2
+    assert _found(*EACH_DAY, **of_g) == 9 * 2 * 2
+    assert _found(*EACH_KEY, **of_g) == 3 * 9 * 2 * 2
+    assert _found(DAYS, adds=people, **of_g) == 3 * 9 * 2
+    assert _found(*EACH_DAY, adds=people, **of_g) == 2 * 9 * 2
+    assert _found(*FIRST_DAYS, adds=people, **of_g) == 2 * 2 * 2
+    for every, days in (("1w", 7), ("1mo", 31), ("1q", 92), ("1y", 366)):
+        assert _found(*EACH_DAY, every=every) == days * 9 * 2 * 2
+        assert _found(*EACH_KEY, every=every, **of_g) == 3 * days * 9 * 2 * 2
+        assert _found(*FIRST_DAYS, every=every) == 2 * 2 * 2
+        assert _found(DAYS, adds=people, every=every, **of_g) == 3 * 9 * 2
+    with pytest.raises(Refused, match="no limit holds"):
+        _found(*EACH_KEY)
+
+
+def test_squares_that_persons_move_in_all_nights() -> None:
+    column = ROOT.column
+    of_one = sum(c * c for c in column)
+    windows = [column[0], *(a + b for a, b in zip(column[1:], column, strict=False))]
+    of_two = sum(w * w for w in windows)
+    assert _found(*FIRST_ROWS, sums=ROOT) == 9 * of_one
+    assert _found(*FIRST_ROWS, sums=ROOT, adds=p.Placed(X, GRID)) == 25 * 9 * of_one
+    assert _found(*FIRST_DAYS, sums=ROOT) == 4 * of_two
+    assert _found(*FIRST_DAYS, sums=ROOT, adds=p.People(), by=("g",), keys=3) == 2 * of_two
+    all_days = sum(sum(column[: t + 1]) ** 2 for t in range(9))
+    assert _found(*EACH_DAY, sums=ROOT) == 4 * all_days
+    assert _found(*EACH_KEY, sums=ROOT, by=("g",), keys=3) == 3 * 4 * all_days
+
+
+def test_what_rows_move_in_all_nights() -> None:
+    rows = replace(ROWS, columns=DAYS.columns, unit=p.Rows(2))
+    of_one = sum(c * c for c in ROOT.column)
+    assert _found(rows) == 2 * 2
+    assert _found(rows, change=True) == 2 * 2 * 2
+    assert _found(rows, adds=p.Placed(X, GRID), change=True) == 2 * 5 * 2 * 2
+    assert _found(rows, sums=ROOT) == 4 * of_one
+    assert _found(rows, sums=ROOT, change=True) == 2 * 4 * of_one
+
+
+def _truncated(row: p.Row, every: str) -> p.Row:
+    return p.Call("dt_truncate", (row,), f"({every!r},)")
+
+
+D = p.Col("d")
+STREAM_OF_ROWS = replace(ROWS, columns=DAYS.columns)
+MOMENTS = _scan(p.Rows(1), (("d", "Datetime(us)"), ("x", "Int64")))
+STREAMS: dict[str, list[tuple[Plan, Plan]]] = {
+    "a stream by something else than listed keys": [
+        (_stream(*FIRST_ROWS), _table(_stream(*FIRST_ROWS), cells=EDGES)),
+        (_stream(*FIRST_ROWS), _table(_stream(*FIRST_ROWS), keys=None)),
+        (_stream(*FIRST_ROWS), _stream(*FIRST_ROWS, p.Weigh(1, F(2)))),
+    ],
+    "a stream of rows that do not stand alone": [
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, p.Union(0, 0))),
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, p.Without(0, (G,)))),
+        (
+            _stream(*FIRST_ROWS),
+            _stream(DAYS, p.Gather(0, (), (("n", "len"),), True), p.KeepRows(1, 3, (), "d")),
+        ),
+        (_stream(*FIRST_ROWS), _stream(*FIRST_ROWS, p.Meet(1, 1, (), "semi", ()))),
+        (
+            _stream(*FIRST_ROWS),
+            _stream(replace(DAYS, unit=p.Person("p", "1w", "t")), p.KeepRows(0, 3, (), "d")),
+        ),
+    ],
+    "sums of periods that do not add up": [
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, adds=p.Distinct(X))),
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, adds=p.Squared(X, GRID, 0))),
+    ],
+    "the periods of a stream": [
+        (_stream(STREAM_OF_ROWS), _what(_stream(STREAM_OF_ROWS), periods=0)),
+        (_stream(STREAM_OF_ROWS), _what(_stream(STREAM_OF_ROWS), periods=4)),
+    ],
+    "the dates of a stream have another type": [
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, dtype="Datetime(us)")),
+        (_stream(MOMENTS, dtype="Datetime(us)"), _stream(MOMENTS)),
+    ],
+    "periods by something else": [
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, period=p.Col("t"))),
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, period=_truncated(D, "1w"))),
+        (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, every="1w", period=D)),
+        (
+            _stream(STREAM_OF_ROWS, every="1w"),
+            _stream(STREAM_OF_ROWS, every="1w", period=_truncated(D, "1mo")),
+        ),
+        (
+            _stream(STREAM_OF_ROWS, every="1w"),
+            _stream(STREAM_OF_ROWS, every="1w", period=_truncated(p.Col("t"), "1w")),
+        ),
+        (_stream(MOMENTS, dtype="Datetime(us)"), _stream(MOMENTS, dtype="Datetime(us)", period=D)),
+    ],
+    "a tree of periods": [
+        (_stream(*FIRST_ROWS), _stream(*FIRST_ROWS, sums=p.Tree(1, 2))),
+        (_stream(*FIRST_ROWS), _stream(*FIRST_ROWS, sums=p.Tree(2, 0))),
+        (_stream(*FIRST_ROWS), _stream(*FIRST_ROWS, sums=p.Tree(2, 65))),
+    ],
+    "factors of periods": [
+        (_stream(*FIRST_ROWS, sums=ROOT), _stream(*FIRST_ROWS, sums=p.Root((1,) * 8))),
+        (_stream(*FIRST_ROWS, sums=ROOT), _stream(*FIRST_ROWS, sums=p.Root((1,) * 8 + (-1,)))),
+        (_stream(*FIRST_ROWS, sums=ROOT), _stream(*FIRST_ROWS, sums=p.Root((1,) * 8 + (2,)))),
+    ],
+}
+CONDITIONS |= STREAMS
 
 
 @pytest.mark.parametrize(
