@@ -67,8 +67,8 @@ def errors_of(
 
 
 def limits_of(plan: PlanData) -> tuple[int, int, Fraction | float] | None:
-    """Of a query that finds a limit: the limit with the least error, the largest limit, and the
-    error with the first relative to that with the second.
+    """The limit with the least noise, the largest limit, and the noise under the first divided by
+    the noise under the second; None for a query that finds no limit.
     """
     if plan.found is None:
         return None
@@ -258,7 +258,7 @@ def _enough(
             return None
         many = max((_enough_of_sum(release, None) or 0.0 for release in used), default=0.0)
         if error > _GOOD * scale and many > count:
-            # few values have an error as wide as the bounds, whatever the noise
+            # with this number of values the error is as wide as the bounds, whatever the noise
             count, error = many, error_of(output.error, used, _LEVEL, False, many, None)
         root = isinstance(moment, VarianceError) and moment.root  # falls by the root of the number
         return count * (error / (_GOOD * scale)) ** (2 if root else 1)

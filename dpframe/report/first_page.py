@@ -346,8 +346,8 @@ def _legend(outputs: Sequence[OutputLine], plan: PlanData) -> Iterator[str]:
         )
     if any(PLACES in one.error for one in outputs):
         yield (
-            "places in sorted order: if you sort the rows, the published value stands at most so "
-            "many places from the exact one"
+            "places in sorted order: how far the published value may stand from the exact one if "
+            "you sort the rows"
         )
 
 
