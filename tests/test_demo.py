@@ -27,7 +27,7 @@ def test_shows_every_query_with_plan_result_and_what_remains(printed: str) -> No
         over = question is demo.QUESTIONS[-1]
         assert f"DECIDE     {'cannot run: it costs more' if over else 'no risks found'}" in piece
         assert "Protects   one row of one person, in adult" in piece
-        (published,) = re.findall("Publishes .*\n.*95% of results.*\n(.*)", piece)
+        (published,) = re.findall("Publishes .*\n.*95% of runs.*\n(.*)", piece)
         assert re.search(r"  ± \d|  score within \d+\.\d+ of the best", published)
         assert piece.rstrip().endswith(f"remaining: epsilon {left}")
 

@@ -114,7 +114,7 @@ def test_census_errors_are_found() -> None:
 def test_product_analytics(capsys: pytest.CaptureFixture[str]) -> None:
     module = loaded("product_analytics")
     printed = printed_by(module, capsys)
-    assert 'identified by "user"' in printed
+    assert "protects all rows of one person (column user)" in printed
     assert "epsilon 0 of epsilon 4" in printed
     parts = re.split(r"\n\n(?=[A-Z<])", printed)
     back = next(part for part in parts if part.startswith("Of those"))

@@ -43,6 +43,23 @@ def test_intervals_do_not_cover_what_limits_drop() -> None:
     assert found["len_high"].item() < visits.height
 
 
+def test_the_quickstart_converts_numbers_with_commas_and_local_dates() -> None:
+    codes = [
+        'pl.col("fee").str.replace_all(",", "").cast(pl.Float64)',
+        'pl.col("joined").str.to_date("%d.%m.%Y")',
+    ]
+    assert all(f"`{code}`" in page("docs/quickstart.md") for code in codes)
+    rows = pl.DataFrame({"fee": ["1,234,567"], "joined": ["31.12.2024"]})
+    members = dp.Session(epsilon=2000).protect(rows, unit=dp.Rows())
+    typed = members.with_columns(*(eval(code) for code in codes))
+    query = typed.agg(
+        pl.col("fee").clip(0, 2_000_000).sum(), pl.col("joined").dt.year().clip(2000, 2030).sum()
+    )
+    found = query.collect(epsilon=2000)
+    assert abs(found["fee"].item() - 1_234_567) < 30_000
+    assert abs(found["joined"].item() - 2024) < 30
+
+
 def test_ratios_of_clamped_totals_are_biased_at_any_budget() -> None:
     rows = [(person, row < 2) for person in range(300) for row in range(2 + 8 * (person % 2))]
     taxi = pl.DataFrame(rows, schema=["person", "card"], orient="row")

@@ -434,8 +434,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         return frame_words(self._relation)
 
     def __repr__(self) -> str:
-        unit = self._relation.facts.unit.words()
-        return f"<PrivateFrame {self._relation.name!r}: {self.columns}; protects {unit}>"
+        whom = self._relation.facts.unit.whom()
+        return f"<PrivateFrame {self._relation.name!r}: {self.columns}; protects {whom}>"
 
     def _repr_html_(self) -> str:
         return frame_html(self._relation)

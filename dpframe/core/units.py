@@ -61,11 +61,22 @@ class Rows:
         return f"rows, {self.adjacency}"
 
     def words(self) -> str:
-        """Whom it protects, in a sentence."""
-        rows = "one row" if self.contributions == 1 else f"up to {self.contributions} rows"
+        """How neighbouring frames differ."""
         if self.adjacency == "add-remove":
-            return f"adding or removing {rows} of one individual"
-        return f"changing the values in {rows} of one individual (the number of rows is public)"
+            return f"adding or removing {self._rows} of one individual"
+        return (
+            f"changing the values in {self._rows} of one individual (the number of rows is public)"
+        )
+
+    def whom(self) -> str:
+        """Whom it protects."""
+        if self.adjacency == "add-remove":
+            return f"{self._rows} of one person"
+        return f"the values in {self._rows} of one person; the number of rows is public"
+
+    @property
+    def _rows(self) -> str:
+        return "one row" if self.contributions == 1 else f"up to {self.contributions} rows"
 
 
 @all_sealed
@@ -163,13 +174,18 @@ class Identifier:
         return "identifier" if self.window is None else f"identifier per {self.window}"
 
     def words(self) -> str:
-        """Whom it protects, in a sentence."""
+        """How neighbouring frames differ."""
         within = (
             f' within each calendar {NAMES[self.window]} of "{self.time}"' if self.window else ""
         )
         return (
             f'adding or removing all rows of one individual, identified by "{self.column}"{within}'
         )
+
+    def whom(self) -> str:
+        """Whom it protects."""
+        within = f" in one calendar {NAMES[self.window]} of {self.time}" if self.window else ""
+        return f"all rows of one person (column {self.column}){within}"
 
 
 Unit: TypeAlias = Rows | Identifier

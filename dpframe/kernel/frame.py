@@ -14,6 +14,7 @@ from typing import TypeAlias
 from dpframe.kernel.plan import (
     Call,
     Col,
+    DistinctPersons,
     Explode,
     Filter,
     Found,
@@ -58,6 +59,10 @@ class RowLimit:
 
     n: int
     by: frozenset[Term]
+    first: Term | None = None
+    """They are the first ones in the order of this column, and only steps that look at one row
+    alone come before the limit.
+    """
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class GroupLimit:
 
     n: int
     by: frozenset[Term]
+    first: Term | None = None
+    """As for `RowLimit`."""
 
 
 Limit: TypeAlias = RowLimit | GroupLimit
@@ -77,7 +84,8 @@ class Facts:
 
     With rows as the unit, `person` is None and an individual has at most `rows` rows. `complete`
     says that each row of the source is one row here. With persons, `limits` and `norm` bound what
-    an individual has; `time` and `every` are those of `Person`.
+    an individual has; `time` and `every` are those of `Person`. `alone` says that each step looks
+    at one row alone, or limits what an individual has.
     """
 
     columns: tuple[str, ...]
@@ -88,6 +96,9 @@ class Facts:
     every: str | None = None
     limits: tuple[Limit, ...] = ()
     norm: Fraction | None = None
+    alone: bool = True
+    types: tuple[tuple[str, str], ...] = ()
+    """The types of columns that are those of the source."""
 
 
 def facts_of(frames: Sequence[Frame]) -> tuple[Facts, ...]:
@@ -105,7 +116,7 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
             _require_names(names)
             if owners is not None and (isinstance(unit, Rows) or owners.here not in names):
                 raise Refused("the owners of rows")
-            return _of_source(names, unit)
+            return replace(_of_source(names, unit), types=columns)
         case Map(input, columns):
             return _map(_input(before, input), columns)
         case Filter(input, conditions):
@@ -115,14 +126,18 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 raise Refused("a key of a part has another number of values")
             return _keep(_input(before, input), by)
         case Without(input, by):
-            return _keep(_input(before, input), by)
+            return replace(_keep(_input(before, input), by), alone=False)
         case Explode(input, column, most):
             facts = _input(before, input)
             if column not in facts.columns or most < 1 or column in (facts.person, facts.time):
                 raise Refused("an exploded column")
             limits = _rename(facts.limits, {c: c for c in facts.columns if c != column})
             return replace(
-                facts, rows=facts.rows * most, complete=False, limits=_times(limits, most)
+                facts,
+                rows=facts.rows * most,
+                complete=False,
+                limits=_times(limits, most),
+                types=tuple(pair for pair in facts.types if pair[0] != column),
             )
         case Lookup(input, _, on, how, new, most):
             return _look_up(_input(before, input), on, how, new, most)
@@ -149,6 +164,8 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 complete=False,
                 limits=(RowLimit(1, frozenset()),),
                 norm=None,
+                alone=False,
+                types=(),
             )
         case Gather(input, by, new, beside):
             return _gather(_input(before, input), by, tuple(name for name, _ in new), beside)
@@ -227,6 +244,7 @@ def _with_columns(facts: Facts, names: tuple[str, ...], same: Mapping[str, str])
         person=None if facts.person is None else same[facts.person],
         time=None if facts.time is None else same[facts.time],
         limits=_rename(facts.limits, same),
+        types=tuple((same[name], kind) for name, kind in facts.types if name in same),
     )
 
 
@@ -234,13 +252,20 @@ def _rename(limits: Sequence[Limit], same: Mapping[str, str]) -> tuple[Limit, ..
     """Limits after columns got new names. A column that is gone becomes a number, the same in all
     limits: it still holds that they are about the same values.
     """
-    terms = [term for limit in limits for term in limit.by]
+    terms = [t for limit in limits for t in (*limit.by, limit.first) if t is not None]
     free = max((term for term in terms if isinstance(term, int)), default=0) + 1
     now: dict[Term, Term] = {term: term for term in terms if isinstance(term, int)}
     for term in sorted({term for term in terms if isinstance(term, str)}):
         now[term] = same.get(term, free)
         free += term not in same
-    return tuple(replace(x, by=frozenset(now[term] for term in x.by)) for x in limits)
+    return tuple(
+        replace(
+            x,
+            by=frozenset(now[term] for term in x.by),
+            first=None if x.first is None else now[x.first],
+        )
+        for x in limits
+    )
 
 
 def _times(limits: Sequence[Limit], times: int | None) -> tuple[Limit, ...]:
@@ -284,7 +309,7 @@ def _unite(left: Facts, right: Facts) -> Facts:
     if (left.person, left.time, left.every) != (right.person, right.time, right.every):
         raise Refused("frames with other owners")
     limits = [
-        replace(mine, n=mine.n + other.n)
+        replace(mine, n=mine.n + other.n, first=None)
         for mine in left.limits
         for other in right.limits
         if type(mine) is type(other) and mine.by == other.by and _is_present(mine)
@@ -292,7 +317,14 @@ def _unite(left: Facts, right: Facts) -> Facts:
     one, many = rows_of(left), rows_of(right)
     if left.person is not None and one is not None and many is not None:
         limits.append(RowLimit(one + many, frozenset()))
-    return replace(left, rows=left.rows + right.rows, complete=False, limits=tuple(limits))
+    return replace(
+        left,
+        rows=left.rows + right.rows,
+        complete=False,
+        limits=tuple(limits),
+        alone=False,
+        types=(),
+    )
 
 
 def _is_present(limit: Limit) -> bool:
@@ -313,7 +345,7 @@ def _meet(frame: Meet, left: Facts, right: Facts) -> Facts:
     if frame.how in ("semi", "anti"):
         if frame.new:
             raise Refused("a join that only keeps rows has no new columns")
-        return replace(left, complete=False)
+        return replace(left, complete=False, alone=False)
     names = dict(frame.new)
     if len(names) != len(frame.new) or not {*names} <= {*right.columns} - {right.person} - theirs:
         raise Refused("columns of a join")
@@ -332,7 +364,7 @@ def _meet(frame: Meet, left: Facts, right: Facts) -> Facts:
                 replace(x, n=x.n + 1) if isinstance(x, GroupLimit) else x for x in others
             )
     limits = (*_times(left.limits, factor), *filter(_is_present, others))
-    return replace(left, columns=columns, complete=False, limits=limits)
+    return replace(left, columns=columns, complete=False, limits=limits, alone=False, types=())
 
 
 def _rows_with(facts: Facts, names: set[str]) -> int | None:
@@ -349,9 +381,11 @@ def _limit(facts: Facts, n: int, by: tuple[str, ...], first: str | None, of_grou
         raise Refused("a limit in the order of a column that is not there")
     if of_groups and (not by or (first is not None and first not in by)):
         raise Refused("a limit of groups")
+    steady = first if facts.alone and not facts.limits else None
     if of_groups:
-        return replace(facts, limits=(*facts.limits, GroupLimit(n, frozenset(by))))
-    limit = RowLimit(n, frozenset(by) - {facts.person})  # a person has one value of that
+        return replace(facts, limits=(*facts.limits, GroupLimit(n, frozenset(by), steady)))
+    # a person has one value of the column that names it
+    limit = RowLimit(n, frozenset(by) - {facts.person}, steady)
     return replace(facts, limits=(*facts.limits, limit))
 
 
@@ -366,7 +400,8 @@ def _gather(
         raise Refused("aggregates of an individual's rows, where rows have no owner")
     if beside:
         names = (*facts.columns, *(name for name in new if name not in facts.columns))
-        return _with_columns(facts, names, {c: c for c in facts.columns if c not in new})
+        same = {c: c for c in facts.columns if c not in new}
+        return replace(_with_columns(facts, names, same), alone=False)
     names = (facts.person, *(name for name, _ in by), *new)
     _require_names(names)
     if facts.norm is not None:
@@ -377,7 +412,7 @@ def _gather(
             same.setdefault(row.name, name)
     made = _with_columns(facts, names, same)
     limit = RowLimit(1, frozenset(name for name, _ in by))
-    return replace(made, complete=False, limits=(*made.limits, limit))
+    return replace(made, complete=False, limits=(*made.limits, limit), alone=False)
 
 
 def rows_of(facts: Facts) -> int | None:
@@ -489,7 +524,7 @@ def is_of_people(table: Table) -> bool:
     """Whether an individual adds once to each of the finest groups, however many rows it has."""
     if isinstance(table.cells, OfPeople) and not isinstance(table.adds, People):
         raise Refused("individuals are in cells, and rows are counted")
-    return isinstance(table.adds, People | PersonRows | PersonTotal)
+    return isinstance(table.adds, People | DistinctPersons | PersonRows | PersonTotal)
 
 
 def _require_keys(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> None:

@@ -19,11 +19,13 @@ from dpframe.kernel.plan import (
     Gaussian,
     Laplace,
     Law,
+    Nights,
     NoisyMax,
     One,
     PermuteAndFlip,
     Placed,
     Plan,
+    Rank,
     Refused,
     Response,
     Running,
@@ -41,7 +43,9 @@ _UP = 1 + Fraction(1, 10**40)
 """More than 110 digits are off by, where 60 of them cancel."""
 
 
-def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fraction:
+def noise_cost(
+    plan: Plan, what: Vector | Running | Nights | Rank, law: Law, norms: Norms
+) -> Fraction:
     """What noise costs in the plan's measure.
 
     Raises
@@ -61,8 +65,7 @@ def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fr
         case Gaussian(sigma_squared):
             if plan.measure == "epsilon":
                 raise Refused("Gaussian noise has no epsilon without a delta")
-            if not Fraction(1, 1 << 20) <= sigma_squared <= 1 << 112:
-                raise Refused("a sigma that cannot be drawn")
+            require_gaussian(law)
             return norms.l2_squared / (2 * sigma_squared)
         case Staircase(rate, width, inner):
             if plan.measure != "epsilon":
@@ -78,6 +81,12 @@ def noise_cost(plan: Plan, what: Vector | Running, law: Law, norms: Norms) -> Fr
             whole = norms.boxes * law.epsilon
             return whole if plan.measure == "epsilon" else pure_rho(whole)
     raise Refused("a choice of numbers that are not scores")
+
+
+def require_gaussian(law: Gaussian) -> None:
+    """Refuse a sigma that no sampler draws."""
+    if not Fraction(1, 1 << 20) <= law.sigma_squared <= 1 << 112:
+        raise Refused("a sigma that cannot be drawn")
 
 
 def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
@@ -144,11 +153,16 @@ def _gaussian_tail(sigma_squared: Fraction, least: int) -> Fraction:
     Beyond sigma the function is convex, so each term is at most its integral from half a step
     before to half a step after. So what follows the last term is at most an integral. From y on
     that is at most exp(-y**2 / (2 sigma**2)) sigma**2 / y. The sum of all is at least sqrt(2 pi)
-    sigma (Canonne, Kamath and Steinke 2020, Fact 18), and 1 + 2 exp(-1 / (2 sigma**2)).
+    sigma (Canonne, Kamath and Steinke 2020, Fact 18), and 1 + 2 exp(-1 / (2 sigma**2)). Where sigma
+    is large, all terms are bounded by integrals: the tail of the normal distribution from half a
+    step before on.
     """
     d = _DIGITS
     half = 1 / (2 * sigma_squared)
     sigma = d.sqrt(_decimal(sigma_squared))
+    before = Fraction(2 * least - 1, 2)
+    if sigma_squared >= 1 << 12 and before**2 >= sigma_squared:
+        return _normal_tail(d.divide(_decimal(before), sigma)) * _UP
     last = least + 1 + 12 * (isqrt(ceil(sigma_squared)) + 1)
     if last - least > 1 << 20:
         raise Refused("a threshold of noise that is this wide")
@@ -165,6 +179,23 @@ def _gaussian_tail(sigma_squared: Fraction, least: int) -> Fraction:
     partial = d.add(Decimal(1), d.multiply(Decimal(2), _exp(-half)))
     whole = max(partial, d.multiply(d.sqrt(d.multiply(Decimal(2), _PI)), sigma))
     return Fraction(d.divide(d.add(total, beyond), whole)) * _UP
+
+
+def _normal_tail(x: Decimal) -> Fraction:
+    """The probability that a normal number is at least x deviations, for x of at least 1.
+
+    It is the density over the continued fraction x + 1 / (x + 2 / (x + 3 / ...)). Cut off after an
+    even number of terms the continued fraction is too small, so the tail is too large (Laplace
+    1805; Feller 1968, chapter VII).
+    """
+    d = _DIGITS
+    fraction = x
+    for term in range(100, 0, -1):
+        fraction = d.add(x, d.divide(Decimal(term), fraction))
+    density = d.divide(
+        d.exp(d.divide(d.multiply(x, x), Decimal(-2))), d.sqrt(d.multiply(Decimal(2), _PI))
+    )
+    return Fraction(d.divide(density, fraction))
 
 
 def _require_box(plan: Plan, vector: Vector, law: Box, norms: Norms) -> None:

@@ -6,23 +6,37 @@ draw gives how far a row moves each number, and the reach of an individual gives
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import lcm
 
-from dpframe.kernel.frame import Facts, Reach, columns_of, entries_of, is_of_people, reach_of
+from dpframe.kernel.frame import (
+    Facts,
+    GroupLimit,
+    Reach,
+    RowLimit,
+    columns_of,
+    entries_of,
+    is_of_people,
+    reach_of,
+)
 from dpframe.kernel.plan import (
     Appear,
     Between,
+    Call,
     Cells,
     Choice,
+    Col,
     Distinct,
+    DistinctPersons,
     Edges,
     Grid,
     Levels,
+    Listed,
+    Nights,
     OfPeople,
     One,
     Paired,
@@ -36,10 +50,12 @@ from dpframe.kernel.plan import (
     Ranks,
     Refused,
     Reports,
+    Root,
     Row,
     Running,
     Squared,
     Table,
+    Tree,
     UpTo,
     Valued,
     Values,
@@ -76,7 +92,7 @@ def addition_of(table: Table, place: int) -> Addition:
         case Paired(_, grid, _, other):
             _require_grid(other)
             return _own(grid, place)
-        case Distinct():
+        case Distinct() | DistinctPersons():
             return Addition(0, 1, place)
         case PersonRows(_, most):
             if most < 1:
@@ -240,13 +256,17 @@ class Norms:
     twice: bool
 
 
-def norms_of(plan: Plan, facts: Sequence[Facts], what: Vector | Running) -> Norms:
-    """The norms of numbers with noise, over all groups."""
-    return (
-        _of_vector(plan, facts, what)
-        if isinstance(what, Vector)
-        else _of_running(plan, facts, what)
-    )
+def norms_of(plan: Plan, facts: Sequence[Facts], what: Vector | Running | Nights | Rank) -> Norms:
+    """The norms of numbers with noise, or of scores with noise, over all groups."""
+    match what:
+        case Vector():
+            return _of_vector(plan, facts, what)
+        case Running():
+            return _of_running(plan, facts, what)
+        case Nights():
+            return _of_nights(plan, facts, what)
+        case Rank():
+            return _of_scores(plan, facts, what)
 
 
 def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
@@ -285,7 +305,9 @@ def _same_rows(
         raise Refused("a frame that is not there")
     frame = facts[tables[0].frame]
     _require_rows(frame, tables)
-    if frame.norm is not None and any(isinstance(t.adds, Distinct) for t in tables):
+    if frame.norm is not None and any(
+        isinstance(t.adds, Distinct | DistinctPersons) for t in tables
+    ):
         raise Refused("numbers of different values cannot be weighed")
     return tables, frame
 
@@ -320,6 +342,39 @@ def _of_running(plan: Plan, facts: Sequence[Facts], running: Running) -> Norms:
     return Norms(*moved, k * b * column[0], 0, (), twice=False)
 
 
+def _of_scores(plan: Plan, facts: Sequence[Facts], rank: Rank) -> Norms:
+    """The scores of all candidates of a quantile. Each moves as `_of_ranks` says: by max(a, b - a)
+    with a row that comes or goes, by b with one that stays in its group.
+    """
+    (table,), frame = _same_rows(plan, facts, (rank.table,))
+    _require_ranks(table)
+    if frame.norm is not None or not isinstance(table.cells, Between):
+        raise Refused("scores of other candidates than listed ones")
+    a, b = _quantile(rank)
+    n, comes, kept = len(table.cells.candidates), max(a, b - a), all_keys(table)
+    changes = plan.neighbours == "change-one"
+    reach = reach_of(frame, table, kept, True, changes)
+    k = reach.rows
+    if not changes:
+        squares = n * reach.squares(1) * comes**2
+        return _scores(n * reach.groups, n * k * comes, squares, reach.most * comes)
+    if entries_of(table.keys, kept) == 1:
+        return _scores(n, n * k * b, n * k * k * b * b, k * b)
+    squares = n * k * k * max(2 * comes**2, b * b)
+    return _scores(2 * n * k, 2 * n * k * comes, squares, k * b)
+
+
+def _scores(l0: int, l1: int, l2_squared: int, linf: int) -> Norms:
+    return Norms(l0, l1, l2_squared, linf, 0, (), twice=False)
+
+
+def _quantile(rank: Rank) -> tuple[int, int]:
+    """The quantile as a / b."""
+    if not 0 <= rank.quantile <= 1:
+        raise Refused("a quantile")
+    return rank.quantile.numerator, rank.quantile.denominator
+
+
 @lru_cache(maxsize=64)
 def _change_norms(column: tuple[int, ...]) -> tuple[int, int]:
     """The largest L1 norm, and the largest sum of squares, of a column or of the difference of two.
@@ -343,6 +398,192 @@ def _change_norms(column: tuple[int, ...]) -> tuple[int, int]:
         l1 = max(l1, 2 * first[s] + first[size - s] - first[size])
         square = max(square, squares[size] + squares[size - s] - 2 * both)
     return l1, square
+
+
+@dataclass(frozen=True)
+class _Column:
+    """How far all nights together move, where an individual adds 1 to each of a few periods."""
+
+    sums: int
+    l1: int
+    l2_squared: int
+    linf: int
+
+
+@dataclass(frozen=True)
+class _Through:
+    """What an individual has through all nights: `rows` rows in each of `keys` keys in each of
+    `run` periods.
+    """
+
+    keys: int
+    rows: int
+    run: int
+
+
+def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
+    """Sums of periods, drawn night after night of a frame that grows.
+
+    Proof: fix all that was drawn before a night. The sums of the night then move by a fixed vector,
+    and get new noise. Let the squares of these vectors add up to at most a bound on every path.
+    Then all nights together cost what one vector with this bound costs. The rows of a night may
+    depend on earlier results (Feldman and Zrnic 2021, Theorem 3.1; Denisov, McMahan, Rush, Smith
+    and Thakurta 2022, Theorem 2.1). The same holds for absolute values and Laplace noise. A row
+    adds to the sums of a night its number times the factor of its period, or 0 while it is not
+    there. That is never more than the column of its period has there. Rows of one individual add
+    up. `Rows` counts the rows of an individual over all nights. For persons, `_through_all_nights`
+    bounds them.
+    """
+    (table,), frame = _same_rows(plan, facts, (nights.table,))
+    keys, kept = table.keys, all_keys(table)
+    if not isinstance(keys, Listed) or table.cells is not None or frame.norm is not None:
+        raise Refused("a stream by something else than listed keys")
+    if not frame.alone or frame.every is not None:
+        raise Refused("a stream of rows that do not stand alone")
+    if not isinstance(table.adds, One | Valued | Placed | People | PersonRows | PersonTotal):
+        raise Refused("sums of periods that do not add up")
+    total = entries_of(keys, kept)
+    if not 1 <= nights.periods <= 10_000 or total is None or total % nights.periods:
+        raise Refused("the periods of a stream")
+    _require_periods(frame, nights, keys.by[-1][1])
+    groups, one = total // nights.periods, _column(nights, 1)
+    drawn = groups * _sums_of(nights)
+    if frame.person is None:
+        vector = Vector((nights.table,), ((1,),), kept, 1, total=False)
+        base = _of_vector(plan, facts, vector)
+        return Norms(
+            min(drawn, base.l0 * one.sums),
+            base.l1 * one.l1,
+            base.l2_squared * one.l2_squared,
+            base.linf * one.linf,
+            0,
+            (),
+            twice=False,
+        )
+    if plan.neighbours != "add-remove":
+        raise Refused("persons come and go")
+    b = _size(addition_of(table, 0))
+    ways = [
+        (way.keys, way.rows, way.run, _column(nights, way.run))
+        for way in _through_all_nights(frame, table, nights, groups)
+    ]
+    if not ways:
+        raise Refused("no limit holds through all nights")
+    return Norms(
+        min(drawn, *(keys * rows * run * one.sums for keys, rows, run, _ in ways)),
+        min(b * keys * rows * most.l1 for keys, rows, _, most in ways),
+        min(b * b * keys * rows * rows * most.l2_squared for keys, rows, _, most in ways),
+        min(b * rows * most.linf for _, rows, _, most in ways),
+        0,
+        (),
+        twice=False,
+    )
+
+
+_DAYS: Mapping[str, int] = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
+"""How many days a period has at most."""
+
+
+def _require_periods(frame: Facts, nights: Nights, row: Row) -> None:
+    """Refuse a last key that is not the period of a date."""
+    if nights.dtype != dict(frame.types).get(nights.by, nights.dtype):
+        raise Refused("the dates of a stream have another type")
+    day: Row = Col(nights.by)
+    if nights.dtype != "Date":
+        day = Call("dt_date", (day,), "()")
+    match row:
+        case Call("dt_truncate", (inner,), constants) if nights.every != "1d":
+            right = inner == day and constants == f"({nights.every!r},)"
+        case _:
+            right = nights.every == "1d" and row == day
+    if not right:
+        raise Refused("periods by something else than the dates of a stream")
+
+
+def _through_all_nights(frame: Facts, table: Table, nights: Nights, keys: int) -> list[_Through]:
+    """What a person has through all nights, in as many ways as limits say. Each way holds.
+
+    A limit that chooses rows by a hash may keep other rows every night. Two things stay the same.
+    The rows of one date have one factor, whichever of them are kept. The first rows or dates of a
+    person only become earlier while no row vanishes or gets another date. The owner of the data
+    declares that none does.
+
+    Proof for the first n rows: as rows are only added, the date in place i of a person's rows in
+    their order never becomes later. Once it is due it stays due, and its factor on a later night is
+    at most that of the date which was due first, because factors fall. So each place moves all
+    nights by no more than one column. For the first g dates: on each night the ages of a person's
+    dates are at least those of g fixed dates, for the i-th date before a later one is at least i
+    days earlier. In sums of a tree a place is in one sum of each width at most, because the next
+    sum begins after this one has ended. Rows of one date with m rows in all move at most what they
+    move in one key, and m rows in each of K keys K m**2 times the squares of one row.
+    """
+    whole_day = nights.dtype == "Date"
+    once = is_of_people(table)
+    firsts = [x for x in frame.limits if x.first == nights.by and _is_utc(nights.dtype)]
+    found = [_Through(1, x.n, 1) for x in firsts if isinstance(x, RowLimit) and not x.by]
+    dates = [x.n for x in firsts if isinstance(x, GroupLimit) and x.by == {nights.by} and whole_day]
+    days = _DAYS[nights.every]
+    run = min([nights.periods, *dates]) if days == 1 else nights.periods
+    if once:  # in each key of each period, however many dates the period has
+        found.append(_Through(keys, 1, run))
+    named = () if table.keys is None else table.keys.by[:-1]
+    plain = {row.name for _, row in named if isinstance(row, Col)}
+    each = [_Through(keys, 1, 1)] if once else []
+    for limit in frame.limits:
+        if not whole_day or not isinstance(limit, RowLimit) or nights.by not in limit.by:
+            continue
+        if limit.by == {nights.by}:
+            each.append(_Through(min(keys, limit.n), 1, 1) if once else _Through(1, limit.n, 1))
+        elif limit.by <= plain | {nights.by} and not once:
+            each.append(_Through(keys, limit.n, 1))
+    for one in each:
+        found.append(_Through(one.keys, one.rows * days, run))
+        if days > 1:
+            found += [_Through(1, one.keys * one.rows * n, 1) for n in dates]
+    return found
+
+
+def _is_utc(dtype: str) -> bool:
+    """Whether times in order have their dates in order. Clocks of other zones go back."""
+    return dtype == "Date" or "," not in dtype or dtype.endswith(", UTC)")
+
+
+def _column(nights: Nights, run: int) -> _Column:
+    """The norms of all nights for one row in each of at most `run` periods.
+
+    Proof: the periods' columns have no negative factor, and the products of two columns are largest
+    where both are as early and as close to each other as possible. So all norms are largest for the
+    first periods.
+    """
+    run = min(run, nights.periods)
+    match nights.sums:
+        case Root(column):
+            return _root_column(column, nights.periods, run)
+        case Tree(branching, levels):
+            if branching < 2 or not 1 <= levels <= 64:
+                raise Refused("a tree of periods")
+            # a period is in one sum of each width at most
+            return _Column(levels, run * levels, run * run * levels, run)
+
+
+@lru_cache(maxsize=64)
+def _root_column(column: tuple[int, ...], periods: int, run: int) -> _Column:
+    if len(column) != periods or column[-1] < 0 or any(a < b for a, b in pairwise(column)):
+        raise Refused("factors of periods")
+    sums, total = list[int](), 0
+    for t, factor in enumerate(column):
+        total += factor - (column[t - run] if t >= run else 0)
+        sums.append(total)
+    return _Column(periods, sum(sums), sum(s * s for s in sums), max(sums))
+
+
+def _sums_of(nights: Nights) -> int:
+    """How many sums all nights draw for one value of the other keys."""
+    match nights.sums:
+        case Root():
+            return nights.periods
+        case Tree(branching, levels):
+            return sum(nights.periods // branching**level for level in range(min(levels, 64)))
 
 
 def _require_one_cell(table: Table) -> None:
@@ -448,9 +689,7 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
         case Choice():
             return _of_tables(tables, reach)
         case Rank(_, quantile):
-            if not 0 <= quantile <= 1:
-                raise Refused("a quantile")
-            a, b = quantile.numerator, quantile.denominator
+            a, b = _quantile(what)
             ways = 1 if quantile in (0, 1) else 2
             return _of_ranks(first, reach, ways * max(a, b - a), ways * b)
         case Ranks(_, quantiles):
@@ -542,6 +781,19 @@ def count_groups(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
     if appear.rows < (1 if of_people else max(1, reach.most)):
         raise Refused("an individual may have more rows in a group")
     return 2 * reach.groups if changes else reach.groups
+
+
+def weights_of(plan: Plan, facts: Sequence[Facts], appear: Appear) -> tuple[int, int]:
+    """The norm of the weights of one individual, in parts, and in how many groups it has some."""
+    (table,), frame = _same_rows(plan, facts, (appear.table,))
+    if table.keys is None or table.cells is not None or not isinstance(table.adds, People):
+        raise Refused("groups that appear by something else than their individuals")
+    if appear.rows != 1:
+        raise Refused("an individual counts once in each group")
+    reach = reach_of(frame, table, all_keys(table), False, plan.neighbours == "change-one")
+    if reach.norm is None:
+        raise Refused("weights of individuals without a norm")
+    return reach.norm, reach.groups
 
 
 def _of_cells(table: Table, reach: Reach) -> Ranges:
@@ -654,7 +906,7 @@ def _rows_in(table: Table) -> list[Row]:
     """The expressions of what rows add."""
     adds = table.adds.of if isinstance(table.adds, PersonTotal) else table.adds
     match adds:
-        case One() | People():
+        case One() | People() | DistinctPersons():
             return []
         case Valued(row) | Placed(row) | Squared(row) | Distinct(row):
             return [row]

@@ -35,6 +35,10 @@ class Rows:
     contributions: int
 
 
+Every: TypeAlias = Literal["1d", "1w", "1mo", "1q", "1y"]
+"""Calendar days, weeks from Monday on, months, quarters and years."""
+
+
 @dataclass(frozen=True)
 class Person:
     """Rows with one value of a column belong to one person. With `every` an individual is a person
@@ -42,7 +46,7 @@ class Person:
     """
 
     column: str
-    every: Literal["1d", "1w", "1mo", "1q", "1y"] | None
+    every: Every | None
     time: str | None
 
 
@@ -413,6 +417,11 @@ class People:
 
 
 @dataclass(frozen=True)
+class DistinctPersons:
+    """The number of different persons. One with rows in several windows counts once."""
+
+
+@dataclass(frozen=True)
 class PersonRows:
     """Each individual adds the number of its rows in a group, or of its values there, at most
     `most`.
@@ -430,7 +439,16 @@ class PersonTotal:
 
 
 Adds: TypeAlias = (
-    One | Valued | Placed | Squared | Paired | Distinct | People | PersonRows | PersonTotal
+    One
+    | Valued
+    | Placed
+    | Squared
+    | Paired
+    | Distinct
+    | People
+    | DistinctPersons
+    | PersonRows
+    | PersonTotal
 )
 
 
@@ -473,6 +491,43 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Root:
+    """Each night one sum: its period times `column[0]`, the period before it times `column[1]`, and
+    so on.
+    """
+
+    column: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Each night the sums of 1, `branching`, `branching**2`, ... neighbouring periods, of `levels`
+    widths, that end with its period. The first sum of each width begins with the first period.
+    """
+
+    branching: int
+    levels: int
+
+
+@dataclass(frozen=True)
+class Nights:
+    """Sums of periods that are drawn night after night, of a frame that grows. A night draws, once,
+    the sums that end with its period, from the rows of that night.
+
+    The last key is the period of a date in the column `by`, of type `dtype`. For each value of the
+    other keys there are `periods` of them, from the date `start` on, one after the other.
+    """
+
+    table: int
+    by: str
+    dtype: str
+    every: Every
+    start: str
+    periods: int
+    sums: Root | Tree
+
+
+@dataclass(frozen=True)
 class Choice:
     """A choice among candidates by their exact scores, repeated for more winners, each time among
     those that are left, while there are any. With `among` cells each group chooses one of its
@@ -488,7 +543,8 @@ class Choice:
 @dataclass(frozen=True)
 class Rank:
     """In each group the choice of a cell as quantile q = a / b. With n rows, the score of a cell is
-    -max(a n - b (rows up to it), b (rows before it) - a n, 0).
+    -max(a n - b (rows up to it), b (rows before it) - a n, 0). With the law of a number each score
+    gets noise, and the largest one wins.
     """
 
     table: int
@@ -538,7 +594,7 @@ class Reports:
     table: int
 
 
-What: TypeAlias = Vector | Running | Choice | Rank | Ranks | Levels | Appear | Reports
+What: TypeAlias = Vector | Running | Nights | Choice | Rank | Ranks | Levels | Appear | Reports
 
 
 @dataclass(frozen=True)
@@ -635,6 +691,17 @@ class Threshold:
     draw: int
 
 
+@dataclass(frozen=True)
+class WeighedThreshold:
+    """A group appears where its number with Gaussian noise is at least a threshold, in one of
+    several rounds, each with a threshold and a sigma squared. A round leaves out all rows in groups
+    of earlier rounds, before individuals are limited or weighed. A group without rows never
+    appears.
+    """
+
+    rounds: tuple[tuple[int, Fraction], ...]
+
+
 Law: TypeAlias = (
     Exact
     | Laplace
@@ -647,6 +714,7 @@ Law: TypeAlias = (
     | NoisyMax
     | Geometric
     | Threshold
+    | WeighedThreshold
 )
 
 

@@ -5,18 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
-from dpframe.kernel.frame import Facts, facts_of
-from dpframe.kernel.laws import choice_cost, noise_cost, response_cost, tail_of
-from dpframe.kernel.moves import all_keys, count_groups, norms_of, ranges_of, reporters
+from dpframe.kernel.frame import PARTS, Facts, facts_of
+from dpframe.kernel.laws import (
+    choice_cost,
+    noise_cost,
+    require_gaussian,
+    response_cost,
+    tail_of,
+)
+from dpframe.kernel.moves import (
+    all_keys,
+    count_groups,
+    norms_of,
+    ranges_of,
+    reporters,
+    weights_of,
+)
 from dpframe.kernel.plan import (
     Appear,
     Choice,
     Draw,
     Found,
+    Gaussian,
     Geometric,
+    Laplace,
     Law,
     Levels,
+    Nights,
     Owners,
     Person,
     Plan,
@@ -29,6 +46,7 @@ from dpframe.kernel.plan import (
     Threshold,
     Unit,
     Vector,
+    WeighedThreshold,
 )
 
 
@@ -143,7 +161,9 @@ def _cost_of(
 ) -> tuple[Fraction, Fraction]:
     """What a draw costs by the rules, and the probability that this does not hold."""
     match draw.what:
-        case Vector() | Running() as what:
+        case Vector() | Running() | Nights() as what:
+            return noise_cost(plan, what, draw.law, norms_of(plan, facts, what)), Fraction(0)
+        case Rank() as what if isinstance(draw.law, Laplace | Gaussian):
             return noise_cost(plan, what, draw.law, norms_of(plan, facts, what)), Fraction(0)
         case Reports() as what:
             return response_cost(plan, *reporters(plan, facts, what), draw.law), Fraction(0)
@@ -168,12 +188,20 @@ def _appearance_cost(
     may appear without this one too. Where the individual is alone, the number is at most what one
     individual adds. So the group appears only where the noise is at least the rest of the threshold
     (Korolova, Kenthapadi, Mishra and Ntoulas 2009). The groups add up.
+
+    For a threshold of weights: an individual in t groups adds at most k(t) to each. So one of the
+    groups in which it is alone appears with at most t times the probability that the noise is at
+    least the rest (Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin 2020). The sums of all
+    other groups move by the norm of its weights, which the noise hides. What a round leaves out
+    follows from earlier rounds, so rounds add up (Swanberg, Desfontaines and Haney 2023).
     """
-    groups = count_groups(plan, facts, what)
+    if isinstance(law, WeighedThreshold):
+        return _weights_cost(plan, weights_of(plan, facts, what), law)
     match law:
         case Geometric(epsilon, delta):
             if epsilon <= 0 or not 0 < delta < 1:
                 raise Refused("a rule by which no group appears")
+            groups = count_groups(plan, facts, what)
             cost = epsilon if plan.measure == "epsilon" else epsilon**2 / 2
             return groups * cost, groups * delta
         case Threshold(least, draw):
@@ -185,10 +213,50 @@ def _appearance_cost(
             kept = all_keys(plan.tables[what.table])
             if other.what.tables != (what.table,) or other.what.kept != kept or other.what.total:
                 raise Refused("a threshold of another number than that by which groups appear")
+            if _is_weighed(plan, facts, what):
+                weights = weights_of(plan, facts, what)
+                return Fraction(0), _alone(weights, other.law, least)
             alone = norms_of(plan, facts, other.what).linf
-            return Fraction(0), groups * tail_of(other.law, least - alone)
+            return Fraction(0), count_groups(plan, facts, what) * tail_of(other.law, least - alone)
         case _:
             raise Refused("a law by which no groups appear")
+
+
+def _is_weighed(plan: Plan, facts: Sequence[Facts], what: Appear) -> bool:
+    """Whether individuals count in parts."""
+    frame = plan.tables[what.table].frame
+    return 0 <= frame < len(facts) and facts[frame].norm is not None
+
+
+def _weights_cost(
+    plan: Plan, weights: tuple[int, int], law: WeighedThreshold
+) -> tuple[Fraction, Fraction]:
+    """What a choice of groups by weights costs, in all its rounds."""
+    if plan.measure != "rho" or not law.rounds:
+        raise Refused("groups that appear by weights, in another measure")
+    norm, _ = weights
+    cost = delta = Fraction(0)
+    for least, sigma_squared in law.rounds:
+        noise = Gaussian(sigma_squared)
+        require_gaussian(noise)
+        cost += norm**2 / (2 * sigma_squared)
+        delta += _alone(weights, noise, least)
+    return cost, delta
+
+
+def _alone(weights: tuple[int, int], noise: Law, least: int) -> Fraction:
+    """The probability that a group appears in which one individual is alone, at most: the largest
+    of t P(noise >= least - k(t)) over all numbers t of groups, with k(t) the most that it adds to
+    each of them. Several t share the probability of the largest one, with the weight of the least.
+    """
+    norm, most = weights
+    found, first = Fraction(0), 1
+    while first <= most:
+        last = min(most, first + first // (32 if first < 256 else 4))
+        adds = min(PARTS, isqrt(norm * norm // first))
+        found = max(found, last * tail_of(noise, least - adds))
+        first = last + 1
+    return found
 
 
 def _rounds(what: Choice | Rank | Ranks | Levels) -> int:

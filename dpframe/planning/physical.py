@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.keys import KeySelection, WeighedKeys
+from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
+from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.own_sets import SelectionOfSet
 from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
 from dpframe.aggregates.quantile import QuantileChoice
@@ -43,7 +44,7 @@ from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.grid import Grid, squares_shortened
-from dpframe.core.tree import Column, Literal, Named, Tree, identity
+from dpframe.core.tree import Call, Column, Literal, Named, Tree, identity
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import Binary, Concat
@@ -61,6 +62,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.part import Part
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
+from dpframe.frames.schedule import Schedule
 from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.frames.without_found import WithoutFound
@@ -73,6 +75,7 @@ from dpframe.mechanisms import (
     DiscreteStaircase,
     Exponential,
     JointExponential,
+    KeyMechanism,
     Mechanism,
     NoisyTable,
     NoisyThreshold,
@@ -83,6 +86,8 @@ from dpframe.mechanisms import (
     ReportNoisyMax,
     RoundedLaplace,
     TruncatedGeometric,
+    WeighedRounds,
+    WeighedThreshold,
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
@@ -149,13 +154,18 @@ class _Lists:
             law, what = draw.law, self.what(draw.measurement, part.query)
             if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
                 what, law = self.noisy(what), law.noise
-            if isinstance(law, NoisyThreshold):
+            made: kernel.Law
+            if isinstance(law, WeighedThreshold | WeighedRounds) and law.noise_of_number() is None:
+                if plan.cost.currency == "epsilon":
+                    raise NotYet("groups by weights with an epsilon")
+                made = kernel.WeighedThreshold(tuple(map(_round, law.in_rounds)))
+            elif isinstance(law, NoisyThreshold | WeighedThreshold):
                 number = number_of(draw.measurement, [one.measurement for one in part.draws])
                 if number is None:
-                    raise NotYet("thresholds of numbers that are drawn with others")
+                    raise kernel.Refused("a threshold of no number")
                 if part.draws[number].law != law.noise:
                     raise kernel.Refused("a threshold has other noise than its number")
-                made: kernel.Law = kernel.Threshold(law.threshold, first + number)
+                made = kernel.Threshold(law.threshold, first + number)
             else:
                 made = _law(law)
                 if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
@@ -223,14 +233,14 @@ class _Lists:
                 return self.choice(measurement, query, None)
             case Responses(table=table):
                 return kernel.Reports(self.table(table, query))
-            case WeighedKeys():
-                raise NotYet("groups that are found by weights")
             case KeySelection(table=table, rows=rows):
                 return kernel.Appear(self.table(table, query), rows)
             case RootSums(table=table):
                 return kernel.Running(
                     self.table(table, query), tuple(coefficients(measurement.numbers))
                 )
+            case NightlySums(table=table):
+                return _nights(measurement, self.table(table, query), query)
             case _:
                 return self.vector(measurement, query)
 
@@ -251,13 +261,16 @@ class _Lists:
                 return kernel.Levels(places[0], quantiles, tuple(map(tuple, levels)))
         raise NotYet(type(choice).__name__)
 
-    def noisy(self, what: kernel.What) -> kernel.Vector:
+    def noisy(self, what: kernel.What) -> kernel.What:
         """The numbers of candidates, all with noise."""
-        if not isinstance(what, kernel.Choice) or what.among == "tables":
-            raise NotYet("noisy scores")
-        keys = list(self.tables)[what.tables[0]].keys
+        if isinstance(what, kernel.Rank):
+            return what
+        if not isinstance(what, kernel.Choice):
+            raise kernel.Refused("noise of scores that are not numbers of tables")
+        keys, number = list(self.tables)[what.tables[0]].keys, len(what.tables)
         kept = tuple(range(0 if keys is None else len(keys.by)))
-        return kernel.Vector(what.tables, ((1,),), kept, 1, total=False)
+        each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
+        return kernel.Vector(what.tables, each, kept, 1, total=False)
 
     def vector(self, measurement: Measurement, query: Query) -> kernel.Vector:
         """Numbers with noise."""
@@ -285,6 +298,41 @@ class _Lists:
                 raise NotYet(type(measurement).__name__)
         places = tuple(self.table(table, query) for table in tables)
         return kernel.Vector(places, matrix, kept, run, total)
+
+
+def _nights(sums: NightlySums, table: int, query: Query) -> kernel.Nights:
+    """The sums of a stream, from its keys: the last one is the period."""
+    groups = query.groups
+    assert groups is not None
+    last = groups.by[-1]
+    every, day = "1d", last.tree
+    if isinstance(day, Call) and day.operation.name == "dt_truncate":
+        every = str(day.operation.constants[0][1])
+        (day,) = day.args
+    if isinstance(day, Call):
+        (day,) = day.args
+    dates = groups.keys[last.name].to_list()
+    if not isinstance(day, Column) or not dates:
+        raise kernel.Refused("a stream without dates")
+    schedule = Schedule(day.name, every, dates[0], sums.periods)
+    if dates != schedule.dates() * (len(dates) // sums.periods):
+        raise kernel.Refused("the periods of a stream are not one after the other")
+    dtype = str(query.relation.facts.columns[day.name].dtype)
+    drawn = (
+        kernel.Tree(sums.branching, sums.levels)
+        if sums.levels
+        else kernel.Root(tuple(coefficients(sums.periods)))
+    )
+    start = schedule.start.isoformat()
+    span = cast("kernel.Every", every)  # which the schedule accepted
+    return kernel.Nights(table, day.name, dtype, span, start, sums.periods, drawn)
+
+
+def _round(law: KeyMechanism) -> tuple[int, Fraction]:
+    """The threshold and the noise of one round of a choice of groups by weights."""
+    if not isinstance(law, WeighedThreshold) or not isinstance(law.noise, DiscreteGaussian):
+        raise kernel.Refused("weights with other noise than Gaussian")
+    return law.threshold, law.noise.sigma_squared
 
 
 def _run(margin: Margin) -> int:
@@ -414,9 +462,7 @@ def _adds(statistic: Statistic, facts: FrameFacts) -> kernel.Adds:
         case GridSum() | SquareSum() | PairSum():
             return _placed(statistic)
         case DistinctIndividuals():
-            if facts.time is not None:
-                raise NotYet("persons who are counted once over all windows")
-            return kernel.People()
+            return kernel.People() if facts.time is None else kernel.DistinctPersons()
         case DistinctCount(tree):
             return kernel.Distinct(_row(tree))
         case UnitCount(tree):

@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 def frame_words(relation: Relation) -> str:
     """Whom a frame protects, and what is known of its columns."""
-    lines = [f"{relation.name}: protects {relation.facts.unit.words()}"]
+    lines = [f"{relation.name}: protects {relation.facts.unit.whom()}"]
     lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
     return "\n".join(lines)
 

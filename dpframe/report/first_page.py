@@ -11,7 +11,6 @@ from typing import Final
 
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import nearest, show
-from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
@@ -150,7 +149,7 @@ def _decision(plan: PlanData, risks: Sequence[str], questions: Sequence[str]) ->
 def _protects(plan: PlanData) -> Iterator[Entry]:
     said = dict[str, None]()
     for block in blocks_of(plan):
-        said[f"{_who(block.unit)}, in {block.source}"] = None
+        said[f"{block.unit.whom()}, in {block.source}"] = None
         said |= {_of_other(other): None for other in block.others}
     declared = dict.fromkeys(d for block in blocks_of(plan) for d in block.declared)
     about_typical = dict.fromkeys(f"{t.column} is typically {shown(t.value)}" for t in plan.typical)
@@ -174,16 +173,6 @@ def _of_other(words: str) -> str:
     return (
         f"all rows of one person (column {match[1]}), in {name}" if match else f"{whom}, in {name}"
     )
-
-
-def _who(unit: Unit) -> str:
-    if isinstance(unit, Identifier):
-        within = f" in one calendar {NAMES[unit.window]} of {unit.time}" if unit.window else ""
-        return f"all rows of one person (column {unit.column}){within}"
-    rows = "one row" if unit.contributions == 1 else f"up to {unit.contributions} rows"
-    if unit.adjacency == "change-one":
-        return f"the values in {rows} of one person; the number of rows is public"
-    return f"{rows} of one person"
 
 
 def spend_words(budget: Budget) -> str:
@@ -334,9 +323,9 @@ def _legend(outputs: Sequence[OutputLine], plan: PlanData) -> Iterator[str]:
     """What the errors and verdicts of these outputs mean."""
     verdicts = {one.verdict.partition(" ")[0] for one in outputs} - {""}
     if any(one.error not in _NO_AMOUNT for one in outputs):
-        good = ". Good means an error of up to about a tenth of the result" if verdicts else ""
-        rest = ", rough up to three tenths, useless more" if verdicts - {"good"} else ""
-        yield f"95% of results are within the error shown{good}{rest}"
+        good = ". Good: ± is at most about a tenth of the result" if verdicts else ""
+        rest = ". Rough: up to three tenths. Useless: more" if verdicts - {"good"} else ""
+        yield f"Noise is at most ± in 95% of runs{good}{rest}"
     found, ends = plan.found, limits_of(plan)
     if found is not None and ends is not None and any(" to " in one.error for one in outputs):
         least, most, _ = ends
@@ -453,7 +442,7 @@ def _without_key(keys: str) -> str:
     if re.search(r"\bnull\b", bare):
         return "rows with another key"
     unless = ", unless that is listed" if bare.endswith(" more") else ""
-    return f"rows with another key, or with null{unless}"
+    return f"rows whose key is null or not listed{unless}"
 
 
 def _clamps(block: PlanData) -> Iterator[str]:

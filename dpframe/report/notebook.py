@@ -90,7 +90,7 @@ def query_html(query: Query, bound: bool) -> str:
 
 
 def _protected(relation: Relation) -> str:
-    return f"protected: {relation.facts.unit.words()}"
+    return f"protects {relation.facts.unit.whom()}"
 
 
 def _columns(relation: Relation) -> str:

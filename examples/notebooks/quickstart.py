@@ -14,7 +14,7 @@ census = dp.examples.adult()
 # %% [markdown]
 # ## 1. Protect
 #
-# A session is a budget. `protect` puts a frame under it and states whom to protect: here each row
+# A session has a budget. `protect` puts a frame under it and states whom to protect: here each row
 # is one person. From now on all results carry noise.
 
 # %%

@@ -87,7 +87,7 @@ def test_a_frame_shows_its_unit_columns_and_steps() -> None:
     _, people = session_of()
     text = said(people.filter(pl.col("age") >= 18).drop("tags"))
     assert "people" in text
-    assert "adding or removing one row of one individual" in text
+    assert "protects one row of one person" in text
     for part in ("who", "String", "age", "in [18, 99], not null", 'filter(col("age") >= 18)'):
         assert part in text
     assert "List" not in text  # the type of tags

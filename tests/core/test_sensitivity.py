@@ -177,7 +177,7 @@ def test_vectors_of_rows_that_meet_conditions(
     assert found.l2_squared == k * k * max(squares)
     assert found.l1 == k * max(sizes)
     assert found.linf == k * abs(np.concatenate([whole, before])).max()
-    assert found.l0 >= len(numbers)
+    assert found.l0 == len(numbers) * (2 * k if grouped else 1)  # each row in groups of its own
 
 
 @given(
@@ -203,7 +203,7 @@ def test_vectors_of_rows_without_conditions(
     assert found.l2_squared == k * k * max((move**2).sum(axis=1).max() for move in moves)
     assert found.l1 == k * max(abs(move).sum(axis=1).max() for move in moves)
     assert found.linf == k * max(abs(move).max() for move in moves)
-    assert found.l0 >= len(numbers)
+    assert found.l0 == len(numbers) * (2 * k if grouped else 1)  # each row in groups of its own
 
 
 @given(

@@ -17,7 +17,7 @@ from typing import Literal
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
-from tests.kernel.oracle import Meaningless, judge, nodes, size_of
+from tests.kernel.oracle import FIRST_DAYS, Meaningless, judge, nodes, size_of
 
 PLENTY = Fraction(10**30)
 ONCE = Fraction(1)
@@ -134,10 +134,10 @@ class Draft:
 
     def scan(self) -> Known:
         """A source."""
-        columns = ["x", "y", "g", "h", "b", "l"]
+        columns = ["x", "y", "g", "h", "b", "l", "t"]
         unit: p.Unit = p.Rows(self.rows)
         if self.person:
-            columns += ["p", "t"]
+            columns += ["p"]
             unit = p.Person("p", self.every, "t" if self.every else None)  # type: ignore[arg-type]
         types = tuple((name, TYPES[name]) for name in columns)
         owners = p.Owners("C", "h", "h") if self.person and self.chance(0.08) else None
@@ -163,8 +163,11 @@ class Draft:
         """Limits of what an individual has."""
         keys = self.of_kind(known, "gh")
         self.rng.shuffle(keys)
+        if self.chance(0.3) and "t" in known.columns:
+            keys.insert(0, "t")
         n, by = self.some(1, 2, 3), tuple(keys[: self.some(1, 1, 2)])
         first = self.rng.choice(known.columns) if self.chance(0.2) else None
+        first = "t" if "t" in keys and self.chance(0.5) else first
         at, columns = known.place, known.columns
         which = self.rng.random()
         if which < 0.3 or not by:
@@ -433,6 +436,8 @@ class Draft:
         """What one table adds up."""
         row = self.number(known)
         which = self.rng.randrange(9 if self.person else 6)
+        if self.every is not None and self.chance(0.15):
+            return p.DistinctPersons()
         match which:
             case 0 | 1:
                 return p.One()
@@ -452,6 +457,8 @@ class Draft:
 
     def drawn(self, known: Known) -> list[p.Draw]:
         """Draws from tables of one frame."""
+        if "t" in known.columns and self.chance(0.15):
+            return [self.nights(known)]
         keys = self.keys(known)
         plain = self.cells(known) if self.chance(0.35) else None
         cells: p.Cells | None = plain
@@ -475,10 +482,32 @@ class Draft:
         if many and self.chance(0.22):
             what = self.chosen(places, cells)
             law = self.choice_law()
+            if isinstance(what, p.Rank) and self.chance(0.4):
+                law = self.law([[1]], adds[:1], True)
             if isinstance(what, p.Running):
                 law = self.law([[1]], adds[:1], True)
             return [p.Draw(what, law, PLENTY, ONCE)]
         return [self.draw(places, adds, keys, cells) for _ in range(self.some(1, 1, 1, 2))]
+
+    def nights(self, known: Known) -> p.Draw:
+        """Sums of periods, night after night."""
+        every = self.rng.choice(("1d", "1d", "1w", "1mo"))
+        period: p.Row = p.Col("t")
+        if every != "1d":
+            period = p.Call("dt_truncate", (period,), f"('{every}',)")
+        own = self.keys(known) if self.chance(0.6) else None
+        by = own.by if own is not None else ()
+        number, periods = self.some(1, 2, 3), self.some(1, 2, 3, 4, 5)
+        keys = p.Listed((*by, ("period", period)), ((number if by else 1) * periods,), "periods")
+        add = self.one(known)
+        factors = [self.some(0, 1, 1, 2, 3, 5) for _ in range(periods)]
+        falling = tuple(sorted(factors, reverse=True)) if self.chance(0.8) else tuple(factors)
+        root: p.Root | p.Tree = p.Root(falling)
+        sums = root if self.chance(0.5) else p.Tree(self.some(2, 2, 3), self.some(1, 1, 2, 3))
+        start = FIRST_DAYS[every].isoformat()
+        place = self.table(p.Table(known.place, keys, None, add))
+        what = p.Nights(place, "t", "Date", every, start, periods, sums)  # type: ignore[arg-type]
+        return p.Draw(what, self.law([[1]], [add], True), PLENTY, ONCE)
 
     def table(self, table: p.Table) -> int:
         """The place of a table."""
@@ -492,6 +521,8 @@ class Draft:
         if keys is None:
             return self.drawn(known)
         delta = Fraction(1, self.some(10, 100, 10**6))
+        if self.measure == "rho" and self.person and self.chance(0.5):
+            return self.weighed(known, keys, number)
         if self.chance(0.3):
             found = p.Found(keys.by, number)
             place = self.table(p.Table(at, found, None, self.finding(known)))
@@ -507,6 +538,26 @@ class Draft:
         first = p.Draw(what, self.law([[1]], [add], True), PLENTY, ONCE)
         least = p.Threshold(self.some(2, 5, 10, 30), number)
         return [first, p.Draw(p.Appear(place, self.some(1, 1, 2)), least, PLENTY, ONCE)]
+
+    def weighed(self, known: Known, keys: p.Listed, number: int) -> list[p.Draw]:
+        """A draw that finds groups by weights, in rounds."""
+        columns = [row.name for _, row in keys.by if type(row) is p.Col]
+        norm = Fraction(self.some(1, 2, 3), self.some(1, 2))
+        known = self.add(p.Weigh(known.place, norm), known.columns)
+        if columns and self.chance(0.9):
+            limit = p.KeepGroups(known.place, self.some(1, 2, 3), tuple(columns), None)
+            known = self.add(limit, known.columns)
+            if self.chance(0.5):
+                limit_ = p.KeepRows(known.place, self.some(1, 2), tuple(columns), None)
+                known = self.add(limit_, known.columns)
+        times = self.some(1, 1, 2, 3)
+        rounds = tuple(
+            (4096 * self.some(2, 5, 10, 20), self.fraction() * 4096**2) for _ in range(times)
+        )
+        by = (*keys.by, *((("rounds", p.Lit("Int64", str(times))),) if times > 1 else ()))
+        add = self.rng.choice((p.People(), p.One()))
+        place = self.table(p.Table(known.place, p.Found(by, number), None, add))
+        return [p.Draw(p.Appear(place, 1), p.WeighedThreshold(rounds), PLENTY, ONCE)]
 
     def finding(self, known: Known) -> p.Adds:
         """What says that somebody is in a group."""

@@ -25,12 +25,15 @@ from tests.kernel.oracle import Meaningless, judge, nodes
 KINDS = (
     {p.Map, p.Filter, p.Part, p.Without, p.KeepRows, p.KeepGroups, p.Weigh, p.OneEach, p.Gather},
     {p.One, p.Valued, p.Placed, p.Squared, p.Paired, p.Distinct, p.People, p.PersonRows},
+    {p.DistinctPersons, p.Distinct, p.People, p.One},
     {p.PersonTotal, p.One, p.People, p.PersonRows, p.Placed},
     {p.Edges, p.Values, p.Points, p.Between, p.UpTo, p.Whole, p.OfPeople},
     {p.Exact, p.Laplace, p.Gaussian, p.Box, p.Staircase, p.Geometric, p.Threshold, p.Response},
+    {p.Geometric, p.Threshold, p.WeighedThreshold},
     {p.Listed, p.Found},
-    {p.Exponential, p.PermuteAndFlip, p.NoisyMax, p.Laplace},
-    {p.Choice, p.Rank, p.Ranks, p.Levels, p.Running, p.Vector, p.Appear, p.Reports},
+    {p.Exponential, p.PermuteAndFlip, p.NoisyMax, p.Laplace, p.Gaussian},
+    {p.Choice, p.Rank, p.Ranks, p.Levels, p.Running, p.Vector, p.Appear, p.Reports, p.Nights},
+    {p.Root, p.Tree},
     {p.Union, p.Meet},
 )
 """Kinds of node that stand in the same places."""
@@ -185,7 +188,7 @@ def of_kind(kind: type, old: Any, rng: random.Random) -> Any:
         "norm": Fraction(2),
         "n": 1,
         "first": None,
-        "by": (),
+        "by": "t" if kind is p.Nights else (),
         "most": 2,
         "cells": old if isinstance(old, (p.Edges, p.Values, p.Points, p.Between, p.UpTo)) else None,
         "of": old if isinstance(old, (p.Placed, p.Squared, p.Paired)) else None,
@@ -201,13 +204,20 @@ def of_kind(kind: type, old: Any, rng: random.Random) -> Any:
         "draw": 0,
         "least": 5,
         "row": None,
-        "rounds": 1,
+        "rounds": ((9000, Fraction(4096**2)),) if kind is p.WeighedThreshold else 1,
         "among": rng.choice(("cells", "groups", "tables")),
         "tables": (getattr(old, "table", 0),),
         "table": getattr(old, "tables", (0,))[0] if getattr(old, "tables", (0,)) else 0,
         "quantile": Fraction(1, 2),
         "quantiles": (Fraction(1, 3), Fraction(1, 2)),
         "column": (1, 1),
+        "branching": 2,
+        "levels": 2,
+        "every": rng.choice(("1d", "1w")),
+        "start": "2024-12-30",
+        "periods": 3,
+        "dtype": "Date",
+        "sums": p.Tree(2, 1),
     }
     values: dict[str, Any] = {}
     for part in fields(kind):
@@ -253,14 +263,24 @@ class Outcome:
             self.unsafe.append((plan, f"{verdict.share:.4g} of {verdict.why}"))
 
 
-def run(number: int, seed: int, worlds: int, changes: int, each: int = 10) -> Outcome:
+def run(
+    number: int,
+    seed: int,
+    worlds: int,
+    changes: int,
+    each: int = 10,
+    only: frozenset[str] = frozenset(),
+) -> Outcome:
     """Change plans and judge what is accepted. Plans that are refused as they cost more than they
-    state are judged, too, when they state it.
+    state are judged, too, when they state it. With `only` all plans have one of these kinds of
+    node, or law of a choice.
     """
     outcome = Outcome()
     rng = random.Random(seed)
     done = 0
     for plan in plans(seed):
+        if only and not only & named(plan):
+            continue
         for mutant in islice(mutants(plan, rng), each):
             if done == number:
                 return outcome
@@ -283,6 +303,13 @@ def run(number: int, seed: int, worlds: int, changes: int, each: int = 10) -> Ou
             outcome.accepted += 1
             outcome.judge(mutant, worlds, changes, seed * 1000 + done)
     return outcome
+
+
+def named(plan: Plan) -> set[str]:
+    """The names of the nodes of a plan, and of its draws with their laws."""
+    names = {type(node).__name__ for node in nodes(plan)}
+    draws = [draw for draw in nodes(plan) if isinstance(draw, p.Draw)]
+    return names | {f"{type(draw.what).__name__}-{type(draw.law).__name__}" for draw in draws}
 
 
 def restated(plan: Plan) -> Plan | None:
@@ -335,8 +362,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--worlds", type=int, default=15)
     parser.add_argument("--changes", type=int, default=10)
+    parser.add_argument("--only", nargs="*", default=[], help="such as Nights, or Rank-Laplace")
     chosen = parser.parse_args()
-    outcome = run(chosen.number, chosen.seed, chosen.worlds, chosen.changes)
+    only = frozenset(chosen.only)
+    outcome = run(chosen.number, chosen.seed, chosen.worlds, chosen.changes, only=only)
     for why, found in (("unsafe", outcome.unsafe), ("crashed", outcome.crashed)):
         for plan, how in found[:40]:
             print(f"{why}: {how}\n{show(plan)}\n")

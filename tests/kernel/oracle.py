@@ -17,13 +17,13 @@ import math
 import random
 import zlib
 from ast import literal_eval
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import accumulate, combinations_with_replacement, pairwise, product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,10 @@ MANY = 12
 """The most rows of one individual."""
 UNKNOWN = -1e6
 """The logarithm of a chance that is at most a billionth."""
+SUMS = (p.Vector, p.Running, p.Nights)
+"""Draws of numbers, each with its own noise."""
+NIGHTS = 12
+"""The most nights of a stream that are looked at."""
 ORDERS = (1.0001, 2, 3, 5, 9, 17, 65)
 """Orders of the Renyi divergences that bound rho from below."""
 
@@ -110,9 +114,9 @@ def require_laws(plan: p.Plan) -> None:
         choice = isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels))
         match law:
             case p.Laplace(scale, fine):
-                right = scale > 0 and fine >= 1 and isinstance(what, (p.Vector, p.Running))
+                right = scale > 0 and fine >= 1 and isinstance(what, (*SUMS, p.Rank))
             case p.Gaussian(variance):
-                right = variance > 0 and isinstance(what, (p.Vector, p.Running))
+                right = variance > 0 and isinstance(what, (*SUMS, p.Rank))
             case p.Box(epsilon, widths, fineness, arches):
                 right = isinstance(what, p.Vector) and not what.total
                 numbers = len(what.matrix) if isinstance(what, p.Vector) else 0
@@ -126,7 +130,7 @@ def require_laws(plan: p.Plan) -> None:
             case p.Exponential(scale) | p.PermuteAndFlip(scale) | p.NoisyMax(scale):
                 right = scale > 0 and choice
             case p.Staircase(rate, width, inner):
-                right = isinstance(what, (p.Vector, p.Running))
+                right = isinstance(what, SUMS)
                 right = right and rate > 0 and width > 0 and inner > 0
             case p.Response(epsilon):
                 right = isinstance(what, p.Reports) and epsilon > 0
@@ -134,6 +138,9 @@ def require_laws(plan: p.Plan) -> None:
                 right = isinstance(what, p.Appear) and epsilon > 0 and 0 < delta < 1
             case p.Threshold(_, earlier_draw):
                 right = isinstance(what, p.Appear) and 0 <= earlier_draw < len(plan.draws)
+            case p.WeighedThreshold(rounds):
+                right = isinstance(what, p.Appear) and bool(rounds)
+                right = right and all(variance > 0 for _, variance in rounds)
         if not right:
             raise Meaningless(f"no law: {law}")
         if isinstance(what, p.Vector):
@@ -219,6 +226,15 @@ class Hints:
         """The calendar windows of individuals."""
         units = [node for node in nodes(self.plan) if isinstance(node, p.Person)]
         return next((unit.every for unit in units if unit.every), None)
+
+    @cached_property
+    def dates(self) -> list[date]:
+        """The first days of the periods of streams, and one before them."""
+        dates: list[date] = []
+        for node in nodes(self.plan):
+            if isinstance(node, p.Nights):
+                dates += starts_of(node)
+        return [dates[0] - timedelta(1), *dates * 2] if dates else []
 
     @cached_property
     def mentions(self) -> list[Value]:
@@ -351,6 +367,25 @@ def calendar(operation: str, constants: str, time: Value) -> Value:
     return NotImplemented
 
 
+def starts_of(what: p.Nights) -> list[date]:
+    """The first day of each period of a stream, of the first ones where there are many. No row is
+    in a period that begins with no date.
+    """
+    try:
+        day = date.fromisoformat(what.start)
+    except ValueError:
+        return []
+    days: list[date] = []
+    months = {"1mo": 1, "1q": 3, "1y": 12}.get(what.every)
+    for number in range(min(what.periods, NIGHTS)):
+        if months is None:
+            days.append(day + timedelta(number * DAYS[what.every]))
+        else:
+            year, month = divmod(day.year * 12 + day.month - 1 + months * number, 12)
+            days.append(date(year, month + 1, 1))
+    return days
+
+
 # One world
 
 
@@ -380,6 +415,8 @@ class World:
     changes: Mapping[str, int]
 
     def __post_init__(self) -> None:
+        self.night: int | None = None
+        self.left_out: dict[int, tuple[p.Table, frozenset[object]]] = {}
         self.used: dict[str, int] = {}
         self.calls: dict[object, Value] = {}
         self.pools: dict[str, Sequence[Value]] = {}
@@ -465,7 +502,24 @@ class World:
                 own = (MANY, MANY, 9, 6, 4, 3, 2, 1, 0)[self.pick(9, about, "rows")]
                 if present:
                     rows += [self.line(scan, about, "a", n) for n in range(own)]
-        return rows
+        if self.night is None:
+            return rows
+        return [line for n, line in enumerate(rows) if self.there(about, n, line, unit, self.night)]
+
+    def there(self, about: int, n: int, line: Line, unit: p.Unit, night: int) -> bool:
+        """Whether a row is there on a night. Rows may come late. A row of a person stays, from the
+        night on which it comes; others may be there on any nights.
+        """
+        match self.pick(6, about, "nights"):
+            case 0 | 1:
+                return True
+            case 2:
+                starts = self.hints.dates[1:]
+                days = [starts.index(day) for day in line.values() if day in starts]  # type: ignore[arg-type]
+                return night >= max(days, default=0) + self.pick(3, about, "late", n)
+            case 3 if isinstance(unit, p.Rows):
+                return self.pick(3, about, "there", n, night) > 0
+        return night >= self.pick(NIGHTS // 2, about, "comes", n)
 
     def line(self, scan: p.Scan, about: int, who: str, n: int, later: bool = False) -> Line:
         """Row number n of somebody."""
@@ -535,7 +589,10 @@ class World:
         if dtype.startswith("Bool"):
             return [True, False, *null]
         if dtype.startswith("Date"):
-            return [self.day(n, dtype) for n in range(12)] + null
+            days: list[Value] = [self.day(n, dtype) for n in range(12)]
+            if self.hints.dates and (dtype == "Date" or self.every is None):
+                days = [*self.hints.dates]
+            return days + null
         if dtype.startswith(("List", "Array")):
             inner = [v for v in self.pool(dtype[dtype.find("(") + 1 :]) if v is not None]
             return [self.listed(inner, n) for n in range(5)]
@@ -628,6 +685,8 @@ class World:
             case p.Meet(left, right):
                 return self.meet(frame, earlier(done, left), earlier(done, right))
         before = earlier(done, frame.input)
+        if len(done) in self.left_out:
+            before = before.like(self.remaining(before.rows, len(done)))
         rows = before.rows
         match frame:
             case p.Map(_, columns):
@@ -714,8 +773,10 @@ class World:
         if first is not None and any(first not in line for line in lines):
             raise Meaningless(f"no column {first}")
         salt = self.pick(1 << 20, "order")
+        if self.night is not None and self.pick(2, "another order each night"):
+            salt = self.pick(1 << 20, "order", self.night)
         order = sorted(lines, key=lambda line: crc((salt, line)))
-        return order if first is None else sorted(order, key=lambda line: repr(line[first]))
+        return order if first is None else sorted(order, key=lambda line: in_order(line[first]))
 
     def numbers(self, new: Iterable[str], lines: list[Line]) -> Line:
         """Numbers that follow from rows of one individual."""
@@ -909,13 +970,21 @@ class World:
                 below = sum(candidate < number for candidate in candidates)
                 return 2 * below + (number in candidates)
 
-    def table(self, number: int, done: list[Done]) -> dict[tuple[object, int], int]:
+    def table(
+        self,
+        number: int,
+        done: list[Done],
+        listed: Callable[[tuple[Value, ...]], bool] | None = None,
+    ) -> dict[tuple[object, int], int]:
         """What rows add up to, by keys and cells."""
         table = self.plan.tables[number]
         frame = earlier(done, table.frame)
         keys, rows = self.keys(table, done), frame.rows
-        inside = [table.keys is None or self.is_listed(table.keys, key) for key in keys]
-        lines = [(k, line) for k, line, listed in zip(keys, rows, inside, strict=True) if listed]
+        if listed is not None:
+            inside = [listed(key) for key in keys]
+        else:
+            inside = [table.keys is None or self.is_listed(table.keys, key) for key in keys]
+        lines = [(k, line) for k, line, is_in in zip(keys, rows, inside, strict=True) if is_in]
         adds, cells = table.adds, table.cells
         of_people = isinstance(adds, (p.People, p.PersonRows, p.PersonTotal))
         whose: list[object] = [None] * len(lines)
@@ -938,12 +1007,15 @@ class World:
             places = [self.cell(cells, self.value(row, line, want)) for _, line in lines]
         weights = self.weights(frame.norm, whose, [key for key, _ in lines], of_people)
         sums: dict[tuple[object, int], int] = {}
-        if isinstance(adds, p.Distinct):
+        if isinstance(adds, (p.Distinct, p.DistinctPersons)):
             if frame.norm is not None:
                 raise Meaningless("different values that are weighed")
+            if isinstance(adds, p.DistinctPersons) and frame.who is None:
+                raise Meaningless("nobody knows whose rows these are")
+            row = adds.row if isinstance(adds, p.Distinct) else p.Col(str(frame.who))
             seen: dict[tuple[object, int], set[Value]] = {}
             for (key, line), place in zip(lines, places, strict=True):
-                one = self.value(adds.row, line, "key")
+                one = self.value(row, line, "key")
                 if place is not None and one is not None and one is not NAN:
                     seen.setdefault((key, place), set()).add(one)
             return {where: len(values) for where, values in seen.items()}
@@ -1055,7 +1127,7 @@ class World:
         tables = what.tables if isinstance(what, (p.Vector, p.Choice)) else (what.table,)
         for table in tables:
             keys = self.plan.tables[self.checked(table)].keys
-            if keys is not None:
+            if keys is not None and not isinstance(what, p.Nights):
                 here = self.plan.tables[table]
                 self.list_keys(keys, self.keys(here, with_) + self.keys(here, without))
         if isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels)):
@@ -1071,8 +1143,11 @@ class World:
             return self.appeared(draw, what, with_, without)
         if isinstance(what, p.Reports):
             return self.reported(what, draw.law, with_, without)
-        drawn = self.vector if isinstance(what, p.Vector) else self.running
-        one_, other = drawn(what, with_), drawn(what, without)  # type: ignore[arg-type]
+        if isinstance(what, p.Nights):
+            one_, other = self.nights(what)
+        else:
+            drawn = self.vector if isinstance(what, p.Vector) else self.running
+            one_, other = drawn(what, with_), drawn(what, without)  # type: ignore[arg-type]
         moved: list[tuple[int, ...]] = []
         for where in one_ | other:
             a = one_.get(where) or [0] * len(other[where])
@@ -1083,6 +1158,56 @@ class World:
         if self.plan.measure == "epsilon":
             return [sum((epsilon_of(draw.law, moves) for moves in moved), Fraction())] * 2
         return [sum(rho_of(draw.law, moves, order) for moves in moved) for order in ORDERS] * 2
+
+    def nights(self, what: p.Nights) -> tuple[Difference, Difference]:
+        """The sums of all nights, each of the rows of its night, on both sides."""
+        table, starts = self.plan.tables[what.table], starts_of(what)
+        keys = table.keys
+        if not isinstance(keys, p.Listed) or not keys.by or what.periods < 1:
+            raise Meaningless("no periods")
+        if len(keys.sizes) == 1:
+            number, rest = divmod(keys.sizes[0], what.periods)
+        else:
+            number, rest = math.prod(keys.sizes[:-1]), keys.sizes[-1] - what.periods
+        if rest or (len(keys.sizes) == 1) < (len(keys.sizes) != len(keys.by)):
+            raise Meaningless("other keys than the periods")
+        if isinstance(what.sums, p.Tree) and (what.sums.branching < 1 or what.sums.levels < 1):
+            raise Meaningless("no tree")
+        others: dict[tuple[Value, ...], None] = {}
+        row = keys.by[-1][1]
+
+        def period(value: Value) -> int | None:
+            for place, start in enumerate(starts):
+                if value in (start, Opaque(repr(window_of(what.every, start)))):
+                    return place
+            free = isinstance(row, p.Call) and not row.operation.startswith("dt_")
+            return crc(value) % len(starts) if free else None
+
+        def listed(key: tuple[Value, ...]) -> bool:
+            if period(key[-1]) is None:
+                return False
+            if len(others) < number:
+                others[key[:-1]] = None
+            return key[:-1] in others
+
+        sides: tuple[Difference, Difference] = {}, {}
+        for night in range(len(starts)):
+            self.night = night
+            for present, numbers in zip((True, False), sides, strict=True):
+                sums: dict[tuple[object, int], dict[int, int]] = {}
+                for (key, cell), value in self.table(
+                    what.table, self.frames(present), listed
+                ).items():
+                    assert isinstance(key, tuple)
+                    at = period(key[-1])
+                    assert at is not None
+                    here = sums.setdefault((key[:-1], cell), {})
+                    here[at] = here.get(at, 0) + value
+                for where, of_periods in sums.items():
+                    for place, total in enumerate(drawn_on(what.sums, night, of_periods)):
+                        numbers[night, place, *where] = [total]
+        self.night = None
+        return sides
 
     def nothing(self) -> Losses:
         """No loss, in both directions."""
@@ -1111,6 +1236,8 @@ class World:
                     numbers = one.get((key, 0), [0])
                     never *= 1 - tail_of(earlier_draw.law, draw.law.least - numbers[0])
             return worst if 1 - never > float(draw.delta) * (1 + 1e-9) + 1e-12 else self.nothing()
+        if isinstance(draw.law, p.WeighedThreshold):
+            return self.weighed(draw, what, draw.law)
         assert isinstance(draw.law, p.Geometric)
         if self.plan.measure != "epsilon":
             return self.nothing()
@@ -1135,6 +1262,115 @@ class World:
             if unsure > float(draw.delta) * (1 + 1e-6) + 1e-12:
                 return worst
         return self.nothing()
+
+    def weighed(self, draw: p.Draw, what: p.Appear, law: p.WeighedThreshold) -> Losses:
+        """From the chances of all that the rounds may find."""
+        results = self.found(what.table, law, 0, frozenset())
+        cost, delta = float(draw.cost), float(draw.delta)
+        losses: list[Fraction | float] = []
+        for a, b in ((0, 1), (1, 0)):
+            pairs = [(result[a], result[b]) for result in results]
+            if self.plan.measure == "epsilon":
+                unsure = sum(
+                    -math.expm1(min(0.0, cost + q - r)) * math.exp(r) for r, q in pairs if r > q
+                )
+                worse = unsure > delta * (1 + 1e-6) + 1e-12
+                losses.append(math.inf if worse else Fraction())
+                continue
+            alone = math.fsum(math.exp(r) for r, q in pairs if q == -math.inf)
+            if alone > delta * (1 + 1e-6) + 1e-300:
+                losses += [math.inf] * len(ORDERS)
+                continue
+            spare = delta * (1 + 1e-6) - alone
+            shared = capped([(r, q) for r, q in pairs if q > -math.inf], spare)
+            for order in ORDERS:
+                terms = [order * r + (1 - order) * q for r, q in shared if r > -math.inf]
+                loss = log_sum(terms) / (order - 1) / order - delta - 1e-9 if terms else 0.0
+                losses.append(max(0.0, loss))
+        return losses
+
+    def found(
+        self, number: int, law: p.WeighedThreshold, place: int, gone: frozenset[object]
+    ) -> list[tuple[float, float]]:
+        """The logarithms of the chances of all results from a round on, on both sides."""
+        if place == len(law.rounds):
+            return [(0.0, 0.0)]
+        table = self.plan.tables[number]
+        if gone:
+            self.left_out = {self.before_limits(table.frame): (table, gone)}
+        sides = [self.table(number, self.frames(present)) for present in (True, False)]
+        self.left_out = {}
+        least, variance = law.rounds[place]
+        always: set[object] = set()
+        chances: dict[object, list[tuple[float, float]]] = {}
+        for where in sides[0] | sides[1]:
+            one, other = (side.get(where) for side in sides)
+            group, cell = where
+            if one == other or cell:
+                if self.pick(2, "found by others", group, place):
+                    always.add(group)
+                continue
+            gap = (one or 0) - (other or 0)
+            orders = (0, 1, 2, 3, 5, 9, 17, 65)
+            few = self.pick(2 * len(orders), "individuals", group, place)
+            others = 0
+            if few < len(orders):
+                others = max(1, least - (other or 0) - orders[few] * gap)
+            both = [
+                (-math.inf, 0.0) if n is None and not others else noisy_tail(variance, least - m)
+                for n, m in ((n, (n or 0) + others) for n in (one, other))
+            ]
+            chances[group] = both
+        groups = [*chances][:4]
+        results: list[tuple[float, float]] = []
+        for signs in product((0, 1), repeat=len(groups)):
+            logs = [
+                sum(chances[group][side][sign] for group, sign in zip(groups, signs, strict=True))
+                for side in (0, 1)
+            ]
+            later = [(0.0, 0.0)]
+            if len(groups) == len(chances) and max(logs) > -math.inf and len(groups) < 4:
+                new = {group for group, sign in zip(groups, signs, strict=True) if not sign}
+                later = self.found(number, law, place + 1, gone | new | always)
+            results += [(logs[0] + a, logs[1] + b) for a, b in later]
+        return results
+
+    def before_limits(self, place: int) -> int:
+        """The first of the steps that limit or weigh individuals, or else the last step."""
+        first = place
+        while hasattr(self.plan.frames[place], "input"):
+            if isinstance(self.plan.frames[place], (p.KeepRows, p.KeepGroups, p.Weigh)):
+                first = place
+            elif isinstance(self.plan.frames[place], (p.OneEach, p.Gather)) and first != place:
+                break
+            place = self.plan.frames[place].input  # type: ignore[union-attr]
+        return first
+
+    def remaining(self, rows: Iterable[Line], place: int) -> Iterator[Line]:
+        """Rows before a step that are not in groups of earlier rounds."""
+        table, gone = self.left_out[place]
+        steps: list[p.Frame] = []
+        at = table.frame
+        while at >= place:
+            steps.insert(0, self.plan.frames[at])
+            at = getattr(self.plan.frames[at], "input", -1)
+        assert table.keys is not None
+        for line in rows:
+            done = Done([line], None, None)
+            for step in steps:
+                match step:
+                    case p.Map(_, columns):
+                        done = self.mapped(done, columns)
+                    case p.Explode(_, name, most):
+                        done = done.like(self.exploded(done.rows, name, most))
+                    case p.Lookup():
+                        done = self.looked_up(step, done)
+            keys = [
+                tuple([self.value(row, each, "key") for _, row in table.keys.by])
+                for each in done.rows
+            ]
+            if not any(key in gone for key in keys):
+                yield line
 
     def reported(
         self, what: p.Reports, law: p.Law, with_: list[Done], without: list[Done]
@@ -1179,6 +1415,10 @@ class World:
         for where in sides[0] | sides[1]:
             base = self.scores_of(what, where, [0] * self.candidates(what))
             one, other = (side.get(where, base) for side in sides)
+            noisy = isinstance(law, (p.Laplace, p.Gaussian)) and isinstance(what, p.Rank)
+            if noisy and isinstance(self.plan.tables[what.table].cells, p.Between):  # type: ignore[union-attr]
+                # scores of listed candidates have noise: cells between them never win
+                one, other = one[1::2], other[1::2]
             if one != other:
                 pairs.append((law_of(law, one, rounds), law_of(law, other, rounds)))
         return pairs
@@ -1318,6 +1558,11 @@ def same(a: Value, b: Value) -> bool:
     return a is not None and a == b
 
 
+def in_order(value: Value) -> tuple[bool, object]:
+    """A key that sorts dates by time, and other values somehow."""
+    return (False, value) if isinstance(value, date) else (True, repr(value))
+
+
 def split(lines: list[Line], by: Sequence[str]) -> list[list[Line]]:
     """Rows by the values of columns."""
     groups: dict[tuple[Value, ...], list[Line]] = {}
@@ -1377,6 +1622,21 @@ def factor_within(value: Fraction, grid: p.Grid) -> Fraction:
     return max(Fraction(), min(Fraction(1), end / value))
 
 
+def drawn_on(sums: p.Root | p.Tree, night: int, periods: Mapping[int, int]) -> list[int]:
+    """The sums that a night draws."""
+    if isinstance(sums, p.Root):
+        column = sums.column[: night + 1]
+        return [sum(f * periods.get(night - age, 0) for age, f in enumerate(column))]
+    totals: list[int] = []
+    for level in range(min(sums.levels, 2 * NIGHTS)):
+        width = sums.branching**level
+        if width > night + 1:
+            break
+        first = night + 1 - width if (night + 1) % width == 0 else night + 1
+        totals.append(sum(periods.get(n, 0) for n in range(first, night + 1)))
+    return totals
+
+
 # What noise reveals
 
 
@@ -1407,6 +1667,44 @@ def tail_of(law: p.Law, least: int) -> float:
         case p.Exact():
             return float(least <= 0)
     return 0.0
+
+
+@cache
+def noisy_tail(variance: Fraction, least: int) -> tuple[float, float]:
+    """The logarithms of the chances that Gaussian noise is at least this, and that it is less."""
+    if least <= 0:
+        more, less = noisy_tail(variance, 1 - least)
+        return less, more
+    sigma = math.sqrt(variance)
+    if sigma > 10**5:
+        z = (least - 0.5) / sigma
+        tail = math.log(math.erfc(z / math.sqrt(2)) / 2) if z < 30 else -math.inf
+        return (tail, math.log1p(-math.exp(tail))) if z < 30 else (-(z**2) / 2 - 5, 0.0)
+    far = min(int(12 * sigma), int(60 * float(variance) / least)) + 10
+    rest = np.arange(least, least + far, dtype=float)
+    every = np.arange(1, int(12 * sigma) + 10, dtype=float)
+    whole = math.log(1 + 2 * float(np.exp(-(every**2) / 2 / float(variance)).sum()))
+    exponents = -(rest**2) / 2 / float(variance)
+    tail = float(exponents[0]) + math.log(float(np.exp(exponents - exponents[0]).sum())) - whole
+    return tail, math.log1p(-math.exp(tail))
+
+
+def capped(pairs: Sequence[tuple[float, float]], spare: float) -> list[tuple[float, float]]:
+    """The same chances, but the first ones are lower by `spare` together: where they are the
+    largest multiples of the second ones. Any other way to leave something out reveals more.
+    """
+    ordered = sorted(pairs, key=lambda pair: pair[1] - pair[0])
+    if not spare:
+        return ordered
+    mass, others = 0.0, -math.inf
+    for place, (one, other) in enumerate(ordered, 1):
+        mass, others = mass + math.exp(one), float(np.logaddexp(others, other))
+        following = ordered[place:]
+        ratio = following[0][0] - following[0][1] if following else -math.inf
+        if mass > spare and mass - math.exp(min(0.0, ratio + others)) >= spare:
+            top = math.log(mass - spare) - others
+            return [(min(top + q, r), q) for r, q in ordered[:place]] + following
+    return []
 
 
 @cache
@@ -1460,29 +1758,59 @@ def chances_of(law: p.Law, scores: tuple[int, ...]) -> list[float]:
                 rest = np.delete(fails, place, axis=1).prod(axis=1)
                 taken.append(log + math.log(float((weights / 2 * rest).sum())))
             return taken
-        case p.NoisyMax(scale):
-            q = math.exp(-1 / float(scale))
-            if scale > 30:
-                return [-math.log(len(scores))] * len(scores)  # not judged
+        case p.NoisyMax(scale) | p.Laplace(scale, 1):
             far = int(40 * scale) + 60
-            low = max(min(scores), best - 2 * far)
-            values = np.arange(low - far, best + far + 1)
-            shifted = values[:, None] - np.array(scores)
-            masses = (1 - q) / (1 + q) * q ** np.abs(shifted)
-            tails = np.where(
-                shifted < 0,
-                q ** -np.minimum(shifted, 0) / (1 + q),
-                1 - q ** (np.maximum(shifted, 0) + 1) / (1 + q),
+            return winners(scores, lambda x: -np.abs(x) / float(scale), far)
+        case p.Laplace(scale, fine):
+            if fine % 2 == 0:
+                return [0.0] * len(scores)  # which way a half is rounded is not said
+            half, step = fine // 2, -1 / (float(scale) * fine)
+            centre = log_sum([0.0, *(step * i + math.log(2) for i in range(1, half + 1))])
+            first = log_sum([step * i for i in range(half + 1, half + fine + 1)])
+            far = int(40 * scale) + 60
+            return winners(
+                scores,
+                lambda x: np.where(
+                    x == 0, centre, first - (np.maximum(np.abs(x), 1) - 1) / float(scale)
+                ),
+                far,
             )
-            winners: list[float] = []
-            for place in range(len(scores)):
-                others = tails.copy()
-                others[:, :place] -= masses[:, :place]  # the first of equal ones is taken
-                others[:, place] = masses[:, place]
-                total = float(others.prod(axis=1).sum())
-                winners.append(math.log(total) if total > 1e-9 else UNKNOWN)
-            return winners
+        case p.Gaussian(variance):
+            far = int(12 * math.sqrt(variance)) + 60
+            return winners(scores, lambda x: -(x**2) / 2 / float(variance), far)
     raise Meaningless("no choice")
+
+
+def winners(scores: Sequence[int], weigh: Callable[[Any], Any], far: int) -> list[float]:
+    """The logarithm of the chance that each score is the largest one, with noise that has these
+    logarithms of weights, and is hardly ever larger than `far`. Of equal ones the first is taken.
+    """
+    low, high = min(scores) - far, max(scores) + far
+    if (high - low) * len(scores) > 400_000 or far > 4000:
+        return [-math.log(len(scores))] * len(scores)  # not judged
+    reach = high - low
+    logs = weigh(np.arange(-reach, reach + 1, dtype=float))
+    logs = logs - log_sum_of(logs)
+    below = np.logaddexp.accumulate(logs)
+    above = np.logaddexp.accumulate(logs[::-1])[::-1]
+    sure = np.log1p(-np.exp(np.minimum(np.append(above[1:], -np.inf), -1e-15)))
+    upto = np.where(below < math.log(0.5), below, sure)
+    values = np.arange(low, high + 1)
+    places = [values - score + reach for score in scores]
+    at_most = np.array([upto[place] for place in places])
+    less = np.array([upto[np.maximum(place - 1, 0)] for place in places])
+    sums = at_most.sum(axis=0)
+    chances: list[float] = []
+    for place in range(len(scores)):
+        chances.append(log_sum_of(sums - at_most[place] + logs[places[place]]))
+        sums = sums - at_most[place] + less[place]
+    return chances
+
+
+def log_sum_of(logs: Any) -> float:
+    """The logarithm of a sum."""
+    most = float(np.max(logs))
+    return most + math.log(float(np.exp(logs - most).sum()))
 
 
 def largest_ratio(one: Sequence[float], other: Sequence[float]) -> float:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -14,6 +18,7 @@ from dpframe.kernel import Plan
 from dpframe.planning import soundness
 from dpframe.planning.prepared import PreparedTogether
 
+START = dt.date(2027, 3, 1)
 Query: TypeAlias = "Callable[[Any], Any]"
 
 AGE, TOWN, WAGE = dp.col("age"), dp.col("town"), dp.col("wage")
@@ -33,11 +38,46 @@ OF_ROWS: Mapping[str, Query] = {
         AGE.dp_quantile([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1], candidates=[5, 7])
     ),
     "winner": lambda f: f.agg(TOWN.dp_argmax(candidates=TOWNS)),
+    "noisy median": lambda f: f.agg(
+        AGE.dp_median(candidates=[20, 30, 40], mechanism="noisy_table")
+    ),
+    "noisy winners": lambda f: f.agg(
+        TOWN.dp_argmax(
+            score=pl.col("age"), candidates=TOWNS, bounds=(-9, 99), mechanism="noisy_table"
+        )
+    ),
     "cube": lambda f: f.group_by(
         dp.cube("town", "sex"), keys={"town": TOWNS, "sex": ["f", "m"]}
     ).agg(dp.count(), AGE.dp_sum((0, 100))),
 }
 """Queries of rows, which are limited where rows belong to persons."""
+
+WITH_A_DELTA: Mapping[str, Query] = {
+    "weights": lambda f: (
+        f.limit_norm(2).limit_groups(9, by="town").group_by("town").agg(dp.n_unique("who"))
+    ),
+    "rounds": lambda f: (
+        f.limit_norm(2)
+        .limit_groups(9, by="town")
+        .limit_rows(3, by="town")
+        .group_by("town", rounds=2)
+        .agg(dp.count())
+    ),
+}
+"""Queries of persons in rho whose groups are found by weights."""
+
+STREAMS: Mapping[str, Query] = {
+    "first rows": lambda f: f.limit_rows(3, order_by="day").agg(dp.count()),
+    "first days": lambda f: (
+        f.limit_groups(3, by="day", order_by="day")
+        .limit_rows(2, by="day")
+        .group_by("town", keys=TOWNS)
+        .agg(AGE.dp_sum((-5, 100)))
+    ),
+    "rows of a day": lambda f: f.limit_rows(9).limit_rows(2, by="day").agg(AGE.dp_sum((0, 9))),
+    "persons of a day": lambda f: f.group_by("town", keys=TOWNS).agg(dp.n_unique("who")),
+}
+"""Queries of persons that streams publish."""
 
 OF_PERSONS: Mapping[str, Query] = {
     "total": lambda f: f.group_by("town", keys=TOWNS).agg(WAGE.dp_sum((0, 90), per="unit")),
@@ -60,6 +100,7 @@ def frame() -> pl.LazyFrame:
             "sex": ["f", "m"] * 30,
             "age": [20, 30, 40] * 20,
             "wage": [1.5, 80.0, 30.25] * 20,
+            "day": [START + dt.timedelta(days=n % 5) for n in range(60)],
         }
     )
 
@@ -100,4 +141,24 @@ def plans() -> Mapping[str, Plan]:
                 with recording() as found:
                     query(private).collect(**{measure: 1})
                 made[f"{name} {named} {measure}"] = found[-1]
-    return made
+    for name, query in WITH_A_DELTA.items():
+        session = dp.Session(rho=10, delta="1e-3")
+        with recording() as found, warnings.catch_warnings(action="ignore"):
+            query(session.protect(frame(), unit="who")).collect(rho=1, delta="1e-6")
+        made[f"{name} person rho"] = found[-1]
+    return made | dict(_streams())
+
+
+def _streams() -> Iterator[tuple[str, Plan]]:
+    units: tuple[str | dp.Rows, ...] = "who", dp.Rows(contributions=2), dp.Rows("change-one")
+    for number, unit in enumerate(units):
+        for measure in ("epsilon", "rho"):
+            queries = STREAMS if unit == "who" else {"stream": OF_ROWS["counts"]}
+            for name, query in queries.items():
+                with TemporaryDirectory() as folder, recording() as found:
+                    ledger = Path(folder) / "ledger.db"
+                    session = dp.Session(ledger=ledger, **{measure: 10})
+                    private = session.protect(frame(), unit=unit, name="visits")
+                    options: Any = {"by": "day", "start": START, "periods": 9, measure: 1}
+                    session.stream("nightly", query(private), **options)
+                    yield f"{name} {('person', 'rows', 'changed')[number]} {measure}", found[-1]

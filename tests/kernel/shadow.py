@@ -18,19 +18,12 @@ from dpframe.planning.prepared import PreparedTogether
 
 NOT_YET = frozenset(
     {
-        "CombinedNoise",
         "Gaussian noise with a delta",
-        "NightlySums",
-        "WeighedRounds",
-        "WeighedThreshold",
         "composition: numerical",
         "composition: zcdp",
-        "groups that are found by weights",
+        "groups by weights with an epsilon",
         "measure: mu_squared",
-        "noisy scores",
         "responses in rho",
-        "persons who are counted once over all windows",
-        "thresholds of numbers that are drawn with others",
     }
 )
 """What the kernel has no nodes for yet."""

@@ -64,6 +64,17 @@ def other(operation: str, row: p.Row) -> p.Call:
     return p.Call(operation, (row,), "()")
 
 
+def nights(
+    sums: p.Root | p.Tree, periods: int = 3, by: str = "t", every: p.Every = "1d", table: int = 0
+) -> p.Nights:
+    """Sums of the periods of a stream."""
+    return p.Nights(table, by, "Date", every, "2024-12-02", periods, sums)
+
+
+DAY = ("t",)
+DATED = replace(ROWS, columns=(*COLUMNS, ("t", "Date")))
+ROOT = p.Root((3, 2, 1))
+FIRST = p.KeepRows(0, 1, (), "t")
 EDGES = p.Edges(X, (F(0), F(1), F(2)), False)
 FOUR = p.KeepRows(0, 4, (), None)
 
@@ -180,11 +191,64 @@ HONEST: dict[str, Plan] = {
         law=p.Response(F(1, 4)),
         change=True,
     ),
+    "nights": plan(6 / S, DATED, by=DAY, sizes=(3,), what=nights(ROOT)),
+    "nights of rows that change": plan(
+        2 / S, DATED, by=DAY, sizes=(4,), what=nights(p.Tree(2, 1), 4), change=True
+    ),
+    "a tree of nights": plan(
+        18 / S,
+        PEOPLE,
+        p.KeepRows(0, 3, (), "t"),
+        by=("g", "t"),
+        sizes=(16,),
+        what=nights(p.Tree(2, 2), 4),
+        adds=(p.Placed(X, p.Grid(F(1), F(0), -3, 2)),),
+    ),
+    "first days": plan(
+        6 / S,
+        PEOPLE,
+        p.KeepGroups(0, 2, DAY, "t"),
+        p.KeepRows(1, 3, DAY, None),
+        by=("g", "t"),
+        sizes=(9,),
+        what=nights(p.Tree(2, 1)),
+    ),
+    "rows of each day": plan(
+        6 / S,
+        PEOPLE,
+        p.KeepRows(0, 2, (), None),
+        p.KeepRows(1, 1, DAY, None),
+        by=DAY,
+        sizes=(2,),
+        what=nights(p.Root((3, 0)), 2),
+    ),
+    "people of each day": plan(
+        4 / S, PEOPLE, by=("h", "t"), sizes=(4,), what=nights(p.Tree(3, 1), 2), adds=(p.People(),)
+    ),
+    "persons in several windows": plan(
+        2 / S, WEEKS, adds=(p.DistinctPersons(),), by=("b",), sizes=(2,)
+    ),
     "gaussian": plan(F(25, 18), ROWS, adds=(p.Placed(X, GRID),), law=p.Gaussian(F(9)), rho=True),
     "box": plan(F(2, 3), ROWS, adds=ARCH[1:2], law=p.Box(F(1, 3), (5,), 4, ()), change=True),
     "hull": plan(F(1, 3), ROWS, adds=ARCH, law=p.Box(F(1, 3), (1, 5, 25), 64, ((0, 1, 2),))),
 }
 """Plans that state exactly what they cost. Those of which not even a thousandth less is enough."""
+
+TWO_CELLS = p.Between(X, (F(0), F(1)))
+
+
+SMALL = F(1, 10**6)
+
+
+def weighed(*rounds: tuple[int, Fraction], delta: Fraction = SMALL) -> Plan:
+    """A plan that finds groups by the weights of individuals."""
+    by = (("g", G), *((("rounds", p.Lit("Int64", "1")),) if len(rounds) > 1 else ()))
+    frames = (PEOPLE, p.Weigh(0, F(1)), p.KeepGroups(1, 1, ("g",), None))
+    tables = (p.Table(2, p.Found(by, 0), None, p.People()),)
+    cost = sum((F(4096**2) / (2 * variance) for _, variance in rounds), F())
+    draw = p.Draw(p.Appear(0, 1), p.WeighedThreshold(rounds), cost, delta)
+    return Plan("add-remove", frames, tables, (draw,), "rho", cost, delta, ())
+
 
 ROUGH: dict[str, Plan] = {
     "another source says who": plan(F(1), replace(PEOPLE, owners=p.Owners("B", "h", "h"))),
@@ -213,6 +277,12 @@ ROUGH: dict[str, Plan] = {
         2 / S, ROWS, what=p.Choice((0,), "cells", 2), cells=EDGES, law=p.Exponential(S), change=True
     ),
     "rank": plan(1 / S, ROWS, what=p.Rank(0, F(1, 2)), cells=POINTS, law=p.Exponential(S)),
+    "noisy rank": plan(2 / S, ROWS, what=p.Rank(0, F(1, 2)), cells=TWO_CELLS),
+    "noisy rank in rho": plan(
+        F(1, 4), ROWS, what=p.Rank(0, F(1, 2)), cells=TWO_CELLS, law=p.Gaussian(F(4)), rho=True
+    ),
+    "groups by weights": weighed((10**5, F(4096**2))),
+    "groups by weights in rounds": weighed((10**5, F(2 * 4096**2)), (10**5, F(2 * 4096**2))),
     "ranks": plan(
         4 / S, ROWS, what=p.Ranks(0, (F(1, 3), F(1, 2))), cells=POINTS, law=p.Exponential(S)
     ),
@@ -243,9 +313,15 @@ def found(delta: Fraction, finder: p.Law) -> Plan:
 TAIL = F(math.exp(-9 / 2) / (1 + math.exp(-1 / 2)))
 """With what probability noise of scale 2 makes 10 or more of 1."""
 TWICE = 2 * TAIL - TAIL**2
+OFTEN = F(math.erfc(4 / math.sqrt(2)) / 2)
+"""With what probability normal noise is four times its standard deviation or more."""
 FOUND = {
     "the rule": (found(F(1, 50), p.Geometric(F(1, 4), F(1, 100))), F(1, 3)),
     "a threshold": (found(TWICE * F(1001, 1000), p.Threshold(10, 0)), F(99, 100)),
+    "weights": (
+        weighed((5 * 4096, F(4096**2)), delta=OFTEN * F(1001, 1000)),
+        F(99, 100),
+    ),
 }
 """Plans that find groups, and a share of their delta that is too little."""
 

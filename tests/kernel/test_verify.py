@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from math import exp, isqrt
 
 import pytest
 
 from dpframe.kernel import Plan, Refused, verify
+from dpframe.kernel.laws import tail_of
 from dpframe.kernel.plan import (
     Appear,
     Between,
@@ -22,8 +24,10 @@ from dpframe.kernel.plan import (
     Edges,
     Exact,
     Exponential,
+    Filter,
     Found,
     Frame,
+    Gather,
     Gaussian,
     Grid,
     KeepGroups,
@@ -32,6 +36,7 @@ from dpframe.kernel.plan import (
     Law,
     Listed,
     Map,
+    Nights,
     One,
     People,
     Person,
@@ -39,17 +44,23 @@ from dpframe.kernel.plan import (
     Placed,
     Points,
     Rank,
+    Root,
     Row,
     Rows,
     Scan,
     Table,
     Threshold,
+    Tree,
+    Union,
     Values,
     Vector,
+    Weigh,
+    WeighedThreshold,
+    Without,
     read,
     write,
 )
-from tests.kernel.plans import OF_PERSONS, OF_ROWS, plans
+from tests.kernel.plans import OF_PERSONS, OF_ROWS, STREAMS, WITH_A_DELTA, plans
 
 UNITS, MEASURES = ("person", "rows", "changed"), ("epsilon", "rho")
 NAMES = [
@@ -59,7 +70,9 @@ NAMES = [
         for unit in ("person", "rows", "changed")
         for m in ("epsilon", "rho")
     ),
-    *(f"{name} person {m}" for name in OF_PERSONS for m in ("epsilon", "rho")),
+    *(f"{name} person {m}" for name in (*OF_PERSONS, *STREAMS) for m in ("epsilon", "rho")),
+    *(f"stream {unit} {m}" for unit in ("rows", "changed") for m in ("epsilon", "rho")),
+    *(f"{name} person rho" for name in WITH_A_DELTA),
 ]
 LEAST = Fraction(98, 100)
 
@@ -364,3 +377,157 @@ def test_groups_appear_by_the_number_that_is_drawn() -> None:
     other = Draw(replace(vector, tables=(1,)), Laplace(Fraction(10), 1), Fraction(1), Fraction(0))
     with pytest.raises(Refused, match="another number"):
         verify(replace(plan, draws=(other, appear)))
+
+
+def _stream() -> Plan:
+    """The first three rows of each person, counted on nine days."""
+    columns = (("who", "Int64"), ("day", "Date"), ("x", "Int64"))
+    frames = (
+        Scan("visits", columns, Person("who", None, None), None),
+        Filter(0, (Col("x"),)),
+        KeepRows(1, 3, (), "day"),
+    )
+    keys = Listed((("period", Col("day")),), (9,), "digest")
+    nights = Nights(0, "day", "Date", "1d", "2027-03-01", 9, Tree(3, 2))
+    draw = Draw(nights, Laplace(Fraction(6), 1), Fraction(1), Fraction(0))
+    table = Table(2, keys, None, One())
+    return Plan("add-remove", frames, (table,), (draw,), "epsilon", Fraction(1), Fraction(0), ())
+
+
+def _with_nights(plan: Plan, **fields: object) -> Plan:
+    what = plan.draws[0].what
+    assert isinstance(what, Nights)
+    changed = replace(what, **fields)  # type: ignore[arg-type]
+    return _with_draw(plan, 0, replace(plan.draws[0], what=changed))
+
+
+def _with_frames(plan: Plan, *frames: Frame) -> Plan:
+    table = replace(plan.tables[0], frame=len(frames) - 1)
+    return replace(plan, frames=frames, tables=(table,))
+
+
+def _date_of(row: Row) -> Row:
+    return Call("dt_date", (row,), "()")
+
+
+STREAMS_THAT_MOVE_MORE: Mapping[str, Callable[[Plan], Plan]] = {
+    "a limit by a hash": lambda p: _with_frames(p, *p.frames[:2], KeepRows(1, 3, (), None)),
+    "another order": lambda p: _with_frames(p, *p.frames[:2], KeepRows(1, 3, (), "x")),
+    "a limit before it": lambda p: _with_frames(
+        p, *p.frames[:2], KeepRows(1, 9, (), None), KeepRows(2, 3, (), "day")
+    ),
+    "other dates after it": lambda p: _with_frames(
+        p,
+        *p.frames,
+        Map(2, (("who", Col("who")), ("day", _date_of(Col("x"))), ("x", Col("x")))),
+    ),
+    "rows that depend on others": lambda p: _with_frames(
+        p, p.frames[0], Gather(0, (), (("n", "len"),), beside=True), *p.frames[2:]
+    ),
+    "rows of other frames": lambda p: _with_frames(p, p.frames[0], Union(0, 0), *p.frames[2:]),
+    "rows that earlier draws left": lambda p: _with_frames(
+        p, p.frames[0], Without(0, (Col("x"),)), *p.frames[2:]
+    ),
+    "weighed rows": lambda p: _with_frames(p, *p.frames, Weigh(2, Fraction(1))),
+    "another type of dates": lambda p: _with_nights(p, dtype="Datetime(us)"),
+    "longer periods": lambda p: _with_nights(p, every="1w"),
+    "periods of another column": lambda p: _with_nights(p, by="x"),
+    "more periods than keys": lambda p: _with_nights(p, periods=10),
+    "wider sums": lambda p: _with_nights(p, sums=Tree(3, 3)),
+    "no sums": lambda p: _with_nights(p, sums=Tree(1, 2)),
+    "factors that rise": lambda p: _with_nights(p, sums=Root((1,) * 8 + (2,))),
+    "factors of fewer periods": lambda p: _with_nights(p, sums=Root((1,) * 8)),
+    "negative factors": lambda p: _with_nights(p, sums=Root((1,) * 8 + (-1,))),
+}
+
+
+@pytest.mark.parametrize("wrong", STREAMS_THAT_MOVE_MORE)
+def test_streams_that_move_more_are_refused(wrong: str) -> None:
+    plan = _stream()
+    assert verify(plan).costs == (Fraction(1),)
+    assert verify(_with_nights(plan, sums=Root((2, 0, 0, 0, 0, 0, 0, 0, 0)))).costs == (1,)
+    with pytest.raises(Refused):
+        verify(STREAMS_THAT_MOVE_MORE[wrong](plan))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "holds"),
+    [("Datetime(us)", True), ("Datetime(us, UTC)", True), ("Datetime(us, Europe/Berlin)", False)],
+)
+def test_first_moments_are_first_dates_unless_clocks_go_back(dtype: str, holds: bool) -> None:
+    plan = _with_nights(_stream(), dtype=dtype)
+    scan = plan.frames[0]
+    assert isinstance(scan, Scan)
+    scan = replace(scan, columns=(("who", "Int64"), ("day", dtype), ("x", "Int64")))
+    keys = Listed((("period", _date_of(Col("day"))),), (9,), "digest")
+    plan = replace(plan, frames=(scan, *plan.frames[1:]), tables=(Table(2, keys, None, One()),))
+    if holds:
+        assert verify(plan).costs == (Fraction(1),)
+        return
+    with pytest.raises(Refused, match="no limit holds"):
+        verify(plan)
+
+
+def test_a_tail_of_a_wide_gaussian_is_a_little_above_its_own() -> None:
+    for sigma in (64, 300):
+        for deviations in (1, 2, 4, 7):
+            least = sigma * deviations
+            whole = 2 * sum(exp(-(x**2) / (2 * sigma**2)) for x in range(1, 12 * sigma)) + 1
+            exact = sum(exp(-(x**2) / (2 * sigma**2)) for x in range(least, 14 * sigma)) / whole
+            found = float(tail_of(Gaussian(Fraction(sigma**2)), least))
+            assert 0.999999 * exact < found < 1.01 * exact
+
+
+def _weights(most: int = 4) -> Plan:
+    frames = (
+        *_sum_of_persons().frames[:1],
+        KeepGroups(0, most, ("x",), None),
+        Weigh(1, Fraction(2)),
+    )
+    table = Table(2, Found((("x", Col("x")),), 0), None, People())
+    law = WeighedThreshold(((1 << 16, Fraction(1 << 26)),))
+    draw = Draw(Appear(0, 1), law, Fraction(1, 2), Fraction(1, 10**12))
+    return Plan(
+        "add-remove",
+        frames,
+        (table,),
+        (draw,),
+        "rho",
+        Fraction(1, 2),
+        Fraction(1, 10**12),
+        (),
+    )
+
+
+def test_groups_by_weights_cost_what_their_norm_and_their_threshold_say() -> None:
+    verified = verify(_weights())
+    assert verified.costs == (Fraction(8192**2, 2 << 26),)
+    alone = [
+        t * float(tail_of(Gaussian(Fraction(1 << 26)), (1 << 16) - min(4096, 8192 // isqrt(t))))
+        for t in (1, 4)
+    ]
+    assert float(verified.deltas[0]) == pytest.approx(max(alone), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "change"),
+    [
+        ("no norm", lambda p: _with_frames(p, *p.frames[:2])),
+        ("a larger norm", lambda p: _with_frames(p, *p.frames[:2], Weigh(1, Fraction(3)))),
+        ("no groups", lambda p: _with_frames(p, p.frames[0], Weigh(0, Fraction(2)))),
+        ("more groups", lambda p: _weights(10**6)),
+        ("rows", lambda p: replace(p, tables=(replace(p.tables[0], adds=One()),))),
+        ("no round", lambda p: _with_rounds(p, ())),
+        ("a lower threshold", lambda p: _with_rounds(p, ((1 << 15, Fraction(1 << 26)),))),
+        ("less noise", lambda p: _with_rounds(p, ((1 << 16, Fraction(1 << 25)),))),
+        ("one round more", lambda p: _with_rounds(p, ((1 << 16, Fraction(1 << 26)),) * 2)),
+    ],
+)
+def test_groups_by_other_weights_are_refused(wrong: str, change: Callable[[Plan], Plan]) -> None:
+    assert verify(_weights()).costs
+    with pytest.raises(Refused):
+        verify(change(_weights()))
+
+
+def _with_rounds(plan: Plan, rounds: tuple[tuple[int, Fraction], ...]) -> Plan:
+    return _with_draw(plan, 0, replace(plan.draws[0], law=WeighedThreshold(rounds)))
