@@ -67,8 +67,8 @@ from dpframe.kernel.plan import (
 @dataclass(frozen=True)
 class Addition:
     """What a row adds to a table: a number from `lo` to `hi` where it has what it needs, else
-    nothing. It always has what it needs where `needs` is None. Rows have a value of an expression
-    for all tables that need it, or for none.
+    nothing. Where `needs` is None each row adds the one number `lo`, which is `hi`. Rows have a
+    value of an expression for all tables that need it, or for none.
     """
 
     lo: int
@@ -351,6 +351,7 @@ def _of_scores(plan: Plan, facts: Sequence[Facts], rank: Rank) -> Norms:
     if frame.norm is not None or not isinstance(table.cells, Between):
         raise Refused("scores of other candidates than listed ones")
     a, b = _quantile(rank)
+    _require_rising(table.cells.candidates)
     n, comes, kept = len(table.cells.candidates), max(a, b - a), all_keys(table)
     changes = plan.neighbours == "change-one"
     reach = reach_of(frame, table, kept, True, changes)
