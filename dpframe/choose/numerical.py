@@ -37,6 +37,8 @@ Chooser = Callable[[Fraction], "tuple[Choice, ...]"]
 
 _ENOUGH: Final = 1e-5
 """How much of epsilon may be left unused."""
+_SPARE: Final = 2e-7
+"""How much more the kernel may find, which composes the same losses in another way."""
 _BITS: Final = 20
 """Of rho: plans should be the same on machines whose floats differ in their last bits."""
 _STEPS: Final = 12
@@ -87,7 +89,7 @@ def largest_within(
         if pairs is None:
             return None
         price = Composition(pairs, grid_error).epsilon(delta)
-        if price <= epsilon:
+        if price <= epsilon * (1 - _SPARE):
             found = choices
             if price >= epsilon * (1 - _ENOUGH):
                 break

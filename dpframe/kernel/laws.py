@@ -11,7 +11,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.kernel.compose import gaussian_delta
+from dpframe.kernel.compose import gaussian_delta, smoothing
+from dpframe.kernel.losses import Geometrics, Loss, Normals, Ranged, Reported, Wholes
 from dpframe.kernel.moves import Norms, Ranges, top_of
 from dpframe.kernel.plan import (
     Box,
@@ -151,6 +152,53 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
             return Fraction(0)
         case _:
             raise Refused("noise of scores that are not released")
+
+
+def noise_losses(law: Law, norms: Norms) -> tuple[list[tuple[Loss, int]], Fraction]:
+    """The losses of noise, and how far these are off: by this much in the logarithm of each
+    probability, see `gaussian_delta`.
+    """
+    match law:
+        case Exact():
+            return [], Fraction(0)
+        case Laplace(scale, fine):
+            steps = norms.l1 * fine
+            return [(Geometrics(1 / (scale * fine), steps), 1)] if steps else [], Fraction(0)
+        case Gaussian(sigma_squared):
+            ones = min(norms.l0, norms.l2_squared)
+            if not ones:
+                return [], Fraction(0)
+            if norms.linf <= 1 and ones <= 256 and sigma_squared <= 1 << 14:
+                return [(Wholes(sigma_squared), ones)], Fraction(0)
+            s_squared, log_factor = smoothing(ones, 2.0**-40)
+            if s_squared >= sigma_squared:
+                raise Refused("Gaussian noise whose losses are not known")
+            distance = norms.l2_squared / (sigma_squared - s_squared)
+            return [(Normals(distance), 1)], fraction_up(log_factor)
+        case Staircase(rate, width, _):
+            each = -(-norms.linf // width) * rate
+            return [(Reported(each, 2), norms.l0)] if each else [], Fraction(0)
+        case Box(epsilon):
+            whole = norms.boxes * epsilon
+            return [(Reported(whole, 2), 1)] if whole else [], Fraction(0)
+        case _:
+            raise Refused("noise whose losses are not known")
+
+
+def choice_losses(rounds: int, law: Law, ranges: Ranges) -> list[tuple[Loss, int]]:
+    """The losses of a choice in all its rounds. Ranges that differ most reveal most: the proof is
+    that of `laplace_mu_squared`, with densities.
+    """
+    match law:
+        case Exact():
+            return []
+        case Exponential(scale):
+            each = apart(ranges.l1 / scale, ranges.linf / scale)
+            return [(Ranged(epsilon), rounds) for epsilon in each]
+        case PermuteAndFlip(scale) | NoisyMax(scale):
+            return [(Reported(ranges.l1 / scale, 2), rounds)] if ranges.l1 else []
+        case _:
+            raise Refused("a choice whose losses are not known")
 
 
 def apart(total: Fraction, largest: Fraction) -> list[Fraction]:

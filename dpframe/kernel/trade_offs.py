@@ -40,8 +40,8 @@ _BY_CORNERS: Final = 400
 @lru_cache(maxsize=1024)
 def pure_mu_squared(epsilon: Fraction) -> Fraction:
     """The cost of any epsilon-private mechanism. It follows from randomised response (Kairouz, Oh
-    and Viswanath 2015), where both errors are 1 / (1 + exp(epsilon)). Of a very large one 8 epsilon
-    is no less, as P(N > z) is at most exp(-z**2 / 2) / 2.
+    and Viswanath 2015), where both errors are 1 / (1 + exp(epsilon)). Where epsilon is very
+    large, 8 epsilon is enough, as P(N > z) is at most exp(-z**2 / 2) / 2.
     """
     if epsilon <= 0:
         return Fraction(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,12 +12,15 @@ from dpframe.kernel.compose import rho_delta
 from dpframe.kernel.frame import PARTS, Facts, facts_of
 from dpframe.kernel.laws import (
     choice_cost,
+    choice_losses,
     noise_cost,
     noise_delta,
+    noise_losses,
     require_gaussian,
     response_cost,
     tail_of,
 )
+from dpframe.kernel.losses import Loss, Reported, losses_delta
 from dpframe.kernel.moves import (
     Norms,
     all_keys,
@@ -44,6 +48,7 @@ from dpframe.kernel.plan import (
     Ranks,
     Refused,
     Reports,
+    Response,
     Running,
     Scan,
     Threshold,
@@ -136,10 +141,54 @@ def _check(plan: Plan) -> Verified:
                 raise Refused("costs that do not add up to an amount of rho")
             delta += rho_delta(whole, plan.cost)
         case "numerical":
-            raise Refused("losses that are composed")
+            if plan.measure != "rho" or plan.options:
+                raise Refused("losses of what is not known yet")
+            delta += _together(plan, facts)
     if delta > plan.delta:
         raise Refused("the draws fail more often than the plan states")
     return Verified(tuple(costs), tuple(deltas), delta)
+
+
+def _together(plan: Plan, facts: Sequence[Facts]) -> Fraction:
+    """The delta of the losses of all draws, at the plan's epsilon."""
+    found, log_factor = Counter[Loss](), Fraction(0)
+    for draw in plan.draws:
+        losses, off = _losses_of(plan, facts, draw)
+        log_factor += off
+        for loss, number in losses:
+            found[loss] += number
+    lower = plan.cost - 2 * log_factor
+    if lower <= 0:
+        return Fraction(1)
+    delta = losses_delta(frozenset(found.items()), lower)
+    return delta * (1 + 2 * log_factor)  # which is above exp(log_factor)
+
+
+def _losses_of(
+    plan: Plan, facts: Sequence[Facts], draw: Draw
+) -> tuple[list[tuple[Loss, int]], Fraction]:
+    """The losses of one draw, but for its delta, and how far these are off."""
+    match draw.what:
+        case Vector() | Running() | Nights() as what:
+            return noise_losses(draw.law, norms_of(plan, facts, what))
+        case Rank() as what if isinstance(draw.law, Laplace | Gaussian):
+            return noise_losses(draw.law, norms_of(plan, facts, what))
+        case Reports() as what:
+            rows, cells = reporters(plan, facts, what)
+            assert isinstance(draw.law, Response)
+            return [(Reported(draw.law.epsilon, cells), rows)], Fraction(0)
+        case Appear() as what:
+            match draw.law:
+                case Geometric(epsilon):
+                    groups = count_groups(plan, facts, what)
+                    return [(Reported(epsilon, 2), groups)], Fraction(0)
+                case Threshold():
+                    return [], Fraction(0)
+                case _:
+                    raise Refused("groups that appear by losses that are not known")
+        case what:
+            ranges = ranges_of(plan, facts, what)
+            return choice_losses(_rounds(what), draw.law, ranges), Fraction(0)
 
 
 def _require_found(plan: Plan, number: int) -> None:

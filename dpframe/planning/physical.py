@@ -137,11 +137,18 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
     if prepared.limits is None and plan.composition == "zcdp":
         return "zcdp", "rho"
     if prepared.limits is None and plan.composition == "numerical":
-        raise NotYet("composition: numerical")
+        choices = (r.exposure for r in plan.releases if isinstance(r.law, Exponential))
+        if sum(len(one.ranges) * one.repeats for one in choices) > _FEW_CHOICES:
+            raise NotYet("many choices whose losses are composed")
+        return "numerical", "rho"
     for measure in get_args(kernel.Measure):
         if measure == plan.cost.currency:
             return "sum", measure
     raise NotYet(f"measure: {plan.cost.currency}")
+
+
+_FEW_CHOICES = 2
+"""Of more the planner knows more than that each has a range."""
 
 
 @dataclass

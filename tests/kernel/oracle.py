@@ -1183,7 +1183,7 @@ class World:
         """
         far = int(9 * float(law.sigma_squared) ** 0.5) + 2
         every = [move for moves in moved for move in moves if move]
-        moves = sorted(every, key=abs, reverse=True)[: 3 if far < 12 else 2 if far < 150 else 1]
+        moves = sorted(every, key=abs, reverse=True)[: 3 if far < 8 else 2 if far < 40 else 1]
         if not moves:
             return self.nothing()
         if far + max(map(abs, moves)) > 20_000:

@@ -52,6 +52,18 @@ OF_ROWS: Mapping[str, Query] = {
     "gaussian": lambda f: f.group_by("town", keys=TOWNS).agg(
         dp.count(mechanism="discrete_gaussian")
     ),
+    "gaussian numbers": lambda f: f.group_by("town", keys=TOWNS).agg(
+        dp.count(mechanism="discrete_gaussian"), AGE.dp_sum((0, 100), mechanism="discrete_gaussian")
+    ),
+    "many draws": lambda f: f.agg(
+        WAGE.dp_sum((18, 90)),
+        AGE.dp_histogram(bins=[0, 20, 40, 100]),
+        *(TOWN.dp_argmax(candidates=TOWNS[:n]).alias(f"{n}") for n in (2, 3)),
+        *(
+            AGE.dp_sum((0, n), mechanism="discrete_laplace").alias(f"up to {n}")
+            for n in range(20, 90, 5)
+        ),
+    ),
     "gaussian sum": lambda f: f.agg(AGE.dp_sum((0, 100), mechanism="discrete_gaussian")),
 }
 """Queries of rows, which are limited where rows belong to persons."""
@@ -156,6 +168,7 @@ OF_CHANGES: Mapping[str, Query] = {
 LEFT_OUT = {
     ("gaussian", "epsilon"),
     ("gaussian sum", "epsilon"),
+    ("gaussian numbers", "epsilon"),
     ("found limit", "zcdp"),
     ("found limit", "mu"),
     ("deciles", "delta"),

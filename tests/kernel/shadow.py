@@ -20,8 +20,8 @@ from dpframe.planning.prepared import PreparedTogether
 
 NOT_YET = frozenset(
     {
-        "composition: numerical",
         "groups by weights with an epsilon",
+        "many choices whose losses are composed",
     }
 )
 """What the kernel has no nodes for yet."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from statistics import NormalDist
 
 import pytest
@@ -16,6 +16,15 @@ from hypothesis import strategies as st
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.compose import gaussian_delta, rho_delta
 from dpframe.kernel.laws import response_rho
+from dpframe.kernel.losses import (
+    Geometrics,
+    Loss,
+    Normals,
+    Ranged,
+    Reported,
+    Wholes,
+    losses_delta,
+)
 from dpframe.kernel.plan import Gaussian
 from dpframe.kernel.tails import gaussian_sum, gaussian_tail, mills, quantile_up
 from dpframe.kernel.trade_offs import (
@@ -187,6 +196,100 @@ def test_no_order_gives_less_delta_from_rho(rho: Fraction, epsilon: Fraction, a:
     """Any order gives a bound, and the one that is used is the best."""
     power = (a - 1) * (a * float(rho) - float(epsilon)) + a * math.log1p(-1 / a) - math.log(a - 1)
     assert float(rho_delta(rho, epsilon)) <= math.exp(min(0.0, power)) * (1 + 1e-9) + 1e-300
+
+
+def of_atoms(law: Loss) -> list[tuple[float, float]]:
+    """The losses of one draw, and their chances."""
+    match law:
+        case Reported(epsilon, cells):
+            e, n = float(epsilon), math.exp(float(epsilon)) + cells - 1
+            return [(e, math.exp(e) / n), (-e, 1 / n), (0.0, (cells - 2) / n)]
+        case Geometrics(h, steps):
+            far = 40 + int(40 / h)
+            one, other = (laplace(float(h), move, far) for move in (0, steps))
+        case Wholes(sigma_squared):
+            one, other = (
+                gaussian(float(sigma_squared), 0, 22),
+                gaussian(float(sigma_squared), 1, 22),
+            )
+        case Ranged(epsilon):
+            e, m = float(epsilon), 400
+            ends = [-e + 2 * e * k / m for k in range(m + 1)]
+            c = 1 / (2 * (1 - math.exp(-e)))
+            masses = [
+                2 * c * (math.exp((b - e) / 2) - math.exp((a - e) / 2)) for a, b in pairwise(ends)
+            ]
+            return [
+                ((a + b) / 2, mass) for (a, b), mass in zip(pairwise(ends), masses, strict=True)
+            ]
+        case Normals(d_squared):
+            d = float(d_squared) ** 0.5
+            places = [-8 + k / 25 for k in range(401)]
+            return [
+                (d * d / 2 + d * (a + b) / 2, NORMAL.cdf(b) - NORMAL.cdf(a))
+                for a, b in pairwise(places)
+            ]
+    return [(math.log(p / q), p) for p, q in zip(one, other, strict=True) if p > 0 and q > 0]
+
+
+THIRD = Reported(F(1, 3), 2)
+
+
+@pytest.mark.parametrize(
+    ("losses", "near"),
+    [
+        ({THIRD: 4}, 1e-6),
+        ({THIRD: 2, Reported(F(1, 5), 5): 2}, 1e-6),
+        ({Geometrics(F(1, 4), 3): 3}, 1e-6),
+        ({Geometrics(F(1, 4), 1): 1, THIRD: 1}, 1e-6),
+        ({Wholes(F(2)): 2}, 1e-6),
+        ({Wholes(F(1, 4)): 1, THIRD: 1}, 1e-6),
+        ({Ranged(F(1, 2)): 2, THIRD: 1}, 1e-3),
+        ({Normals(F(1, 4)): 1, THIRD: 2}, 1e-3),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [F(7, 10)])
+def test_losses_add_up_to_the_true_delta(
+    losses: dict[Loss, int], near: float, epsilon: Fraction
+) -> None:
+    every = list[dict[float, float]]()
+    for law, n in losses.items():
+        merged: dict[float, float] = {}
+        for loss, chance in of_atoms(law):
+            merged[round(loss, 9)] = merged.get(round(loss, 9), 0.0) + chance
+        every += [merged] * n
+    atoms: dict[float, float] = {0.0: 1.0}
+    for mine in every:
+        added: dict[float, float] = {}
+        for a, p in atoms.items():
+            for b, q in mine.items():
+                added[round(a + b, 9)] = added.get(round(a + b, 9), 0.0) + p * q
+        atoms = added
+    lost = math.fsum(max(0.0, 1 - math.exp(float(epsilon) - loss)) * p for loss, p in atoms.items())
+    found = float(losses_delta(frozenset(losses.items()), epsilon))
+    assert lost * (1 - near) <= found <= lost * (1 + 1e-4 + near) + 1e-12
+
+
+def test_losses_of_many_draws_cost_what_other_methods_find() -> None:
+    """Values of 60 digits, by convolution: 100 draws of discrete Laplace noise of scale 10."""
+    losses = frozenset({(Geometrics(F(1, 10), 1), 100)})
+    assert math.isclose(float(losses_delta(losses, F("4.774568"))), 1e-6, rel_tol=1e-4)
+    assert losses_delta(losses, F(10)) == 0
+
+
+@pytest.mark.parametrize("unit", ["person", "rows", "changed"])
+@pytest.mark.parametrize("name", ["many draws", "gaussian numbers"])
+def test_an_epsilon_follows_from_losses(name: str, unit: str) -> None:
+    plan = plans()[f"{name} {unit} delta"]
+    assert plan.composition == "numerical"
+    for wrong in (
+        replace(plan, cost=plan.cost * F(99, 100)),
+        replace(plan, delta=plan.delta * F(9, 10)),
+        replace(plan, measure="epsilon"),
+        replace(plan, draws=(*plan.draws, plan.draws[0])),
+    ):
+        with pytest.raises(Refused):
+            verify(wrong)
 
 
 def composed(name: str) -> Plan:
