@@ -32,7 +32,7 @@ from dpframe.ledger import head_file, places
 from dpframe.ledger.postgres.store import PostgresStore
 from dpframe.ledger.sqlite import locks
 from dpframe.ledger.sqlite.store import SqliteStore
-from tests import postgres
+from tests import postgres, spawned
 from tests.cli.commands import PEOPLE, PYTHON_JOB, ROOT, TOML_JOB
 from tests.clocks import setter
 from tests.ledger import ledgers
@@ -180,6 +180,19 @@ class Folder:
             raise error
 
         self._patches.setattr(function, failing)
+
+    @property
+    def count(self) -> Callable[[], int]:
+        """What another process does."""
+        return spawned.count
+
+    def resolve(self, name: str) -> Any:
+        """What a name of Python or of dpframe stands for."""
+        return resolve_name(name)
+
+    def patch(self, name: str, value: object) -> None:
+        """Let a name of Python or of dpframe stand for something else."""
+        self._patches.setattr(name, value)
 
     # -- a server ---------------------------------------------------------------------------------
 

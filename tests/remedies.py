@@ -2,8 +2,8 @@
 
 ``python -m tests.remedies`` counts, for each folder of the package, the places that construct an
 error, those that a wrong use of `misuse/*.txt` reaches, and those whose message was followed to a
-result. ``python -m tests.remedies PATH`` lists the places of PATH that are left, and ``--update``
-rewrites `remedies_budgets.txt`.
+result. ``python -m tests.remedies PATH`` lists the places of PATH that are left; a test fails where
+there is one.
 
 A block of `misuse/*.txt` is code, the error with words that its message must have, and what a user
 writes who follows the message::
@@ -30,10 +30,9 @@ import re
 import sys
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -50,7 +49,7 @@ from polars import selectors
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
-from dpframe import accounting, errors
+from dpframe import accounting, errors, mechanisms
 from dpframe.core.parameters import Parameter
 from dpframe.parse.sql import sql_expression
 from tests.cli.commands import PYTHON_JOB, TOML_JOB
@@ -58,7 +57,6 @@ from tests.folders import NIGHTLY, Folder, members
 from tests.postgres import binaries
 
 ROOT = Path(__file__).parents[1]
-BUDGETS = ROOT / "tests" / "remedies_budgets.txt"
 SPARK = ROOT / "tests" / "remedies_spark.txt"
 """The functions whose errors wrong uses of `misuse/spark.txt` get; `engines/test_remedies_spark.py`
 runs these and compares.
@@ -260,6 +258,7 @@ class World(Folder):
 
 
 FIXED: dict[str, Any] = {
+    "replace": replace,
     **{m.__name__: m for m in (copy, math, numpy, pickle, pyarrow)},
     **{t.__name__: t for t in (date, datetime, time, timedelta, Decimal, Fraction, Path)},
     "pl": pl,
@@ -270,6 +269,7 @@ FIXED: dict[str, Any] = {
     "age": pl.col("age"),
     "NIGHTLY": NIGHTLY,
     "accounting": accounting,
+    "mechanisms": mechanisms,
 }
 """Names that are the same in every world."""
 
@@ -838,23 +838,14 @@ def followed() -> set[Site]:
     return done
 
 
-def budgets() -> dict[str, int]:
-    """How many places of a folder may be left."""
-    lines = BUDGETS.read_text("utf-8").splitlines()
-    return {name: int(number) for number, name in (line.split(maxsplit=1) for line in lines)}
-
-
-def left() -> Counter[str]:
-    """How many places of each folder no block has followed."""
-    return Counter(site.folder for site in set(sites()) - followed())
+def left() -> list[str]:
+    """The places that no block has followed."""
+    missing = set(sites()) - followed()
+    return sorted(f"{site.path}:{site.first}" for site in missing)
 
 
 def main(arguments: list[str]) -> None:
     done = followed()
-    if "--update" in arguments:
-        lines = [f"{count:5} {name}" for name, count in sorted(left().items())]
-        BUDGETS.write_text("\n".join(lines) + "\n", "utf-8")
-        return
     if arguments:
         for site in sites():
             if site not in done and site.path.startswith(tuple(arguments)):

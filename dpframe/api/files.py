@@ -296,6 +296,9 @@ def _without_plan(path: Path) -> UnsupportedOperation:
     return UnsupportedOperation(
         "the file holds no plan of dpframe",
         where=str(path),
-        remedy="write results with release.write(path) or `dpframe run`; for a CSV, the plan "
-        f"is in the file with {_BESIDE} added to its name",
+        remedy=(
+            "give a file that `dpframe run --output FILE` wrote",
+            "give one that release.write(path) wrote; the plan of a CSV is next to it, in the file "
+            f"with {_BESIDE} added to its name",
+        ),
     )

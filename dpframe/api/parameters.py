@@ -121,8 +121,8 @@ class Parameters:
         """A value of a range that was given, as text; None where it may be any."""
         try:
             found = read_range(text, kind)
-        except NotAValue as error:
-            raise not_of(name, kind, text) from error
+        except NotAValue:
+            raise not_of(name, kind, text) from None
         if found is None:
             return text
         self._allowed[name] = found

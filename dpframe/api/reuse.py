@@ -399,13 +399,14 @@ def lost(found: Attempt, why: str) -> LedgerError:
     """The refusal of what was paid and is not there."""
     run = found.begun.run
     what = "the same" if run is None else f"the run {run!r}"
-    python = 'collect(..., reuse="never"), or ' if run is None else ""
+    again = "`dpframe run JOB --again`"
+    again = f'collect(..., reuse="never"), or {again}' if run is None else again
     return LedgerError(
         f"{what} was charged {found.cost.words()} on {found.time:%Y-%m-%d %H:%M} UTC, and its "
         f"result cannot be handed out: {why}",
         remedy=(
             "put the result back from a backup, and ask again",
-            f"pay again: {python}`dpframe run ... --again`",
+            f"pay again: {again}",
         ),
     )
 

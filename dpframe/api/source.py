@@ -593,5 +593,8 @@ def _placed(frame: object, engine: str | None, names: Sequence[str] | None = Non
         f"the schema of the frame cannot be read ({kind}); the message is withheld because it may "
         "quote private data",
         where="session.protect(frame, ...)",
-        remedy=f"see whether the engine can read it; {WITHOUT_DATA}",
+        remedy=(
+            "see whether the engine can show one row of it, without dpframe",
+            "write it to Parquet, and protect the path",
+        ),
     )

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 
 from dpframe.api.collecting_session import CollectingSession
 from dpframe.api.payer import Payer
-from dpframe.api.query import PrivateQuery
-from dpframe.api.several import asked_in_full
+from dpframe.api.query import PrivateQuery, query_or_unlimited
+from dpframe.api.several import asked_in_full, require_query
 from dpframe.api.spend import Spend
 from dpframe.api.stream import Stream, StreamAsked
+from dpframe.api.unlimited import Unlimited
 from dpframe.choose import Split
 from dpframe.core.exact import Number
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.delays import Delay
+from dpframe.frames.nights import no_limit_of_nights, require_streamable
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.parts import no_stream_of_part
 from dpframe.ledger.record import short_text
@@ -144,6 +146,7 @@ class StreamingSession(CollectingSession):
     def _asked_stream(
         self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
     ) -> tuple[StreamAsked, Payer]:
+        _require_limits(query, schedule)
         asked, source, payer = asked_in_full(query, self._payer)
         if payer.whole is not None:
             raise no_stream_of_part()
@@ -162,6 +165,18 @@ def _schedule(
     by: str, every: str, start: dt.date, periods: int, delay: str | dt.timedelta | None
 ) -> Schedule:
     return Schedule(by, every, start, periods, None if delay is None else Delay.of(delay))
+
+
+def _require_limits(query: PrivateQuery, schedule: Schedule) -> None:
+    """Refuse a query without limits with those that a stream needs; limits of one night would be
+    refused next.
+    """
+    require_query(query)
+    lacking = query_or_unlimited(query, "auto")
+    if isinstance(lacking, Unlimited):
+        facts = lacking.rows.relation.facts
+        require_streamable(facts.unit, schedule.by)
+        raise no_limit_of_nights(facts.identifier, schedule.by)
 
 
 def _of_any_frame(name: str) -> UnsupportedOperation:

@@ -56,7 +56,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpframe.core.tree import Column
-from dpframe.core.units import Identifier
+from dpframe.core.units import Identifier, Unit
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.explode import Explode
 from dpframe.frames.filter import DropNulls, Filter
@@ -74,7 +74,9 @@ __all__ = [
     "Through",
     "before_first_limits",
     "first_limits",
+    "no_limit_of_nights",
     "require_rowwise",
+    "require_streamable",
     "through_nights",
 ]
 
@@ -152,7 +154,7 @@ def through_nights(
         if days > 1:
             found += [Through(1, each.keys * each.rows * n, 1) for n in dates]
     if not found:
-        raise _unlimited(relation, schedule)
+        raise no_limit_of_nights(relation.facts.identifier, schedule.by)
     return tuple(dict.fromkeys(found))
 
 
@@ -207,9 +209,16 @@ def before_first_limits(relation: Relation, by: str) -> list[Step]:
     return [step for step in steps[:last] if not isinstance(step, _LIMITS)]
 
 
-def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
-    by = schedule.by
-    who = relation.facts.identifier
+def no_limit_of_nights(who: str | None, by: str) -> UnboundedSensitivity:
+    """The refusal of a stream of a frame whose limits, if it has any, hold for one night alone.
+
+    Parameters
+    ----------
+    who
+        The identifier.
+    by
+        The column of dates.
+    """
     return UnboundedSensitivity(
         f"no limit bounds how much one individual ({who!r}) adds in all nights of the "
         "stream together",
@@ -224,12 +233,17 @@ def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
     )
 
 
-def require_streamable(relation: Relation, schedule: Schedule) -> None:
-    """Refuse units without a proof."""
-    unit = relation.facts.unit
+def require_streamable(unit: Unit, by: str) -> None:
+    """Refuse units without a proof.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For an identifier within windows of time.
+    """
     if isinstance(unit, Identifier) and getattr(unit, "window", None) is not None:
         raise UnsupportedOperation(
             "a stream does not work with an identifier within windows of time",
-            where=f"stream(..., by={schedule.by!r})",
+            where=f"stream(..., by={by!r})",
             remedy=("protect the frame with the identifier alone", "protect it with dp.Rows()"),
         )

@@ -5,12 +5,13 @@ Costs are fractions. Those that are no fractions are rounded up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, isqrt
 
+from dpframe.kernel.compose import gaussian_delta
 from dpframe.kernel.moves import Norms, Ranges, top_of
 from dpframe.kernel.plan import (
     Box,
@@ -35,10 +36,16 @@ from dpframe.kernel.plan import (
     Valued,
     Vector,
 )
+from dpframe.kernel.tails import fraction_up, gaussian_tail
+from dpframe.kernel.trade_offs import (
+    bounded_range_mu_squared,
+    gaussian_mu_squared,
+    laplace_mu_squared,
+    pure_mu_squared,
+    response_mu_squared,
+)
 
 _DIGITS = Context(prec=110, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999)
-_PI = Decimal("3.14159265358979323846264338327950288419716939937510")
-"""Pi, rounded down."""
 _UP = 1 + Fraction(1, 10**40)
 """More than 110 digits are off by, where 60 of them cancel."""
 
@@ -61,26 +68,52 @@ def noise_cost(
         case Laplace(scale, fine):
             if fine not in (1, 1025) or not Fraction(1, 1 << 10) <= scale <= (1 << 56) // fine:
                 raise Refused("a scale that cannot be drawn")
-            return norms.l1 / scale if plan.measure == "epsilon" else _laplace_rho(norms, law)
+            match plan.measure:
+                case "epsilon":
+                    return norms.l1 / scale
+                case "rho":
+                    return _laplace_rho(norms, law)
+                case "mu_squared":
+                    steps, most = norms.l1 * fine, norms.linf * fine
+                    return laplace_mu_squared(1 / (scale * fine), steps, most)
         case Gaussian(sigma_squared):
-            if plan.measure == "epsilon":
-                raise Refused("Gaussian noise has no epsilon without a delta")
             require_gaussian(law)
-            return norms.l2_squared / (2 * sigma_squared)
+            match plan.measure:
+                case "epsilon":
+                    raise Refused("Gaussian noise has no epsilon without a delta")
+                case "rho":
+                    return norms.l2_squared / (2 * sigma_squared)
+                case "mu_squared":
+                    return gaussian_mu_squared(sigma_squared, norms.l2_squared)
         case Staircase(rate, width, inner):
-            if plan.measure != "epsilon":
-                raise Refused("staircase noise has an epsilon alone")
             if not Fraction(1, 8) <= rate <= 64 or not 1 <= inner <= width <= 1 << 56:
                 raise Refused("a staircase that cannot be drawn")
             # a number that moves by d changes its level by at most ceil(d / width)
-            return norms.l0 * -(-norms.linf // width) * rate
+            return norms.l0 * _of_pure(plan, -(-norms.linf // width) * rate)
         case Box():
             if not isinstance(what, Vector):
                 raise Refused("a box of numbers that are no vector")
             _require_box(plan, what, law, norms)
             whole = norms.boxes * law.epsilon
-            return whole if plan.measure == "epsilon" else pure_rho(whole)
+            return pure_rho(whole) if plan.measure == "rho" else _of_pure(plan, whole)
     raise Refused("a choice of numbers that are not scores")
+
+
+def _of_pure(plan: Plan, epsilon: Fraction) -> Fraction:
+    """What anything with this epsilon costs; epsilon**2 / 2 of rho (Bun and Steinke 2016)."""
+    match plan.measure:
+        case "epsilon":
+            return epsilon
+        case "rho":
+            return epsilon**2 / 2
+        case "mu_squared":
+            return pure_mu_squared(epsilon)
+
+
+def noise_delta(law: Gaussian, norms: Norms, epsilon: Fraction) -> Fraction:
+    """The delta of Gaussian noise at an epsilon."""
+    require_gaussian(law)
+    return gaussian_delta(law.sigma_squared, norms.l0, norms.l2_squared, norms.linf, epsilon)
 
 
 def require_gaussian(law: Gaussian) -> None:
@@ -97,7 +130,7 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
     and Talwar 2007, Durfee and Rogers 2019, McKenna and Sheldon 2020, Dwork and Roth 2014 Claim
     3.9). Groups and rounds add up. The exponential mechanism has a bounded range, so r costs
     (r / scale)**2 / 8 of rho (Cesar and Rogers 2021); the others cost epsilon**2 / 2 for all groups
-    together (Bun and Steinke 2016).
+    together (Bun and Steinke 2016). In mu, ranges that differ most cost most.
     """
     if rounds < 1:
         raise Refused("a choice without rounds")
@@ -106,12 +139,12 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
             largest = 1 << 56 if isinstance(law, NoisyMax) else 1 << 62
             if not Fraction(1, 1 << 10) <= scale <= largest:
                 raise Refused("a scale that cannot be drawn")
-            epsilon = ranges.l1 / scale
-            if plan.measure == "epsilon":
-                return rounds * epsilon
-            if isinstance(law, Exponential):
+            if isinstance(law, Exponential) and plan.measure == "rho":
                 return rounds * ranges.squares / (8 * scale**2)
-            return rounds * epsilon**2 / 2
+            if isinstance(law, Exponential) and plan.measure == "mu_squared":
+                each = map(bounded_range_mu_squared, apart(ranges.l1 / scale, ranges.linf / scale))
+                return rounds * sum(each, Fraction(0))
+            return rounds * _of_pure(plan, ranges.l1 / scale)
         case Exact():
             if ranges.l1:
                 raise Refused("a choice without noise")
@@ -120,13 +153,91 @@ def choice_cost(plan: Plan, rounds: int, law: Law, ranges: Ranges) -> Fraction:
             raise Refused("noise of scores that are not released")
 
 
+def apart(total: Fraction, largest: Fraction) -> list[Fraction]:
+    """Numbers with this sum that differ most: as many as possible are the largest."""
+    if not total:
+        return []
+    full, left = divmod(total, largest)
+    if full > _MOST_PARTS:
+        raise Refused("a choice in too many groups")
+    return [largest] * full + ([left] if left else [])
+
+
+_MOST_PARTS = 10_000
+
+
 def response_cost(plan: Plan, rows: int, cells: int, law: Law) -> Fraction:
-    """What the reports of an individual's rows cost. With two cells, a report costs epsilon
-    tanh(epsilon / 2) of rho, and with more no more than that.
-    """
+    """What the reports of an individual's rows cost."""
     if not isinstance(law, Response) or law.epsilon <= 0 or cells < 2:
         raise Refused("reports that are not random")
-    return rows * (law.epsilon if plan.measure == "epsilon" else pure_rho(law.epsilon))
+    match plan.measure:
+        case "epsilon":
+            return rows * law.epsilon
+        case "rho":
+            return rows * response_rho(law.epsilon, cells)
+        case "mu_squared":
+            return rows * response_mu_squared(law.epsilon, cells)
+
+
+@lru_cache(maxsize=256)
+def response_rho(epsilon: Fraction, cells: int) -> Fraction:
+    """The rho of one report of a cell.
+
+    Proof: losses are epsilon, -epsilon, and 0 for other cells. The Renyi divergence of order a over
+    a is (f(s) - f(1/2)) / (s**2 - 1/4), with s = a - 1/2, f(s) = ln(cosh(epsilon s) + c) and c =
+    (cells - 2) exp(-epsilon / 2) / 2: the slope of a chord of f, as a function of s**2. The third
+    derivative of f has the sign of (c**2 - 2) / c - cosh(epsilon s), so f' is convex and then
+    concave, and f' / s rises and then falls: it falls where s f'' <= f'. Where it falls already at
+    1/2, chords from there have at most the slope there, the mean loss. Elsewhere take an s from
+    which on it falls, where f' / (2 s) is no less than the slope of the chord that ends there.
+    Chords that end later have no larger slope than that. Those that end earlier have smaller ones,
+    as their slopes rise until they meet f' / (2 s). It is the best to take s next to that place.
+    """
+    worst = pure_rho(epsilon)
+    if cells == 2 or epsilon > 10**5:
+        return worst
+    d = _DIGITS
+    shrunk = d.multiply(Decimal(cells - 2), d.divide(_exp(-epsilon / 2), Decimal(2)))
+
+    def look(s: Fraction) -> tuple[Decimal, bool, Decimal]:
+        """f' / s, whether it falls, and f."""
+        up, down = _exp(epsilon * s), _exp(-epsilon * s)
+        cosh, sinh = (d.divide(f(up, down), Decimal(2)) for f in (d.add, d.subtract))
+        e, place, whole = _decimal(epsilon), _decimal(s), d.add(cosh, shrunk)
+        slope = d.divide(d.multiply(e, sinh), d.multiply(whole, place))
+        bent = d.divide(d.add(Decimal(1), d.multiply(shrunk, cosh)), d.multiply(whole, whole))
+        return slope, d.multiply(d.multiply(e, e), bent) <= slope, d.ln(whole)
+
+    half = Fraction(1, 2)
+    start, falls, base = look(half)
+    if falls:
+        return min(worst, Fraction(start) / 2 * _UP)
+
+    s = _end_of_chord(float(epsilon), float(shrunk))
+    slope, falls, height = look(s)
+    chord = d.divide(d.subtract(height, base), _decimal(s * s - half * half))
+    if not falls or d.multiply(chord, Decimal(2)) > slope:
+        return worst
+    return min(worst, Fraction(slope) / 2 * _UP)
+
+
+def _end_of_chord(e: float, c: float) -> Fraction:
+    """Just before the end of the steepest chord; by floats, as it need not be exact."""
+
+    def rises(s: float) -> bool:
+        r, start = math.exp(-e * s), math.exp(-e / 2)
+        slope = e * (1 - r * r) / (1 + r * r + 2 * c * r) / (2 * s)
+        more = math.log1p(r * (r + 2 * c)) - math.log1p(start * (start + 2 * c))
+        # next to 1/2 a chord is the tangent
+        return slope * (s * s - 0.25) >= (e * (s - 0.5) + more) * (1 + 1e-12) or s < 0.5001
+
+    low, high = 0.5, 1.0
+    while rises(high) and high < 1e6:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rises(middle) else (low, middle)
+    return Fraction(low * (1 - 1e-7))
 
 
 def tail_of(law: Law, least: int) -> Fraction:
@@ -141,61 +252,10 @@ def tail_of(law: Law, least: int) -> Fraction:
             found = _DIGITS.divide(_exp(-h * steps), _DIGITS.add(Decimal(1), _exp(-h)))
             return Fraction(found) * _UP
         case Gaussian(sigma_squared):
-            return _gaussian_tail(sigma_squared, least)
+            require_gaussian(law)
+            return fraction_up(gaussian_tail(sigma_squared, least)[1])
         case _:
             raise Refused("noise whose tail is not known")
-
-
-@lru_cache(maxsize=256)
-def _gaussian_tail(sigma_squared: Fraction, least: int) -> Fraction:
-    """The sum of exp(-x**2 / (2 sigma**2)) over x >= least, over the sum of all.
-
-    Beyond sigma the function is convex, so each term is at most its integral from half a step
-    before to half a step after. So what follows the last term is at most an integral. From y on
-    that is at most exp(-y**2 / (2 sigma**2)) sigma**2 / y. The sum of all is at least sqrt(2 pi)
-    sigma (Canonne, Kamath and Steinke 2020, Fact 18), and 1 + 2 exp(-1 / (2 sigma**2)). Where sigma
-    is large, all terms are bounded by integrals: the tail of the normal distribution from half a
-    step before on.
-    """
-    d = _DIGITS
-    half = 1 / (2 * sigma_squared)
-    sigma = d.sqrt(_decimal(sigma_squared))
-    before = Fraction(2 * least - 1, 2)
-    if sigma_squared >= 1 << 12 and before**2 >= sigma_squared:
-        return _normal_tail(d.divide(_decimal(before), sigma)) * _UP
-    last = least + 1 + 12 * (isqrt(ceil(sigma_squared)) + 1)
-    if last - least > 1 << 20:
-        raise Refused("a threshold of noise that is this wide")
-    term, factor = _exp(-half * least * least), _exp(-half * (2 * least + 1))
-    ratio = _exp(-half * 2)
-    total = Decimal(0)
-    for _ in range(least, last):
-        total = d.add(total, term)
-        term, factor = d.multiply(term, factor), d.multiply(factor, ratio)
-    y = Fraction(2 * last - 1, 2)
-    if y * y < sigma_squared:
-        raise Refused("a threshold below the noise")
-    beyond = d.multiply(_exp(-half * y * y), _decimal(sigma_squared / y))
-    partial = d.add(Decimal(1), d.multiply(Decimal(2), _exp(-half)))
-    whole = max(partial, d.multiply(d.sqrt(d.multiply(Decimal(2), _PI)), sigma))
-    return Fraction(d.divide(d.add(total, beyond), whole)) * _UP
-
-
-def _normal_tail(x: Decimal) -> Fraction:
-    """The probability that a normal number is at least x deviations, for x of at least 1.
-
-    It is the density over the continued fraction x + 1 / (x + 2 / (x + 3 / ...)). Cut off after an
-    even number of terms the continued fraction is too small, so the tail is too large (Laplace
-    1805; Feller 1968, chapter VII).
-    """
-    d = _DIGITS
-    fraction = x
-    for term in range(100, 0, -1):
-        fraction = d.add(x, d.divide(Decimal(term), fraction))
-    density = d.divide(
-        d.exp(d.divide(d.multiply(x, x), Decimal(-2))), d.sqrt(d.multiply(Decimal(2), _PI))
-    )
-    return Fraction(d.divide(density, fraction))
 
 
 def _require_box(plan: Plan, vector: Vector, law: Box, norms: Norms) -> None:

@@ -67,8 +67,8 @@ from dpframe.kernel.plan import (
 @dataclass(frozen=True)
 class Addition:
     """What a row adds to a table: a number from `lo` to `hi` where it has what it needs, else
-    nothing. It always has what it needs where `needs` is None. Rows have a value of an expression
-    for all tables that need it, or for none.
+    nothing. Where `needs` is None each row adds the one number `lo`, which is `hi`. Rows have a
+    value of an expression for all tables that need it, or for none.
     """
 
     lo: int
@@ -351,6 +351,7 @@ def _of_scores(plan: Plan, facts: Sequence[Facts], rank: Rank) -> Norms:
     if frame.norm is not None or not isinstance(table.cells, Between):
         raise Refused("scores of other candidates than listed ones")
     a, b = _quantile(rank)
+    _require_rising(table.cells.candidates)
     n, comes, kept = len(table.cells.candidates), max(a, b - a), all_keys(table)
     changes = plan.neighbours == "change-one"
     reach = reach_of(frame, table, kept, True, changes)
@@ -663,11 +664,13 @@ def _table(plan: Plan, place: int) -> Table:
 @dataclass(frozen=True)
 class Ranges:
     """How far one individual moves scores of candidates against each other: the largest sum over
-    groups of the range of the changes in a group, and the largest sum of their squares.
+    groups of the range of the changes in a group, the largest sum of their squares, and the largest
+    one.
     """
 
     l1: Fraction
     squares: Fraction
+    linf: Fraction
 
 
 def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | Levels) -> Ranges:
@@ -855,7 +858,7 @@ def _of_ranks(table: Table, reach: Reach, comes: int, stays: int) -> Ranges:
     if table.keys is None:
         return _in_one(largest)
     squares = max(largest * largest, 2 * one * one)
-    return Ranges(Fraction(max(2 * one, largest)), Fraction(squares))
+    return Ranges(Fraction(max(2 * one, largest)), Fraction(squares), Fraction(max(one, largest)))
 
 
 def _require_ranks(table: Table) -> None:
@@ -880,18 +883,18 @@ def _length(addition: Addition) -> int:
 
 def _in_one(total: int | Fraction) -> Ranges:
     """All of it in one group."""
-    return Ranges(Fraction(total), Fraction(total * total))
+    return Ranges(Fraction(total), Fraction(total * total), Fraction(total))
 
 
 def _over_groups(reach: Reach, each: Fraction) -> Ranges:
     """Each row moves scores against each other by this much in its group."""
-    return Ranges(reach.rows * each, reach.squares(1) * each * each)
+    return Ranges(reach.rows * each, reach.squares(1) * each * each, reach.most * each)
 
 
 def _spread(total: int, largest: int) -> Ranges:
     """At most `largest` in each group: squares are largest in as few groups as possible."""
     full, left = divmod(total, largest) if largest else (0, 0)
-    return Ranges(Fraction(total), Fraction(full * largest**2 + left**2))
+    return Ranges(Fraction(total), Fraction(full * largest**2 + left**2), Fraction(largest))
 
 
 def _require_rows(frame: Facts, tables: Sequence[Table]) -> None:

@@ -730,20 +730,30 @@ class Draw:
     delta: Fraction
 
 
+Measure: TypeAlias = Literal["epsilon", "rho", "mu_squared"]
+Composition: TypeAlias = Literal["sum", "zcdp", "numerical"]
+
+
 @dataclass(frozen=True)
 class Plan:
-    """All that a release does, and what it costs. The costs of the draws add up. With `options` one
-    of these plans runs afterwards, which one is decided by what was drawn before.
+    """All that a release does, and what it costs. With `options` one of these plans runs
+    afterwards, which one is decided by what was drawn before.
+
+    `measure` is that of the draws' costs. With the composition `sum` they add up to the plan's
+    cost. With `zcdp` they are in rho and add up, and the plan's cost is an epsilon that follows
+    from the sum, at the plan's delta. With `numerical` it is an epsilon that follows from the
+    privacy losses of all draws.
     """
 
     neighbours: Literal["add-remove", "change-one"]
     frames: tuple[Frame, ...]
     tables: tuple[Table, ...]
     draws: tuple[Draw, ...]
-    measure: Literal["epsilon", "rho"]
+    measure: Measure
     cost: Fraction
     delta: Fraction
     options: tuple[Plan, ...]
+    composition: Composition = "sum"
 
 
 # JSON

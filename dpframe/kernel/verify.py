@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
+from dpframe.kernel.compose import rho_delta
 from dpframe.kernel.frame import PARTS, Facts, facts_of
 from dpframe.kernel.laws import (
     choice_cost,
     noise_cost,
+    noise_delta,
     require_gaussian,
     response_cost,
     tail_of,
 )
 from dpframe.kernel.moves import (
+    Norms,
     all_keys,
     count_groups,
     norms_of,
@@ -53,11 +56,12 @@ from dpframe.kernel.plan import (
 @dataclass(frozen=True)
 class Verified:
     """What each draw of a plan costs by the rules of the kernel, and the probability that this does
-    not hold: at most what the plan states.
+    not hold, and that of the whole plan: at most what the plan states.
     """
 
     costs: tuple[Fraction, ...]
     deltas: tuple[Fraction, ...]
+    delta: Fraction
 
 
 def verify(plan: Plan) -> Verified:
@@ -122,11 +126,20 @@ def _check(plan: Plan) -> Verified:
         costs.append(cost)
         deltas.append(delta)
     most, unsure = _largest(plan)
-    if sum(draw.cost for draw in plan.draws) + most > plan.cost:
-        raise Refused("the draws cost more than the plan states")
-    if sum(draw.delta for draw in plan.draws) + unsure > plan.delta:
+    whole = sum(draw.cost for draw in plan.draws) + most
+    delta = sum((draw.delta for draw in plan.draws), unsure)
+    match plan.composition:
+        case "sum" if whole > plan.cost:
+            raise Refused("the draws cost more than the plan states")
+        case "zcdp":
+            if plan.measure != "rho" or plan.options:
+                raise Refused("costs that do not add up to an amount of rho")
+            delta += rho_delta(whole, plan.cost)
+        case "numerical":
+            raise Refused("losses that are composed")
+    if delta > plan.delta:
         raise Refused("the draws fail more often than the plan states")
-    return Verified(tuple(costs), tuple(deltas))
+    return Verified(tuple(costs), tuple(deltas), delta)
 
 
 def _require_found(plan: Plan, number: int) -> None:
@@ -162,9 +175,9 @@ def _cost_of(
     """What a draw costs by the rules, and the probability that this does not hold."""
     match draw.what:
         case Vector() | Running() | Nights() as what:
-            return noise_cost(plan, what, draw.law, norms_of(plan, facts, what)), Fraction(0)
+            return _noise(plan, what, draw, norms_of(plan, facts, what))
         case Rank() as what if isinstance(draw.law, Laplace | Gaussian):
-            return noise_cost(plan, what, draw.law, norms_of(plan, facts, what)), Fraction(0)
+            return _noise(plan, what, draw, norms_of(plan, facts, what))
         case Reports() as what:
             return response_cost(plan, *reporters(plan, facts, what), draw.law), Fraction(0)
         case Appear() as what:
@@ -172,6 +185,18 @@ def _cost_of(
         case what:
             ranges = ranges_of(plan, facts, what)
             return choice_cost(plan, _rounds(what), draw.law, ranges), Fraction(0)
+
+
+def _noise(
+    plan: Plan, what: Vector | Running | Nights | Rank, draw: Draw, norms: Norms
+) -> tuple[Fraction, Fraction]:
+    """What noise costs. Gaussian noise has a delta for each epsilon, so it is that of the stated
+    one.
+    """
+    if not isinstance(draw.law, Gaussian) or plan.measure != "epsilon":
+        return noise_cost(plan, what, draw.law, norms), Fraction(0)
+    delta = noise_delta(draw.law, norms, draw.cost)
+    return draw.cost if delta else Fraction(0), delta
 
 
 def _appearance_cost(
@@ -195,6 +220,8 @@ def _appearance_cost(
     other groups move by the norm of its weights, which the noise hides. What a round leaves out
     follows from earlier rounds, so rounds add up (Swanberg, Desfontaines and Haney 2023).
     """
+    if plan.measure == "mu_squared":
+        raise Refused("no mu holds for what may fail")
     if isinstance(law, WeighedThreshold):
         return _weights_cost(plan, weights_of(plan, facts, what), law)
     match law:
@@ -270,12 +297,17 @@ def _rounds(what: Choice | Rank | Ranks | Levels) -> int:
             return 1
 
 
+def _measure_of(plan: Plan) -> str:
+    """The measure of the plan's own cost."""
+    return plan.measure if plan.composition == "sum" else "epsilon"
+
+
 def _largest(plan: Plan) -> tuple[Fraction, Fraction]:
     """What the most expensive option costs. One option runs, and which one follows from earlier
     draws, so the choice costs nothing more.
     """
     for number, option in enumerate(plan.options):
-        if (option.neighbours, option.measure) != (plan.neighbours, plan.measure):
+        if option.neighbours != plan.neighbours or _measure_of(option) != _measure_of(plan):
             raise Refused(f"option {number} is in another measure")
         if option.options:
             raise Refused(f"option {number} has options of its own")

@@ -37,7 +37,7 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     """
     relation, keys = query.relation, query.groups
     where = f"stream(..., by={schedule.by!r})"
-    require_streamable(relation, schedule)
+    require_streamable(relation.facts.unit, schedule.by)
     require_rowwise(relation)
     require(relation.facts.norm is None, "no step of a stream weighs rows")
     _require_names(query, where)

@@ -86,7 +86,7 @@ def error_of(
     level = 1 - (1 - level) / max(1, len(used))
     if len(used) == 1 and isinstance(used[0].law, ReportMechanism):
         if count is None:
-            raise needs_count(used[0].name)
+            raise needs_count((*used[0].users, used[0].name)[0])
         return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
     return rule.bound([release.accuracy(level, simultaneous) for release in used])
 

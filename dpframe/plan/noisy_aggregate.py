@@ -139,7 +139,7 @@ class NoisyAggregate:
             return float(self.law.size_at(level))
         noise = self.noise
         if not isinstance(noise, AdditiveMechanism):
-            raise needs_count(self.name)
+            raise needs_count((*self.users, self.name)[0])
         cells = self.entries if simultaneous else 1
         return float(noise.quantile(level, max(1, cells)) * self.step)
 
@@ -157,7 +157,7 @@ class NoisyAggregate:
             raise UnsupportedOperation(
                 f"the mechanism of {self.name!r} runs {self.repeats} times for each individual, "
                 f"more than the {_MOST_EVENTS} events that can be listed",
-                remedy="compute the cost of one run from its mechanism, and multiply it",
+                remedy="read plan.cost, which is the cost of all of them",
             )
         return self.law.events(self.exposure)
 
@@ -174,6 +174,7 @@ class NoisyAggregate:
 
 
 def needs_count(name: str) -> UnsupportedOperation:
+    """The refusal of an output whose error depends on the number of rows."""
     return UnsupportedOperation(
         f"the error of the randomised responses of {name!r} grows with the number of rows",
         remedy=f"give a public guess of it: plan.accuracy({name!r}, count=1000)",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias, cast
+from typing import TypeAlias, cast, get_args
 
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
@@ -111,10 +111,7 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         When the kernel has no nodes for it, with the first of what is missing.
     """
     plan = prepared.plan
-    if plan.composition != "sum":
-        raise NotYet(f"composition: {plan.composition}")
-    if plan.cost.currency not in ("epsilon", "rho"):
-        raise NotYet(f"measure: {plan.cost.currency}")
+    composition, measure = _composition(prepared)
     lists, limits = _Lists(), prepared.limits
     parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
     for part, block in parts if limits is None else parts[:1]:
@@ -124,11 +121,27 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         tuple(lists.frames),
         tuple(lists.tables),
         tuple(lists.draws),
-        "epsilon" if plan.cost.currency == "epsilon" else "rho",
+        measure,
         plan.cost.main,
         plan.cost.slack,
         () if limits is None else tuple(map(physical, limits.options)),
+        composition,
     )
+
+
+def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel.Measure]:
+    """How costs of draws make the plan's, and their measure. A search and the queries after it are
+    separate plans, whose costs add up.
+    """
+    plan = prepared.plan
+    if prepared.limits is None and plan.composition == "zcdp":
+        return "zcdp", "rho"
+    if prepared.limits is None and plan.composition == "numerical":
+        raise NotYet("composition: numerical")
+    for measure in get_args(kernel.Measure):
+        if measure == plan.cost.currency:
+            return "sum", measure
+    raise NotYet(f"measure: {plan.cost.currency}")
 
 
 @dataclass
@@ -168,10 +181,6 @@ class _Lists:
                 made = kernel.Threshold(law.threshold, first + number)
             else:
                 made = _law(law)
-                if isinstance(made, kernel.Gaussian) and plan.cost.currency == "epsilon":
-                    raise NotYet("Gaussian noise with a delta")
-                if isinstance(made, kernel.Response) and plan.cost.currency == "rho":
-                    raise NotYet("responses in rho")
             self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
 
     def frame(self, frame: kernel.Frame) -> int:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpframe.aggregates.nightly import NightlyAggregate, NightlySums
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.running_error import RunningError
-from dpframe.errors import LedgerError
 from dpframe.frames.schedule import PERIOD, Schedule
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.release.draw import Draw
@@ -137,11 +136,6 @@ class RunningResults:
     def rows_of(self, batches: Sequence[tuple[int, Drawn | None]]) -> list[Rows]:
         """What was drawn of each vector, from batches that follow one another, each with the number
         of its last period, and None for one that was lost.
-
-        Raises
-        ------
-        LedgerError
-            When a content is not one of the stream.
         """
         result: list[Rows] = [[] for _ in self.draws]
         for last, batch in batches:
@@ -159,14 +153,8 @@ class RunningResults:
         if batch is None:
             return None
         rows = part_of(self.draws[number]).sums.rows_of(period)
-        try:
-            values = batch.rows[period - batch.first][number]
-            return np.array(values, dtype=np.int64).reshape(self._groups, rows)
-        except (IndexError, ValueError, OverflowError):
-            raise LedgerError(
-                "the rows that are kept of a stream are not its own",
-                remedy="restore the rows that were next to the ledger",
-            ) from None
+        values = batch.rows[period - batch.first][number]  # sealed and recorded as this stream's
+        return np.array(values, dtype=np.int64).reshape(self._groups, rows)
 
     def frame(self, rows: Sequence[Rows], span: Span) -> pl.DataFrame:
         """What is released of a period: keys, the period, and for each output its own estimate and

@@ -105,7 +105,7 @@ def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:
         for output, error in zip(block.outputs, errors_of(plan, block), strict=True):
             if error.enough is not None and error.enough > _USELESS:
                 yield (
-                    f"{output.name!r} is {error.words}: so noisy that it says little about fewer "
+                    f"{output.name!r} ({error.words}) is so noisy that it says little about fewer "
                     f"than {rounded(error.enough)} rows; spend more, lower limits or narrow bounds"
                 )
 

@@ -21,7 +21,10 @@ from dpframe.report.group_size import about
 from dpframe.report.numbers import separated
 from dpframe.report.too_wide import Typical
 
-__all__ = ["Error", "errors_of", "rounded"]
+__all__ = ["PLACES", "Error", "errors_of", "limits_of", "rounded"]
+
+PLACES: Final = "places in sorted order"
+"""The unit of the error of a quantile."""
 
 _SUPPOSED: Final = 1000
 """The number of rows to assume where an error depends on it and the reviewer gives no guess."""
@@ -58,23 +61,25 @@ def errors_of(
     typical: Typical = (),
 ) -> list[Error]:
     """The errors of the outputs of one query of a plan."""
-    times, ends = _by_limit(plan)
-    return [_error(block, output, size, typical, times, ends) for output in block.outputs]
+    ends = limits_of(plan)
+    times = 1 if ends is None else ends[2]
+    return [_error(block, output, size, typical, times) for output in block.outputs]
 
 
-def _by_limit(plan: PlanData) -> tuple[Fraction | float, str]:
-    """The least error under any limit that the query may find, relative to that under the largest,
-    and the words for it; 1 without such limits.
+def limits_of(plan: PlanData) -> tuple[int, int, Fraction | float] | None:
+    """The limit with the least noise, the largest limit, and the noise under the first divided by
+    the noise under the second; None for a query that finds no limit.
     """
-    found = plan.found
-    if found is None:
-        return 1, ""
-    errors = [(c.n, c.error if c.error is not None else c.noise) for c in found.choices]
+    if plan.found is None:
+        return None
+    # the noise, because the error of a mean is at most the width of its bounds
+    errors = [(c.n, c.error if c.noise is None else c.noise) for c in plan.found.choices]
     known = [(n, error) for n, error in errors if error]
     if not known:
-        return 1, f"under the largest limit, {found.choices[-1].n:,}"
-    least = min(known, key=lambda one: one[1])
-    return least[1] / known[-1][1], f"for a limit of {least[0]:,} to {known[-1][0]:,}"
+        return None
+    n, least = min(known, key=lambda one: one[1])
+    most, error = known[-1]
+    return n, most, least / error
 
 
 def _error(
@@ -83,14 +88,13 @@ def _error(
     size: int | None,
     typical: Typical,
     times: Fraction | float,
-    limits: str,
 ) -> Error:
     used = [block.releases[number] for number in output.releases]
     if used and all(release.mechanism == "none" for release in used):
         return Error("exact")
     rule = output.error
     if isinstance(rule, NoErrorBound):
-        return _of_ratio(block, output, used, size) or _of_arithmetic(used)
+        return _of_ratio(block, output, used, size, times) or _of_parts(output, used, times)
     inner = getattr(rule, "inner", rule)
     moment = inner if isinstance(inner, MeanError | VarianceError) else None
     response = len(used) == 1 and isinstance(used[0].law, ReportMechanism)
@@ -98,28 +102,41 @@ def _error(
     try:
         error = error_of(rule, used, _LEVEL, False, count, None)
     except DPFrameError:
-        return _of_arithmetic(used)
+        return _of_parts(output, used, times)
     if not math.isfinite(error):
         return Error("unknown")
     if used and isinstance(used[0].law, KeyMechanism) and len(used) == 1:
         return Error(f"groups of {about(error)} appear in 95% of cases")
-    enough = _enough(block, output, used, moment, count, error, typical)
+    values: float | None = count
+    least = error * float(times)
+    if moment is not None and count and times != 1:  # less noise is like more values
+        values = count / float(times)
+        least = error_of(rule, used, _LEVEL, False, values, None)
+    reference = error if moment is None or times == 1 else least
+    enough = _enough(block, output, used, moment, values, reference, typical)
     where = f" with {count:,} {'rows' if response else 'values'}" if count else ""
     ranks = isinstance(rule, RankError | RunRankError) or _is_rank(used)
     amount = _amount(math.ceil(error) if ranks else error, used)
     if times != 1 and error:
-        least = error * float(times)
         amount = f"{_amount(math.ceil(least) if ranks else least, used)} to {amount}"
-        where += f", {limits}"
-    words = f"± {amount}{' rows in rank' if ranks else ''}{where}"
+    words = f"± {amount}{f' {PLACES}' if ranks else ''}{where}"
     if not ranks and used and used[0].candidates is not None:
         words = f"score within {amount} of the best{where}"
     grouped = block.groups is not None
+    return _judged(words, enough, size, grouped, times)
+
+
+def _judged(
+    words: str, enough: float | None, size: int | None, grouped: bool, times: Fraction | float
+) -> Error:
+    """An error and its verdict, which under a found limit is that of the limit with the least
+    error.
+    """
     if enough is None or times == 1:
         return Error(words, _verdict(enough, size, grouped), enough)
     least = enough * float(times)
     verdict = _verdict(least, size, grouped)
-    if size is None:
+    if size is None and rounded(least) != rounded(enough):
         verdict = verdict.replace(" rows", f" to {rounded(enough)} rows", 1)
     return Error(words, verdict, least)
 
@@ -142,43 +159,74 @@ def _amount(error: float, used: Sequence[NoisyAggregate]) -> str:
 
 
 def _of_ratio(
-    block: PlanData, output: PlanOutput, used: Sequence[NoisyAggregate], size: int | None
+    block: PlanData,
+    output: PlanOutput,
+    used: Sequence[NoisyAggregate],
+    size: int | None,
+    times: Fraction | float,
 ) -> Error | None:
     """The error of a sum or count divided by a count: 95% of results are at most this wrong, if
     the ratio is as large as it can be.
     """
-    last = output.definition[-1] if isinstance(output.definition, list) else None
-    if not isinstance(last, dict) or last.get("op") != "truediv" or len(used) != 2:
-        return None
-    places = [p.get("name") for p in objects_in(last) if p.get("type") == "Column"]
     additive = all(isinstance(r.noise, AdditiveMechanism) and r.spread.norm is None for r in used)
-    if places != ["0", "1"] or not additive or "number of" not in used[1].contents[:12]:
+    if _operation(output, used) != "truediv" or not additive:
+        return None
+    if "number of" not in used[1].contents[:12]:
         return None
     over, under = (release.accuracy(0.975) for release in used)
     rows = max(used[0].spread.tight[2], 1)
     most = float(used[0].sensitivity.linf) / rows
     count = size or _SUPPOSED
-    if not most or count <= under:
+    if not most or count <= under * times:
         return None
-    error = (over + most * under) / (count - under)
+    errors = [(over + most * under) * n / (count - under * n) for n in {float(times), 1.0}]
+    amount = " to ".join(separated(about(error)) for error in sorted(e for e in errors if e > 0))
+    more = "" if count > under else " or more"
     enough = (over + most * under) / (_GOOD * most / 2) + under
-    words = f"± {separated(about(error))} with {count:,} rows"
-    return Error(words, _verdict(enough, size, block.groups is not None), enough)
+    words = f"± {amount}{more} with {count:,} rows"
+    return _judged(words, enough, size, block.groups is not None, times)
 
 
-def _of_arithmetic(used: Sequence[NoisyAggregate]) -> Error:
-    """The error of an output that is computed from several numbers: the errors of these."""
-    parts = list[str]()
+def _operation(output: PlanOutput, used: Sequence[NoisyAggregate]) -> str:
+    """The operation that makes an output of two numbers, in their order; empty for others."""
+    last = output.definition[-1] if isinstance(output.definition, list) else None
+    if not isinstance(last, dict) or len(used) != 2:
+        return ""
+    places = [p.get("name") for p in objects_in(last) if p.get("type") == "Column"]
+    return str(last.get("op", "")) if places == ["0", "1"] else ""
+
+
+def _of_parts(output: PlanOutput, used: Sequence[NoisyAggregate], times: Fraction | float) -> Error:
+    """The error of an output that is computed from several numbers. The errors of these, but for
+    sums and differences, whose error is at most the sum of both (union bound).
+    """
+    additive = all(isinstance(r.noise, AdditiveMechanism) for r in used)
+    operation = _operation(output, used)
+    enough = None
+    if additive:
+        enough = max((_enough_of_sum(r, None) or 0.0 for r in used), default=0.0) or None
+    parts = list[float]()
     for release in used:
         with suppress(DPFrameError):
-            parts.append(f"± {separated(about(release.accuracy()))}")
+            parts.append(release.accuracy(0.975 if operation in ("add", "sub") else 0.95))
     if not parts:
         return Error("depends on the data")
-    shown_parts = ", ".join(dict.fromkeys(parts[:3]))
-    enough = None
-    if all(isinstance(r.noise, AdditiveMechanism) for r in used):
-        enough = max((_enough_of_sum(r, None) or 0.0 for r in used), default=0.0) or None
-    return Error(f"its parts: {shown_parts}", _verdict(enough, None, False), enough)
+    if additive and operation in ("add", "sub"):
+        words = _range(sum(parts), times)
+    elif operation == "truediv" or ("dp_ratio(" in output.words and len(parts) == 2):
+        words = f"numerator {_range(parts[0], times)}, denominator {_range(parts[1], times)}"
+        if parts[0] == parts[1]:
+            words = f"numerator and denominator {_range(parts[0], times)}"
+    else:
+        each = dict.fromkeys(_range(part, times) for part in parts[:3])
+        words = f"computed from numbers with {' and '.join(each)}"
+    return _judged(words, enough, None, False, times)
+
+
+def _range(error: float, times: Fraction | float) -> str:
+    """An error, from that under the best found limit to that under the largest."""
+    ends = dict.fromkeys(separated(about(error * n)) for n in (float(times), 1.0))
+    return f"± {' to '.join(ends)}"
 
 
 def _enough_of_sum(release: NoisyAggregate, typical: float | None) -> float | None:
@@ -206,7 +254,14 @@ def _enough(
     if moment is not None and count:
         half = float(moment.width) / 2
         scale = half if isinstance(moment, MeanError) or moment.root else half * half
-        return count * error / (_GOOD * scale) if scale else None
+        if not scale:
+            return None
+        many = max((_enough_of_sum(release, None) or 0.0 for release in used), default=0.0)
+        if error > _GOOD * scale and many > count:
+            # the bounds limit this error, and so it says little about the noise
+            count, error = many, error_of(output.error, used, _LEVEL, False, many, None)
+        root = isinstance(moment, VarianceError) and moment.root  # falls by the root of the number
+        return count * (error / (_GOOD * scale)) ** (2 if root else 1)
     if _is_rank(used) or isinstance(output.error, RankError | RunRankError):
         return error * 2 / _GOOD
     if len(used) >= 1 and used[0].candidates is None and not isinstance(used[0].law, KeyMechanism):

@@ -17,7 +17,7 @@ from dpframe.plan import PlanData
 from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.chapters import queries_of_block, risks_in
-from dpframe.report.errors import errors_of
+from dpframe.report.errors import PLACES, errors_of, limits_of
 from dpframe.report.group_size import about
 from dpframe.report.numbers import bounds_separated, separated, shown
 from dpframe.report.questions import (
@@ -286,7 +286,7 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
                 OutputLine("...", f"and {many} more outputs", "", "see the details"),
             ]
         first, *more = _per(block, plan.found)
-        yield Entry("Publishes", (name + first, *more, *_legend(lines)), tuple(lines))
+        yield Entry("Publishes", (name + first, *more, *_legend(lines, plan)), tuple(lines))
         yield Entry("Reads", (_reads(block),))
         if dropped := "; ".join(_drops(plan, block)):
             yield Entry("Drops", (_short(dropped),))
@@ -319,13 +319,25 @@ def _per(plan: PlanData, found: FoundLimit | None) -> Iterator[str]:
     yield f"{best}{groups}, {keys}: {_short(plan.keys, 110)}"
 
 
-def _legend(outputs: Sequence[OutputLine]) -> Iterator[str]:
+def _legend(outputs: Sequence[OutputLine], plan: PlanData) -> Iterator[str]:
     """What the errors and verdicts of these outputs mean."""
     verdicts = {one.verdict.partition(" ")[0] for one in outputs} - {""}
     if any(one.error not in _NO_AMOUNT for one in outputs):
         good = ". Good: ± is at most about a tenth of the result" if verdicts else ""
         rest = ". Rough: up to three tenths. Useless: more" if verdicts - {"good"} else ""
         yield f"Noise is at most ± in 95% of runs{good}{rest}"
+    found, ends = plan.found, limits_of(plan)
+    if found is not None and ends is not None and any(" to " in one.error for one in outputs):
+        least, most, _ = ends
+        yield (
+            f"'a to b': a with {found.words(f'{least:,}')}, b with {found.words(f'{most:,}')}; "
+            "dpframe chooses the limit when the query runs"
+        )
+    if any(PLACES in one.error for one in outputs):
+        yield (
+            "places in sorted order: how far the published value may stand from the exact one if "
+            "you sort the rows"
+        )
 
 
 def _per_period(plan: PlanData, by: str, periods: int) -> Iterator[str]:

@@ -64,6 +64,12 @@ def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
     found = f"the noise may be {separated(about(error))} (95%)"
     if release.candidates is not None:
         found = f"the chosen score may be {separated(about(error))} below the best (95%)"
+        if "quantile" in release.aggregate:
+            yield (
+                f"{what}: if the rows of {shown(size)} individuals are sorted, the published value "
+                f"may stand {separated(about(error))} places from the exact one (95%)"
+            )
+            return
     yield (
         f"{what}: {found}, more than a tenth of {shown(most)}, the most that {shown(size)} "
         "individuals can add"

@@ -17,6 +17,7 @@ from typing import Literal
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
+from dpframe.kernel.compose import rho_delta
 from tests.kernel.oracle import FIRST_DAYS, Meaningless, judge, nodes, size_of
 
 PLENTY = Fraction(10**30)
@@ -45,11 +46,12 @@ def plans(seed: int, sample: Counter[str] | None = None) -> Iterator[Plan]:
         draft = Draft(rng)
         try:
             plan = with_costs(draft.plan())
-            if rng.random() < 0.08:
+            if plan.composition == "sum" and rng.random() < 0.08:
                 options = [with_costs(draft.plan()) for _ in range(rng.choice((1, 2)))]
                 cost = plan.cost + max(option.cost for option in options)
                 delta = plan.delta + max(option.delta for option in options)
                 plan = replace(plan, options=tuple(options), cost=cost, delta=delta)
+                verify(plan)  # refused where a source has other owners in an option
         except Refused as refused:
             if sample is not None:
                 sample[str(refused)] += 1
@@ -63,7 +65,16 @@ def with_costs(plan: Plan) -> Plan:
     exact = zip(plan.draws, verified.costs, verified.deltas, strict=True)
     draws = tuple(replace(draw, cost=cost, delta=delta) for draw, cost, delta in exact)
     cost, delta = sum(verified.costs, Fraction()), sum(verified.deltas, Fraction())
+    if plan.composition == "zcdp":
+        price = 4 * cost + 2  # some epsilon
+        return replace(plan, draws=draws, cost=price, delta=delta + rho_delta(cost, price))
     return replace(plan, draws=draws, cost=cost, delta=delta)
+
+
+def highest(draw: p.Draw, measure: str) -> p.Draw:
+    """The draw with costs that nothing exceeds; but where a delta follows from the epsilon."""
+    depends = measure == "epsilon" and isinstance(draw.law, p.Gaussian)
+    return replace(draw, cost=draw.cost if depends else PLENTY, delta=ONCE)
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,8 @@ class Draft:
         self.person = rng.random() < 0.68
         self.every = rng.choice(("1d", "1w", "1mo", "1q", "1y")) if self.chance(0.25) else None
         self.rows = rng.choice((1, 1, 2, 3))
-        self.measure = rng.choice(("epsilon", "epsilon", "rho"))
+        self.measure = rng.choice(("epsilon", "epsilon", "epsilon", "rho", "rho", "mu_squared"))
+        self.composition = "zcdp" if self.measure == "rho" and self.chance(0.25) else "sum"
         changes = not self.person and self.chance(0.5)
         self.neighbours = "change-one" if changes else "add-remove"
         self.new = 0
@@ -120,8 +132,9 @@ class Draft:
             tuple(draws),
             self.measure,  # type: ignore[arg-type]
             PLENTY * len(draws),
-            Fraction(len(draws)),
+            Fraction(len(draws) + 1),
             (),
+            self.composition,  # type: ignore[arg-type]
         )
 
     # Frames
@@ -486,7 +499,7 @@ class Draft:
                 law = self.law([[1]], adds[:1], True)
             if isinstance(what, p.Running):
                 law = self.law([[1]], adds[:1], True)
-            return [p.Draw(what, law, PLENTY, ONCE)]
+            return [self.priced(p.Draw(what, law, PLENTY, ONCE))]
         return [self.draw(places, adds, keys, cells) for _ in range(self.some(1, 1, 1, 2))]
 
     def nights(self, known: Known) -> p.Draw:
@@ -535,7 +548,7 @@ class Draft:
         add = self.finding(known)
         place = self.table(p.Table(at, found, None, add))
         what = p.Vector((place,), ((1,),), tuple(range(len(keys.by))), 1, False)
-        first = p.Draw(what, self.law([[1]], [add], True), PLENTY, ONCE)
+        first = self.priced(p.Draw(what, self.law([[1]], [add], True), PLENTY, ONCE))
         least = p.Threshold(self.some(2, 5, 10, 30), number)
         return [first, p.Draw(p.Appear(place, self.some(1, 1, 2)), least, PLENTY, ONCE)]
 
@@ -612,7 +625,7 @@ class Draft:
         run = self.some(0, 1, 1, 2, 3) if cells is not None else 1
         total = self.chance(0.12)
         what = p.Vector(tuple(places), tuple(map(tuple, matrix)), kept, run, total)
-        return p.Draw(what, self.law(matrix, adds, total), PLENTY, ONCE)
+        return self.priced(p.Draw(what, self.law(matrix, adds, total), PLENTY, ONCE))
 
     def law(self, matrix: list[list[int]], adds: list[p.Adds], total: bool) -> p.Law:
         """The noise of a vector."""
@@ -622,11 +635,17 @@ class Draft:
             return p.Exact()
         if which < 0.3 and not total:
             return self.box(matrix, adds)
-        if which < 0.6 and self.measure == "rho":
+        if which < (0.45 if self.measure == "epsilon" else 0.6):
             return p.Gaussian(scale**2)
         if which > 0.92:
             return p.Staircase(self.fraction(), self.some(1, 2, 5), self.some(1, 2))
         return p.Laplace(scale, self.some(1, 1, 1, 1025))
+
+    def priced(self, draw: p.Draw) -> p.Draw:
+        """The draw with an epsilon, where its delta follows from that."""
+        if self.measure == "epsilon" and isinstance(draw.law, p.Gaussian):
+            return replace(draw, cost=self.fraction())
+        return draw
 
     def box(self, matrix: list[list[int]], adds: list[p.Adds]) -> p.Box:
         """A box that rows may stay in, and its arches."""

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
-from tests.kernel.generate import PLENTY, plans, with_costs
+from tests.kernel.generate import PLENTY, highest, plans, with_costs
 from tests.kernel.oracle import Meaningless, judge, nodes
 
 KINDS = (
@@ -142,7 +142,13 @@ def change_text(old: str, plan: Plan, rng: random.Random) -> str:
                 name for name, _ in (*getattr(frame, "columns", ()), *getattr(frame, "by", ()))
             }
     how = {"inner", "left", "semi", "anti"}
-    lists = ({"add-remove", "change-one"}, {"epsilon", "rho"}, {"1d", "1w", "1mo", "1q", "1y"}, how)
+    lists = (
+        {"add-remove", "change-one"},
+        {"epsilon", "rho", "mu_squared"},
+        {"sum", "zcdp", "numerical"},
+        {"1d", "1w", "1mo", "1q", "1y"},
+        how,
+    )
     for others in (*lists, {"cells", "groups", "tables"}):
         if old in others:
             return rng.choice(sorted(others))
@@ -314,8 +320,8 @@ def named(plan: Plan) -> set[str]:
 
 def restated(plan: Plan) -> Plan | None:
     """The plan with the costs that its draws have, None where it is refused for other reasons."""
-    draws = tuple(replace(draw, cost=PLENTY, delta=Fraction(1)) for draw in plan.draws)
-    cost, delta = PLENTY * len(draws), Fraction(len(draws))
+    draws = tuple(highest(draw, plan.measure) for draw in plan.draws)
+    cost, delta = PLENTY * len(draws), Fraction(len(draws) + 1)
     try:
         return with_costs(replace(plan, draws=draws, cost=cost, delta=delta, options=()))
     except Refused:

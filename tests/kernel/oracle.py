@@ -23,6 +23,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import accumulate, combinations_with_replacement, pairwise, product
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -151,6 +152,8 @@ def require_laws(plan: p.Plan) -> None:
     units = [n for n in nodes(plan) if isinstance(n, (p.Rows, p.Person))]
     if len({(type(unit), getattr(unit, "every", None)) for unit in units}) > 1:
         raise Meaningless("individuals of two kinds")
+    if plan.composition == "zcdp" and (plan.measure != "rho" or plan.options):
+        raise Meaningless("costs that are no rho")
     for option in plan.options:
         require_laws(option)
     unsure = max((option.delta for option in plan.options), default=Fraction())
@@ -463,7 +466,15 @@ class World:
         if self.plan.options:
             spent.append(dearest)
         together = [sum(each) for each in zip(*spent, strict=True)]
-        return (together, *max([(share_of(together, self.plan.cost), "all draws"), *shares]))
+        if self.plan.composition == "sum":
+            return (together, *max([(share_of(together, self.plan.cost), "all draws"), *shares]))
+        # all that costs rho costs as much as noise that costs no more, for which delta is known
+        stated = sum((draw.cost for draw in self.plan.draws), Fraction())
+        unsure = sum((draw.delta for draw in self.plan.draws), Fraction())
+        left = float(self.plan.delta - unsure)
+        lost = normal_delta(2 * float(stated), float(self.plan.cost))
+        whole = math.inf if lost > left * (1 + 1e-9) + 1e-15 else 1.0
+        return ([self.plan.cost] * 2, *max([(whole, "all draws"), *shares]))
 
     # Rows
 
@@ -1132,6 +1143,9 @@ class World:
                 self.list_keys(keys, self.keys(here, with_) + self.keys(here, without))
         if isinstance(what, (p.Choice, p.Rank, p.Ranks, p.Levels)):
             pairs = self.chances(what, draw.law, with_, without)
+            if self.plan.measure == "mu_squared":
+                joint = joined([pair for pair in pairs if pair[0] != pair[1]])
+                return [mu_squared_of(*joint), mu_squared_of(joint[1], joint[0])]
             if self.plan.measure == "epsilon":
                 return [
                     sum(largest_ratio(*pair) for pair in pairs),
@@ -1155,9 +1169,33 @@ class World:
             moves = tuple([x - y for x, y in zip(a, b, strict=True)])
             if any(moves):
                 moved.append(moves)
+        if self.plan.measure == "epsilon" and isinstance(draw.law, p.Gaussian):
+            return self.failed(draw, draw.law, moved)
         if self.plan.measure == "epsilon":
             return [sum((epsilon_of(draw.law, moves) for moves in moved), Fraction())] * 2
+        if self.plan.measure == "mu_squared":
+            return [sum(mu_of_noise(draw.law, moves) for moves in moved)] * 2
         return [sum(rho_of(draw.law, moves, order) for moves in moved) for order in ORDERS] * 2
+
+    def failed(self, draw: p.Draw, law: p.Gaussian, moved: Sequence[tuple[int, ...]]) -> Losses:
+        """The stated epsilon where all numbers that move together have at most the stated delta,
+        by the first few of them; infinity where they have more.
+        """
+        far = int(9 * float(law.sigma_squared) ** 0.5) + 2
+        every = [move for moves in moved for move in moves if move]
+        moves = sorted(every, key=abs, reverse=True)[: 3 if far < 12 else 2 if far < 150 else 1]
+        if not moves:
+            return self.nothing()
+        if far + max(map(abs, moves)) > 20_000:
+            return [draw.cost] * 2
+        laws = [(gaussian_chances(law, 0, far, m), gaussian_chances(law, m, far, m)) for m in moves]
+        one, other = laws[0]
+        for a, b in laws[1:]:
+            one, other = np.outer(one, a).ravel(), np.outer(other, b).ravel()
+        grown = math.exp(min(float(draw.cost), 500.0))
+        lost = float(np.maximum(one - grown * other, 0.0).sum())
+        safe = lost <= float(draw.delta) * (1 + 1e-6) + 1e-12
+        return [draw.cost if safe else math.inf] * 2
 
     def nights(self, what: p.Nights) -> tuple[Difference, Difference]:
         """The sums of all nights, each of the rows of its night, on both sides."""
@@ -1211,9 +1249,13 @@ class World:
 
     def nothing(self) -> Losses:
         """No loss, in both directions."""
-        return (
-            [Fraction(), Fraction()] if self.plan.measure == "epsilon" else [0.0] * 2 * len(ORDERS)
-        )
+        match self.plan.measure:
+            case "epsilon":
+                return [Fraction(), Fraction()]
+            case "rho":
+                return [0.0] * 2 * len(ORDERS)
+            case _:
+                return [0.0, 0.0]
 
     def appeared(
         self, draw: p.Draw, what: p.Appear, with_: list[Done], without: list[Done]
@@ -1239,6 +1281,8 @@ class World:
         if isinstance(draw.law, p.WeighedThreshold):
             return self.weighed(draw, what, draw.law)
         assert isinstance(draw.law, p.Geometric)
+        if self.plan.measure == "mu_squared" and draw.delta:
+            return worst
         if self.plan.measure != "epsilon":
             return self.nothing()
         pairs: list[tuple[float, float]] = []
@@ -1894,6 +1938,78 @@ def in_hull(point: Sequence[Fraction], r: Fraction) -> bool:
         if far and (not share or far > share or height < 2 * far**2 / share - r):
             return False
     return True
+
+
+def normal_delta(d_squared: float, epsilon: float) -> float:
+    """Delta of continuous Gaussian noise, which costs d**2 / 2 of rho."""
+    if d_squared <= 0:
+        return 0.0
+    d, normal = d_squared**0.5, NormalDist()
+    a = epsilon / d - d / 2
+    return normal.cdf(-a) - math.exp(min(epsilon, 700.0)) * normal.cdf(-a - d)
+
+
+def gaussian_chances(law: p.Gaussian, centre: int, far: int, move: int) -> np.ndarray:
+    """The chances of discrete Gaussian noise around a number, as far as they matter."""
+    x = np.arange(-far - abs(move), far + abs(move) + 1)
+    terms = np.exp(-((x - centre) ** 2) * float(1 / (2 * law.sigma_squared)))
+    return np.asarray(terms / terms.sum())
+
+
+def joined(pairs: Sequence[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
+    """The logarithms of the chances of several independent choices: of the first few."""
+    one, other = [0.0], [0.0]
+    for a, b in pairs[:3]:
+        if len(one) * len(a) > 3000 or len(a) != len(b):
+            break
+        one = [x + y for x in one for y in a]
+        other = [x + y for x in other for y in b]
+    return one, other
+
+
+def mu_squared_of(one: Sequence[float], other: Sequence[float]) -> float:
+    """The square of the largest z(alpha) + z(beta) over the tests that are best. Errors that are
+    too small for floats are left out.
+    """
+    pairs = sorted(known_chances(one, other), key=lambda pair: pair[0] - pair[1])
+    alpha, beta, found, normal = 0.0, 1.0, 0.0, NormalDist()
+    for a, b in pairs:
+        alpha, beta = alpha + math.exp(a), beta - math.exp(b)
+        if 1e-5 < alpha < 1 - 1e-5 and 1e-5 < beta < 1 - 1e-5:
+            found = max(found, -normal.inv_cdf(alpha) - normal.inv_cdf(beta))
+    return max(0.0, found * (1 - 1e-6)) ** 2
+
+
+@cache
+def mu_of_noise(law: p.Law, moves: tuple[int, ...]) -> float:
+    """A lower bound of the square of mu: of each number on its own."""
+    found = 0.0
+    for move in map(abs, moves):
+        if not move or isinstance(law, p.Exact):
+            found += math.inf if move else 0.0
+            continue
+        match law:
+            case p.Gaussian(variance):
+                rate, far = float(1 / (2 * variance)), int(12 * float(variance) ** 0.5) + 3
+                logs = {x: -rate * x * x for x in range(-far - move, far + move + 1)}
+            case p.Laplace(scale, 1):
+                far = int(30 * scale) + 3
+                logs = {x: -abs(x) / float(scale) for x in range(-far - move, far + move + 1)}
+            case p.Staircase(rate_of, width, inner):
+                far = inner + int(30 / rate_of + 1) * width
+                logs = {
+                    x: -float(rate_of) * max(0, -(-(abs(x) + 1 - inner) // width))
+                    for x in range(-far - move, far + move + 1)
+                }
+            case _:
+                continue  # not judged
+        if len(logs) > 4000:
+            continue
+        whole = log_sum(logs.values())
+        ones = [log - whole for log in logs.values()]
+        others = [logs.get(x - move, -math.inf) - whole for x in logs]
+        found += mu_squared_of(ones, others)
+    return found
 
 
 @cache

@@ -49,6 +49,10 @@ OF_ROWS: Mapping[str, Query] = {
     "cube": lambda f: f.group_by(
         dp.cube("town", "sex"), keys={"town": TOWNS, "sex": ["f", "m"]}
     ).agg(dp.count(), AGE.dp_sum((0, 100))),
+    "gaussian": lambda f: f.group_by("town", keys=TOWNS).agg(
+        dp.count(mechanism="discrete_gaussian")
+    ),
+    "gaussian sum": lambda f: f.agg(AGE.dp_sum((0, 100), mechanism="discrete_gaussian")),
 }
 """Queries of rows, which are limited where rows belong to persons."""
 
@@ -91,6 +95,27 @@ OF_PERSONS: Mapping[str, Query] = {
 """Queries that need persons."""
 
 
+def names() -> list[str]:
+    """The names of all plans of `plans`."""
+    kinds = {
+        "person": [*OF_ROWS, *OF_PERSONS],
+        "rows": [*OF_ROWS],
+        "changed": [*OF_ROWS, *OF_CHANGES],
+    }
+    every = [
+        f"{name} {unit} {measure}"
+        for unit, queries in kinds.items()
+        for measure in SESSIONS
+        for name in queries
+        if (name, measure) not in LEFT_OUT
+    ]
+    every += [f"{name} person rho" for name in WITH_A_DELTA]
+    every += [f"{name} person {m}" for name in STREAMS for m in ("epsilon", "rho")]
+    return every + [
+        f"stream {unit} {m}" for unit in ("rows", "changed") for m in ("epsilon", "rho")
+    ]
+
+
 def frame() -> pl.LazyFrame:
     """A few rows of persons."""
     return pl.LazyFrame(
@@ -121,6 +146,40 @@ def recording() -> Iterator[list[Plan]]:
         soundness.physical = before
 
 
+OF_CHANGES: Mapping[str, Query] = {
+    "reports": lambda f: f.agg(
+        AGE.dp_histogram(bins=list(range(0, 100, 5)), mechanism="randomized_response")
+    ),
+}
+"""Queries of rows that are there in both neighbours."""
+
+LEFT_OUT = {
+    ("gaussian", "epsilon"),
+    ("gaussian sum", "epsilon"),
+    ("found limit", "zcdp"),
+    ("found limit", "mu"),
+    ("deciles", "delta"),
+}
+"""Queries that a measure does not know, or the kernel."""
+
+Session: TypeAlias = Callable[[], dp.Session]
+
+SESSIONS: Mapping[str, tuple[Session, Mapping[str, object]]] = {
+    "epsilon": (lambda: dp.Session(epsilon=10), {"epsilon": 1}),
+    "rho": (lambda: dp.Session(rho=10), {"rho": 1}),
+    "delta": (lambda: dp.Session(epsilon=10, delta=1e-4), {"epsilon": 1, "delta": 1e-6}),
+    "zcdp": (
+        lambda: dp.Session(epsilon=30, delta=1e-4, composition="zcdp"),
+        {"epsilon": 1, "delta": 1e-6},
+    ),
+    "mu": (
+        lambda: dp.Session(epsilon=30, delta=1e-4, composition="gdp"),
+        {"epsilon": 1, "delta": 1e-6},
+    ),
+}
+"""Sessions of each measure, and what a query spends."""
+
+
 @cache
 def plans() -> Mapping[str, Plan]:
     """Plans of all kinds of query, unit and measure, by name."""
@@ -131,15 +190,18 @@ def plans() -> Mapping[str, Plan]:
         "changed": dp.Rows("change-one"),
     }
     for named, unit in units.items():
-        for measure in ("epsilon", "rho"):
+        for measure, (opened, spend) in SESSIONS.items():
             queries = {**OF_ROWS, **(OF_PERSONS if named == "person" else {})}
+            if named == "changed":
+                queries |= OF_CHANGES
             for name, query in queries.items():
-                session = dp.Session(epsilon=10) if measure == "epsilon" else dp.Session(rho=10)
-                private = session.protect(frame(), unit=unit)
+                if (name, measure) in LEFT_OUT:
+                    continue
+                private = opened().protect(frame(), unit=unit)
                 if named == "person" and name in OF_ROWS:
                     private = private.limit_groups(2, by="town").limit_rows(2, by="town")
                 with recording() as found:
-                    query(private).collect(**{measure: 1})
+                    query(private).collect(**spend)
                 made[f"{name} {named} {measure}"] = found[-1]
     for name, query in WITH_A_DELTA.items():
         session = dp.Session(rho=10, delta="1e-3")

@@ -8,28 +8,26 @@ costs clearly less than it states.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 from dpframe.kernel import Plan, verify
+from dpframe.kernel.plan import Gaussian
 from dpframe.planning import soundness
 from dpframe.planning.physical import NotYet, physical
 from dpframe.planning.prepared import PreparedTogether
 
 NOT_YET = frozenset(
     {
-        "Gaussian noise with a delta",
         "composition: numerical",
-        "composition: zcdp",
         "groups by weights with an epsilon",
-        "measure: mu_squared",
-        "responses in rho",
     }
 )
 """What the kernel has no nodes for yet."""
 
 LEAST = Fraction(98, 100)
-"""The least share of the stated cost that the kernel finds for each draw."""
+"""The least share of a stated cost, and of a stated delta, that the kernel finds for each draw."""
 
 LOG = os.environ.get("DPFRAME_SHADOW") or None
 """A file to which each plan is told, for counts: its reason, or what its draws use."""
@@ -48,11 +46,23 @@ def _watched(prepared: PreparedTogether) -> Plan:
         if LOG is None and str(missing) not in NOT_YET:
             raise AssertionError(f"the kernel cannot express: {missing}") from missing
         raise
-    for cost, draw in zip(verify(plan).costs, plan.draws, strict=True):
-        kind, share = type(draw.law).__name__, cost / draw.cost if draw.cost else Fraction(1)
+    for kind, share in shares(plan):
         _tell(f"{kind} {plan.measure} {plan.neighbours} {float(share):.6f}")
         assert share >= LEAST, f"{kind} costs {float(share):.4f} of what the plan states"
     return plan
+
+
+def shares(plan: Plan) -> Iterator[tuple[str, Fraction]]:
+    """The shares of the stated costs, and of the stated deltas, that the kernel finds."""
+    verified = verify(plan)
+    for cost, delta, draw in zip(verified.costs, verified.deltas, plan.draws, strict=True):
+        kind = type(draw.law).__name__
+        if draw.cost and plan.composition != "numerical":  # there costs are only how it is divided
+            yield kind, cost / draw.cost
+        if draw.delta and isinstance(draw.law, Gaussian):
+            yield f"delta of {kind}", delta / draw.delta
+    if plan.composition != "sum":
+        yield plan.composition, verified.delta / plan.delta
 
 
 def _tell(words: str) -> None:

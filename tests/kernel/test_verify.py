@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, isqrt
+from typing import Literal
 
 import pytest
 
@@ -60,28 +61,20 @@ from dpframe.kernel.plan import (
     read,
     write,
 )
-from tests.kernel.plans import OF_PERSONS, OF_ROWS, STREAMS, WITH_A_DELTA, plans
+from tests.kernel.plans import names, plans
+from tests.kernel.shadow import shares
 
-UNITS, MEASURES = ("person", "rows", "changed"), ("epsilon", "rho")
-NAMES = [
-    *(
-        f"{name} {unit} {m}"
-        for name in OF_ROWS
-        for unit in ("person", "rows", "changed")
-        for m in ("epsilon", "rho")
-    ),
-    *(f"{name} person {m}" for name in (*OF_PERSONS, *STREAMS) for m in ("epsilon", "rho")),
-    *(f"stream {unit} {m}" for unit in ("rows", "changed") for m in ("epsilon", "rho")),
-    *(f"{name} person rho" for name in WITH_A_DELTA),
-]
 LEAST = Fraction(98, 100)
+NAMES = names()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_plans_cost_what_they_state(name: str) -> None:
     plan = plans()[name]
-    for cost, draw in zip(verify(plan).costs, plan.draws, strict=True):
-        assert LEAST * draw.cost <= cost <= draw.cost
+    verified = verify(plan)
+    stated = zip(verified.costs, verified.deltas, plan.draws, strict=True)
+    assert all(cost <= draw.cost and delta <= draw.delta for cost, delta, draw in stated)
+    assert all(LEAST <= share <= 1 for _, share in shares(plan))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -185,6 +178,29 @@ def _more_contributions(plan: Plan) -> Plan | None:
     return replace(plan, frames=(replace(first, unit=unit), *plan.frames[1:]))
 
 
+def _smaller_delta(plan: Plan) -> Plan | None:
+    """The first draw with a delta, with a thousandth of it."""
+    for number, draw in enumerate(plan.draws):
+        if draw.delta:
+            changed = _with_draw(plan, number, replace(draw, delta=draw.delta / 1000))
+            return replace(changed, delta=plan.delta - draw.delta * Fraction(999, 1000))
+    return None
+
+
+def _wrong_measure(plan: Plan) -> Plan | None:
+    """A measure in which Gaussian noise costs more."""
+    others: dict[str, Literal["epsilon", "mu_squared"]] = {
+        "rho": "mu_squared",
+        "mu_squared": "epsilon",
+    }
+    found = others.get(plan.measure)
+    if found is None or plan.options or not any(verify(plan).costs):
+        return None
+    if not all(isinstance(draw.law, Gaussian) for draw in plan.draws):
+        return None
+    return replace(plan, measure=found)
+
+
 CORRUPTIONS: dict[str, Callable[[Plan], Plan | None]] = {
     "noise a thousandth": _with_law(_less_noise),
     "no noise": lambda plan: (
@@ -195,6 +211,11 @@ CORRUPTIONS: dict[str, Callable[[Plan], Plan | None]] = {
     "clamps a thousand times wider": _wider_clamps,
     "limits that keep everything": _without_limits,
     "cost a thousandth": lambda plan: replace(plan, cost=plan.cost / 1000) if plan.cost else None,
+    "delta a thousandth": _smaller_delta,
+    "delta of the plan a thousandth": lambda plan: (
+        replace(plan, delta=plan.delta / 1000) if plan.delta else None
+    ),
+    "another measure": _wrong_measure,
     "one row more of each individual": _more_contributions,
 }
 

@@ -1,0 +1,224 @@
+"""Costs that are no pure epsilon, against the exact laws of small draws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from statistics import NormalDist
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpframe.kernel import Plan, Refused, verify
+from dpframe.kernel.compose import gaussian_delta, rho_delta
+from dpframe.kernel.laws import response_rho
+from dpframe.kernel.plan import Gaussian
+from dpframe.kernel.tails import gaussian_sum, gaussian_tail, mills, quantile_up
+from dpframe.kernel.trade_offs import (
+    bounded_range_mu_squared,
+    gaussian_mu_squared,
+    laplace_mu_squared,
+    pure_mu_squared,
+    response_mu_squared,
+)
+from tests.kernel.plans import plans
+
+F = Fraction
+NORMAL = NormalDist()
+
+
+def gaussian(sigma_squared: float, centre: int, far: int) -> list[float]:
+    terms = [math.exp(-((x - centre) ** 2) / (2 * sigma_squared)) for x in range(-far, far + 1)]
+    return [term / math.fsum(terms) for term in terms]
+
+
+def laplace(h: float, centre: int, far: int) -> list[float]:
+    terms = [math.exp(-h * abs(x - centre)) for x in range(-far, far + 1)]
+    return [term / math.fsum(terms) for term in terms]
+
+
+def joined(laws: list[list[float]]) -> list[float]:
+    return [math.prod(chances) for chances in product(*laws)]
+
+
+def true_delta(one: list[float], other: list[float], epsilon: float) -> float:
+    grown = math.exp(epsilon)
+    return math.fsum(max(0.0, p - grown * q) for p, q in zip(one, other, strict=True))
+
+
+def true_mu(one: list[float], other: list[float]) -> float:
+    """The largest z(alpha) + z(beta) over the tests that are best, where both are known well."""
+    known = [(p, q) for p, q in zip(one, other, strict=True) if p > 0 and q > 0]
+    pairs = sorted(known, key=lambda pair: pair[0] / pair[1])
+    alpha, beta, found = 0.0, 1.0, 0.0
+    for p, q in pairs:  # the first results are said to come from `other`
+        alpha, beta = alpha + p, beta - q
+        if 1e-6 < alpha < 1 - 1e-6 and 1e-6 < beta < 1 - 1e-6:
+            found = max(found, -NORMAL.inv_cdf(alpha) - NORMAL.inv_cdf(beta))
+    return found
+
+
+MOVES = [(1,), (3,), (1, 1), (1, 1, 1), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("moves", MOVES)
+@pytest.mark.parametrize("sigma_squared", [F(1, 2), F(2), F(13, 2)])
+@pytest.mark.parametrize("epsilon", [F(1, 4), F(1), F(3)])
+def test_delta_of_gaussian_noise_is_true(
+    moves: tuple[int, ...], sigma_squared: Fraction, epsilon: Fraction
+) -> None:
+    far = 26 if len(moves) < 3 else 16
+    one = joined([gaussian(float(sigma_squared), 0, far) for _ in moves])
+    other = joined([gaussian(float(sigma_squared), move, far) for move in moves])
+    stated = gaussian_delta(
+        sigma_squared, len(moves), sum(m * m for m in moves), max(moves), epsilon
+    )
+    lost = true_delta(one, other, float(epsilon))
+    assert lost <= float(stated) * (1 + 1e-6) + 1e-13
+    if max(moves) == 1 or len(moves) == 1:
+        assert lost >= 0.9 * float(stated) or lost < 1e-9 or sigma_squared < 1
+
+
+@pytest.mark.parametrize("sigma_squared", [F(200), F(300), F(5000)])
+@pytest.mark.parametrize("least", [1, 10, 60, 200])
+def test_sums_by_integrals_are_those_of_terms(sigma_squared: Fraction, least: int) -> None:
+    half = float(1 / (2 * sigma_squared))
+    ends = range(least, least + int(20 * float(sigma_squared) ** 0.5))
+    terms = math.fsum(math.exp(-half * (x * x - least * least)) for x in ends)
+    low, high = gaussian_sum(sigma_squared, least)
+    assert low <= high
+    assert math.isclose(float(low), terms, rel_tol=1e-12)
+    assert math.isclose(float(high), terms, rel_tol=1e-12)
+
+
+@given(st.fractions(F(1, 10), 1000), st.integers(-50, 50))
+def test_tails_add_up_to_one(sigma_squared: Fraction, least: int) -> None:
+    low, high = gaussian_tail(sigma_squared, least)
+    other, another = gaussian_tail(sigma_squared, 1 - least)
+    assert low <= high
+    assert abs(low + another - 1) < Decimal("1e-20")
+    assert abs(high + other - 1) < Decimal("1e-20")
+
+
+@given(st.decimals(-8, 30, places=3))
+def test_mills_ratio_solves_its_equation(x: Decimal) -> None:
+    step = Decimal("1e-8")
+    low, high = mills(x)
+    slope = (mills(x + step)[0] - mills(x - step)[0]) / (2 * step)
+    assert 0 < low <= high
+    assert math.isclose(float(slope), float(x * low - 1), rel_tol=1e-6, abs_tol=1e-9)
+
+
+@given(st.floats(1e-200, 0.999))
+def test_quantiles_are_not_below_the_true_ones(tail: float) -> None:
+    found = float(quantile_up(Decimal(tail).ln()))
+    true = -NORMAL.inv_cdf(tail)
+    assert found >= true - 1e-12 * (1 + abs(true))
+    assert math.isclose(found, true, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("sigma_squared", [F(1, 4), F(1), F(3), F(10)])
+@pytest.mark.parametrize("moves", [(1,), (1, 1), (2, 1)])
+def test_mu_of_gaussian_noise_is_true(sigma_squared: Fraction, moves: tuple[int, ...]) -> None:
+    one = joined([gaussian(float(sigma_squared), 0, 30) for _ in moves])
+    other = joined([gaussian(float(sigma_squared), move, 30) for move in moves])
+    stated = float(gaussian_mu_squared(sigma_squared, sum(m * m for m in moves))) ** 0.5
+    lost = true_mu(one, other)
+    assert lost <= stated * (1 + 1e-9)
+    if len(moves) == 1:
+        assert lost >= 0.98 * stated
+
+
+@pytest.mark.parametrize("h", [F(1, 4), F(1), F(2)])
+@pytest.mark.parametrize("moves", [(1,), (4,), (1, 1), (2, 1), (2, 2)])
+def test_mu_of_laplace_noise_is_true(h: Fraction, moves: tuple[int, ...]) -> None:
+    one = joined([laplace(float(h), 0, 60) for _ in moves])
+    other = joined([laplace(float(h), move, 60) for move in moves])
+    stated = float(laplace_mu_squared(h, sum(moves), max(moves))) ** 0.5
+    lost = true_mu(one, other)
+    assert lost <= stated * (1 + 1e-9)
+    if len(moves) == 1:
+        assert lost >= 0.98 * stated
+
+
+@pytest.mark.parametrize("epsilon", [F(1, 10), F(1), F(3)])
+@pytest.mark.parametrize("cells", [2, 3, 7, 20, 500])
+def test_reports_cost_what_they_reveal(epsilon: Fraction, cells: int) -> None:
+    grown, n = math.exp(float(epsilon)), math.exp(float(epsilon)) + cells - 1
+    one, other = [grown / n, 1 / n], [1 / n, grown / n]
+    rest = [1 / n] * (cells - 2)
+    mu = true_mu([*one, *rest], [*other, *rest])
+    squared = float(response_mu_squared(epsilon, cells))
+    assert 0.98 * squared <= mu * mu <= squared * (1 + 1e-9)
+    worst = 0.0
+    for order in [1 + 2 ** (k / 8) for k in range(-100, 100)]:
+        logs = [
+            order * math.log(p) + (1 - order) * math.log(q) for p, q in zip(one, other, strict=True)
+        ]
+        logs.append(math.log(max(cells - 2, 1e-300) / n))
+        total = max(logs) + math.log(math.fsum(math.exp(x - max(logs)) for x in logs))
+        worst = max(worst, total / (order - 1) / order)
+    rho = float(response_rho(epsilon, cells))
+    assert worst <= rho * (1 + 1e-3) + 1e-10  # orders next to 1 are off by rounding
+    assert 0.98 * rho <= worst
+
+
+@pytest.mark.parametrize("epsilon", [F(1, 10), F(1), F(4)])
+def test_choices_and_pure_mechanisms_cost_what_they_reveal(epsilon: Fraction) -> None:
+    e = float(epsilon)
+    p = 1 / (1 + math.exp(-e))
+    squared = float(pure_mu_squared(epsilon))
+    assert math.isclose(true_mu([p, 1 - p], [1 - p, p]) ** 2, squared, rel_tol=1e-9)
+    worst = 0.0
+    for k in range(1, 40):  # losses t and t - epsilon
+        t = e * k / 40
+        q = (1 - math.exp(t - e)) / (math.exp(t) - math.exp(t - e))
+        worst = max(worst, true_mu([q * math.exp(t), 1 - q * math.exp(t)], [q, 1 - q]))
+    bounded = float(bounded_range_mu_squared(epsilon))
+    assert 0.98 * bounded <= worst**2 <= bounded * (1 + 1e-9)
+
+
+@given(st.fractions(F(1, 1000), 5), st.fractions(F(1, 100), 50), st.floats(1.01, 200))
+def test_no_order_gives_less_delta_from_rho(rho: Fraction, epsilon: Fraction, a: float) -> None:
+    """Any order gives a bound, and the one that is used is the best."""
+    power = (a - 1) * (a * float(rho) - float(epsilon)) + a * math.log1p(-1 / a) - math.log(a - 1)
+    assert float(rho_delta(rho, epsilon)) <= math.exp(min(0.0, power)) * (1 + 1e-9) + 1e-300
+
+
+def composed(name: str) -> Plan:
+    """A plan in rho, as one of an epsilon that follows from its rho."""
+    plan = plans()[name]
+    assert plan.measure == "rho"
+    delta = rho_delta(plan.cost, F(8))
+    return replace(plan, cost=F(8), delta=delta, composition="zcdp")
+
+
+@pytest.mark.parametrize("name", ["counts person rho", "gaussian rows rho", "winner changed rho"])
+def test_an_epsilon_follows_from_rho(name: str) -> None:
+    plan = composed(name)
+    assert verify(plan).delta == plan.delta > 0
+    for wrong in (
+        replace(plan, cost=plan.cost * F(999, 1000)),
+        replace(plan, delta=plan.delta * F(999, 1000)),
+        replace(plan, measure="epsilon"),
+        replace(plan, measure="mu_squared"),
+    ):
+        with pytest.raises(Refused):
+            verify(wrong)
+
+
+def test_one_delta_is_stated_for_one_epsilon() -> None:
+    plan = plans()["gaussian sum rows delta"]
+    (draw,) = plan.draws
+    assert isinstance(draw.law, Gaussian)
+    less = replace(draw, cost=draw.cost * F(999, 1000))
+    with pytest.raises(Refused, match="draw 0 costs more"):
+        verify(replace(plan, draws=(less,)))
+    more = replace(draw, cost=draw.cost * 2)
+    with pytest.raises(Refused, match="cost more than the plan"):
+        verify(replace(plan, draws=(more,)))
+    assert verify(replace(plan, draws=(more,), cost=more.cost)).deltas[0] < draw.delta / 100
