@@ -356,7 +356,7 @@ def test_groups_that_are_found_too_often_are_unsafe(name: str) -> None:
 @pytest.mark.parametrize("limit", [ONE, p.KeepRows(0, 1, (), "x"), p.KeepGroups(0, 1, DAY, None)])
 def test_what_a_limit_keeps_on_one_night_it_need_not_keep_on_the_next(limit: p.Frame) -> None:
     days = p.KeepRows(1, 1, DAY, None)
-    stream = plan(2 / S, PEOPLE, limit, days, by=DAY, sizes=(3,), what=nights(p.Tree(2, 1)))
+    stream = plan(1 / S, PEOPLE, limit, days, by=DAY, sizes=(2,), what=nights(p.Tree(2, 1), 2))
     assert judge(stream, 200, 200).unsafe
     first = replace(stream, frames=(PEOPLE, replace(limit, first="t"), days))  # type: ignore[call-arg]
     assert not judge(first, 10, 5).unsafe
