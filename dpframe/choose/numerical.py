@@ -37,7 +37,7 @@ Chooser = Callable[[Fraction], "tuple[Choice, ...]"]
 
 _ENOUGH: Final = 1e-5
 """How much of epsilon may be left unused."""
-_SPARE: Final = 2e-7
+_SPARE: Final = 6e-8
 """How much more the kernel may find, which composes the same losses in another way."""
 _BITS: Final = 20
 """Of rho: plans should be the same on machines whose floats differ in their last bits."""
