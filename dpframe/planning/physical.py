@@ -169,8 +169,6 @@ class _Lists:
                 what, law = self.noisy(what), law.noise
             made: kernel.Law
             if isinstance(law, WeighedThreshold | WeighedRounds) and law.noise_of_number() is None:
-                if plan.cost.currency == "epsilon":
-                    raise NotYet("groups by weights with an epsilon")
                 made = kernel.WeighedThreshold(tuple(map(_round, law.in_rounds)))
             elif isinstance(law, NoisyThreshold | WeighedThreshold):
                 number = number_of(draw.measurement, [one.measurement for one in part.draws])

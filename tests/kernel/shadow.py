@@ -21,7 +21,6 @@ from dpframe.planning.prepared import PreparedTogether
 NOT_YET = frozenset(
     {
         "composition: numerical",
-        "groups by weights with an epsilon",
     }
 )
 """What the kernel has no nodes for yet."""
