@@ -10,6 +10,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 
@@ -67,3 +68,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, page in PAGES.items():
         files.append(File.generated(config, name, content=page()))
     return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the dialog of the search for screen readers, which the theme leaves without a name."""
+    dialog = '<div class="md-search" data-md-component="search" role="dialog"'
+    return output.replace(f"{dialog}>", f'{dialog} aria-label="Search">')

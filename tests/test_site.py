@@ -110,6 +110,7 @@ def test_the_site(tmp_path: Path) -> None:
     nothing_else = re.findall(r'<(?:link|script|img)[^>]+(?:src|href)="https?://[^"]+', home)
     assert not nothing_else, "loaded from elsewhere"
     assert f"dpframe {dp.__version__}" in home
+    assert re.search(r'role="dialog" aria-label="Search"', home), "a dialog without a name"
     assert "Unreleased" in (tmp_path / "changelog" / "index.html").read_text(encoding="utf-8")
     notebook = (tmp_path / "notebooks" / "individuals" / "index.html").read_text(encoding="utf-8")
     assert "<svg" in notebook

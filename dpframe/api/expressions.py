@@ -327,6 +327,15 @@ def _operand(
     """The other side of an operator: a dp expression or a constant."""
     if isinstance(other, DPExpr):
         return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
+    if isinstance(other, pl.Expr) and _is_aggregate(other):
+        raise UnsupportedOperation(
+            f"{symbol} of a dp result and an aggregate of Polars is not possible",
+            where=f"{mine()} and {_shown(other)}",
+            remedy=(
+                'write both sides in Polars: pl.col("a").sum() / pl.len()',
+                'write both sides with dpframe: dp.sum("a", (low, high)) / dp.count()',
+            ),
+        )
     if isinstance(other, (pl.Expr, pl.Series)):
         raise _no_rows(f"{mine()} {symbol} {_shown(other)}", symbol)
     if not isinstance(other, (int, float, Decimal, np.number)):
@@ -345,6 +354,15 @@ def _operand(
             where=f"{mine()} {symbol} {as_given(number)}",
             remedy="use a finite number of less than 38 digits, or a float",
         ) from None
+
+
+def _is_aggregate(expression: pl.Expr) -> bool:
+    """Whether Polars writes an expression with an aggregate; for the choice of a message."""
+    try:
+        text = expression.meta.serialize(format="json")
+    except FAILURES:
+        return False
+    return '{"Agg":' in text or text.strip('"') == "Len"
 
 
 def _no_rows(where: str, what: str) -> UnsupportedOperation:

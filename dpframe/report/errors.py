@@ -258,7 +258,7 @@ def _enough(
             return None
         many = max((_enough_of_sum(release, None) or 0.0 for release in used), default=0.0)
         if error > _GOOD * scale and many > count:
-            # with so much noise the bounds limit the error, which then says nothing about the noise
+            # the bounds limit this error, and so it says little about the noise
             count, error = many, error_of(output.error, used, _LEVEL, False, many, None)
         root = isinstance(moment, VarianceError) and moment.root  # falls by the root of the number
         return count * (error / (_GOOD * scale)) ** (2 if root else 1)

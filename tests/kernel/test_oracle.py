@@ -353,6 +353,15 @@ def test_groups_that_are_found_too_often_are_unsafe(name: str) -> None:
     assert judge(replace(honest, draws=draws), 100, 100).unsafe
 
 
+@pytest.mark.parametrize("limit", [ONE, p.KeepRows(0, 1, (), "x"), p.KeepGroups(0, 1, DAY, None)])
+def test_what_a_limit_keeps_on_one_night_it_need_not_keep_on_the_next(limit: p.Frame) -> None:
+    days = p.KeepRows(1, 1, DAY, None)
+    stream = plan(1 / S, PEOPLE, limit, days, by=DAY, sizes=(2,), what=nights(p.Tree(2, 1), 2))
+    assert judge(stream, 200, 200).unsafe
+    first = replace(stream, frames=(PEOPLE, replace(limit, first="t"), days))  # type: ignore[call-arg]
+    assert not judge(first, 10, 5).unsafe
+
+
 def test_rows_of_nobody_cannot_be_limited() -> None:
     renamed = p.Map(0, (("q", p.Col("p")), ("p", H)))
     assert judge(plan(1 / S, PEOPLE, renamed, p.KeepRows(1, 1, (), None))).share == 1
