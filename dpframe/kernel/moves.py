@@ -786,17 +786,14 @@ def count_groups(plan: Plan, facts: Sequence[Facts], appear: Appear) -> int:
     return 2 * reach.groups if changes else reach.groups
 
 
-def weights_of(plan: Plan, facts: Sequence[Facts], appear: Appear) -> tuple[int, int]:
-    """The norm of the weights of one individual, in parts, and in how many groups it has some."""
+def weights_of(plan: Plan, facts: Sequence[Facts], appear: Appear) -> Reach:
+    """The reach of one individual's weights."""
     (table,), frame = _same_rows(plan, facts, (appear.table,))
     if table.keys is None or table.cells is not None or not isinstance(table.adds, People):
         raise Refused("groups that appear by something else than their individuals")
     if appear.rows != 1:
         raise Refused("an individual counts once in each group")
-    reach = reach_of(frame, table, all_keys(table), False, plan.neighbours == "change-one")
-    if reach.norm is None:
-        raise Refused("weights of individuals without a norm")
-    return reach.norm, reach.groups
+    return reach_of(frame, table, all_keys(table), False, plan.neighbours == "change-one")
 
 
 def _of_cells(table: Table, reach: Reach) -> Ranges:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-from dpframe.kernel.compose import rho_delta
-from dpframe.kernel.frame import PARTS, Facts, facts_of
+from dpframe.kernel.compose import gaussian_delta, rho_delta
+from dpframe.kernel.frame import PARTS, Facts, Reach, facts_of
 from dpframe.kernel.laws import (
     choice_cost,
     choice_losses,
@@ -230,7 +230,7 @@ def _cost_of(
         case Reports() as what:
             return response_cost(plan, *reporters(plan, facts, what), draw.law), Fraction(0)
         case Appear() as what:
-            return _appearance_cost(plan, facts, what, draw.law, number)
+            return _appearance_cost(plan, facts, what, draw, number)
         case what:
             ranges = ranges_of(plan, facts, what)
             return choice_cost(plan, _rounds(what), draw.law, ranges), Fraction(0)
@@ -249,7 +249,7 @@ def _noise(
 
 
 def _appearance_cost(
-    plan: Plan, facts: Sequence[Facts], what: Appear, law: Law, number: int
+    plan: Plan, facts: Sequence[Facts], what: Appear, stated: Draw, number: int
 ) -> tuple[Fraction, Fraction]:
     """What it costs that groups appear.
 
@@ -271,9 +271,9 @@ def _appearance_cost(
     """
     if plan.measure == "mu_squared":
         raise Refused("no mu holds for what may fail")
-    if isinstance(law, WeighedThreshold):
-        return _weights_cost(plan, weights_of(plan, facts, what), law)
-    match law:
+    match stated.law:
+        case WeighedThreshold(rounds):
+            return _weights_cost(plan, weights_of(plan, facts, what), rounds, stated.cost)
         case Geometric(epsilon, delta):
             if epsilon <= 0 or not 0 < delta < 1:
                 raise Refused("a rule by which no group appears")
@@ -305,31 +305,44 @@ def _is_weighed(plan: Plan, facts: Sequence[Facts], what: Appear) -> bool:
 
 
 def _weights_cost(
-    plan: Plan, weights: tuple[int, int], law: WeighedThreshold
+    plan: Plan, weights: Reach, rounds: Sequence[tuple[int, Fraction]], stated: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """What a choice of groups by weights costs, in all its rounds."""
-    if plan.measure != "rho" or not law.rounds:
-        raise Refused("groups that appear by weights, in another measure")
-    norm, _ = weights
-    cost = delta = Fraction(0)
-    for least, sigma_squared in law.rounds:
-        noise = Gaussian(sigma_squared)
-        require_gaussian(noise)
-        cost += norm**2 / (2 * sigma_squared)
-        delta += _alone(weights, noise, least)
-    return cost, delta
+    """What a choice of groups by weights costs, in all its rounds.
+
+    Proof for an epsilon: smoothed by one width for all rounds, the noise of each round is
+    continuous noise that was rounded, see `gaussian_delta`. Earlier results choose the later
+    rounds. Such rounds reveal at most what one vector does, with as many numbers as all rounds have
+    and the variance v for which 1 / v is the sum of the 1 / variance of the rounds (Dong, Roth and
+    Su 2022, Corollary 3.3): a round has at least v, and less is lost by smoothing where the
+    variance is larger. Through rho the same v follows from a sum.
+    """
+    if not rounds:
+        raise Refused("groups that appear in no round")
+    alone = Fraction(0)
+    for least, sigma_squared in rounds:
+        require_gaussian(Gaussian(sigma_squared))
+        alone += _alone(weights, Gaussian(sigma_squared), least)
+    whole = 1 / sum(1 / sigma_squared for _, sigma_squared in rounds)
+    l2_squared = weights.squares(1)
+    if plan.measure == "rho":
+        return l2_squared / (2 * whole), alone
+    numbers = weights.groups * len(rounds)
+    # bounds for numbers that move by 1 would not hold for rounds
+    linf = weights.most if len(rounds) == 1 else max(2, weights.most)
+    return stated, gaussian_delta(whole, numbers, l2_squared, linf, stated) + alone
 
 
-def _alone(weights: tuple[int, int], noise: Law, least: int) -> Fraction:
+def _alone(weights: Reach, noise: Law, least: int) -> Fraction:
     """The probability that a group appears in which one individual is alone, at most: the largest
     of t P(noise >= least - k(t)) over all numbers t of groups, with k(t) the most that it adds to
     each of them. Several t share the probability of the largest one, with the weight of the least.
     """
-    norm, most = weights
+    if weights.norm is None:
+        raise Refused("weights of individuals without a norm")
     found, first = Fraction(0), 1
-    while first <= most:
-        last = min(most, first + first // (32 if first < 256 else 4))
-        adds = min(PARTS, isqrt(norm * norm // first))
+    while first <= weights.groups:
+        last = min(weights.groups, first + first // (32 if first < 256 else 4))
+        adds = min(PARTS, isqrt(weights.norm**2 // first))
         found = max(found, last * tail_of(noise, least - adds))
         first = last + 1
     return found

@@ -19,6 +19,7 @@ from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Identifier, Unit
+from dpframe.core.weights import PARTS, norm_in_parts
 from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -166,26 +167,35 @@ def _is_measured(plan: PlanData, output: PlanOutput) -> bool:
     found = [part for part in parts if isinstance(part, dict) and part.get("type") == "Additive"]
     if len(found) != len(output.releases) or plan.unit.adjacency != "add-remove":
         return True
+    weight = _largest_weight(plan)
     return all(
-        _may_be(part, plan.releases[number])
+        _may_be(part, plan.releases[number], weight)
         for part, number in zip(found, output.releases, strict=True)
     )
 
 
-def _may_be(part: Mapping[str, Any], release: NoisyAggregate) -> bool:
+def _largest_weight(plan: PlanData) -> Fraction:
+    """How much one row counts at most: below 1 where a norm below 1 limits all of them."""
+    steps: list[Any] = [one.definition for one in plan.steps if isinstance(one.definition, dict)]
+    norms = [Fraction(step["n"]["fraction"]) for step in steps if step.get("step") == "LimitNorm"]
+    return min([Fraction(1), *(Fraction(norm_in_parts(norm), PARTS) for norm in norms)])
+
+
+def _may_be(part: Mapping[str, Any], release: NoisyAggregate, weight: Fraction) -> bool:
     table = part.get("table")
     statistic = table.get("statistic") if isinstance(table, dict) else None
     kind = statistic.get("type") if isinstance(statistic, dict) else None
     if not isinstance(statistic, dict) or isinstance(release.law, KeyMechanism):
         return True
     if kind in ("RowCount", "ValueCount"):
-        return release.step == 1 and release.exact.linf >= 1
+        return release.step == 1 and release.exact.linf >= weight
     if kind not in _GRIDS:
         return True
     grid = statistic[_GRIDS[kind]]
     ends = [grid[end] for end in ("lo", "hi")]
     reach = max(abs(int(end["int"]) if isinstance(end, dict) else end) for end in ends)
-    return release.step == Fraction(grid["step"]["fraction"]) and release.exact.linf >= reach
+    enough = release.exact.linf >= reach * weight
+    return enough and release.step == Fraction(grid["step"]["fraction"])
 
 
 def _is_streamed(plan: PlanData, output: PlanOutput) -> bool:

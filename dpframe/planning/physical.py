@@ -140,6 +140,8 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
         choices = (r.exposure for r in plan.releases if isinstance(r.law, Exponential))
         if sum(len(one.ranges) * one.repeats for one in choices) > _FEW_CHOICES:
             raise NotYet("many choices whose losses are composed")
+        if any(isinstance(r.law, WeighedThreshold | WeighedRounds) for r in plan.releases):
+            raise NotYet("groups by weights whose losses are composed")
         return "numerical", "rho"
     for measure in get_args(kernel.Measure):
         if measure == plan.cost.currency:
@@ -176,8 +178,6 @@ class _Lists:
                 what, law = self.noisy(what), law.noise
             made: kernel.Law
             if isinstance(law, WeighedThreshold | WeighedRounds) and law.noise_of_number() is None:
-                if plan.cost.currency == "epsilon":
-                    raise NotYet("groups by weights with an epsilon")
                 made = kernel.WeighedThreshold(tuple(map(_round, law.in_rounds)))
             elif isinstance(law, NoisyThreshold | WeighedThreshold):
                 number = number_of(draw.measurement, [one.measurement for one in part.draws])

@@ -80,7 +80,7 @@ WITH_A_DELTA: Mapping[str, Query] = {
         .agg(dp.count())
     ),
 }
-"""Queries of persons in rho whose groups are found by weights."""
+"""Queries of persons whose groups are found by weights."""
 
 STREAMS: Mapping[str, Query] = {
     "first rows": lambda f: f.limit_rows(3, order_by="day").agg(dp.count()),

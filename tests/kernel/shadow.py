@@ -20,7 +20,7 @@ from dpframe.planning.prepared import PreparedTogether
 
 NOT_YET = frozenset(
     {
-        "groups by weights with an epsilon",
+        "groups by weights whose losses are composed",
         "many choices whose losses are composed",
     }
 )

@@ -534,7 +534,12 @@ def test_groups_by_weights_cost_what_their_norm_and_their_threshold_say() -> Non
     ("wrong", "change"),
     [
         ("no norm", lambda p: _with_frames(p, *p.frames[:2])),
-        ("a larger norm", lambda p: _with_frames(p, *p.frames[:2], Weigh(1, Fraction(3)))),
+        (
+            "a larger norm",
+            lambda p: _with_frames(
+                p, p.frames[0], KeepGroups(0, 9, ("x",), None), Weigh(1, Fraction(3))
+            ),
+        ),
         ("no groups", lambda p: _with_frames(p, p.frames[0], Weigh(0, Fraction(2)))),
         ("more groups", lambda p: _weights(10**6)),
         ("rows", lambda p: replace(p, tables=(replace(p.tables[0], adds=One()),))),

@@ -274,3 +274,15 @@ def test_the_plan_of_one_of_several_parts_reads_back() -> None:
     assert plan.share is not None
     assert plan.share.touched == 2
     assert dp.Plan.from_json(plan.to_json()).explain() == plan.explain()
+
+
+@pytest.mark.parametrize("norm", [Fraction(1, 64), Fraction(3, 10), Fraction(1), Fraction(5, 2)])
+@pytest.mark.parametrize("ask", ["count", "sum", "mean"])
+def test_right_plans_of_weighed_rows_run(norm: Fraction, ask: str) -> None:
+    minutes = dp.col("minutes")
+    asked = {"count": dp.count(), "sum": minutes.dp_sum((-5, 60)), "mean": minutes.dp_mean((0, 60))}
+    people = of_people().limit_norm(norm).limit_groups(2, by="place").limit_rows(2, by="place")
+    query = people.group_by("place", keys=["north", "south"]).agg(asked[ask])
+    plan = query.plan(epsilon=1)
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+    assert query.collect(epsilon=1).height == 2
