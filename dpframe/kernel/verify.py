@@ -273,7 +273,7 @@ def _weights_cost(
     for least, sigma_squared in rounds:
         require_gaussian(Gaussian(sigma_squared))
         alone += _alone(weights, Gaussian(sigma_squared), least)
-    whole = 1 / sum(1 / sigma_squared for _, sigma_squared in rounds)
+    whole = 1 / sum((1 / sigma_squared for _, sigma_squared in rounds), Fraction(0))
     l2_squared = weights.squares(1)
     if plan.measure == "rho":
         return l2_squared / (2 * whole), alone
