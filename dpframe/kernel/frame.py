@@ -483,7 +483,7 @@ def reach_of(
     its cells).
     """
     keys = table.keys
-    _require_keys(facts, keys, kept)
+    require_keys(facts, keys, kept)
     counts_people = is_of_people(table)
     if facts.person is None:
         if counts_people:
@@ -527,7 +527,8 @@ def is_of_people(table: Table) -> bool:
     return isinstance(table.adds, People | DistinctPersons | PersonRows | PersonTotal)
 
 
-def _require_keys(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> None:
+def require_keys(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> None:
+    """Refuse malformed keys."""
     if keys is None:
         if kept:
             raise Refused("kept columns of keys that are not there")

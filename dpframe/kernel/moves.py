@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -22,6 +23,7 @@ from dpframe.kernel.frame import (
     entries_of,
     is_of_people,
     reach_of,
+    require_keys,
 )
 from dpframe.kernel.plan import (
     Appear,
@@ -443,6 +445,7 @@ def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
         raise Refused("a stream of rows that do not stand alone")
     if not isinstance(table.adds, One | Valued | Placed | People | PersonRows | PersonTotal):
         raise Refused("sums of periods that do not add up")
+    require_keys(frame, keys, kept)
     total = entries_of(keys, kept)
     if not 1 <= nights.periods <= 10_000 or total is None or total % nights.periods:
         raise Refused("the periods of a stream")
@@ -487,6 +490,10 @@ _DAYS: Mapping[str, int] = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
 
 def _require_periods(frame: Facts, nights: Nights, row: Row) -> None:
     """Refuse a last key that is not the period of a date."""
+    try:
+        date.fromisoformat(nights.start)
+    except ValueError:
+        raise Refused("a stream that begins on no date") from None
     if nights.dtype != dict(frame.types).get(nights.by, nights.dtype):
         raise Refused("the dates of a stream have another type")
     day: Row = Col(nights.by)

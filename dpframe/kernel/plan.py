@@ -543,8 +543,8 @@ class Choice:
 @dataclass(frozen=True)
 class Rank:
     """In each group the choice of a cell as quantile q = a / b. With n rows, the score of a cell is
-    -max(a n - b (rows up to it), b (rows before it) - a n, 0). With the law of a number each score
-    gets noise, and the largest one wins.
+    -max(a n - b (rows up to it), b (rows before it) - a n, 0). With the law of a number the
+    score of each candidate of `Between` gets noise, and the candidate with the largest one wins.
     """
 
     table: int
