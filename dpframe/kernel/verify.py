@@ -311,10 +311,10 @@ def _weights_cost(
 
     Proof for an epsilon: smoothed by one width for all rounds, the noise of each round is
     continuous noise that was rounded, see `gaussian_delta`. Earlier results choose the later
-    rounds. Such rounds reveal at most what one vector does, with as many numbers as all rounds have
-    and the variance v for which 1 / v is the sum of the 1 / variance of the rounds (Dong, Roth and
-    Su 2022, Corollary 3.3): a round has at least v, and less is lost by smoothing where the
-    variance is larger. Through rho the same v follows from a sum.
+    rounds. With variances v(i), let 1 / v be the sum of all 1 / v(i). Together the rounds reveal at
+    most what one vector with variance v does that has the numbers of all rounds (Dong, Roth and Su
+    2022, Corollary 3.3). A round has a variance of at least v, and smoothing takes a smaller part
+    of a larger variance. Through rho the same v follows from a sum.
     """
     if not rounds:
         raise Refused("groups that appear in no round")
