@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, prod
 
 from dpframe.kernel.compose import gaussian_delta, rho_delta
 from dpframe.kernel.frame import PARTS, Facts, Reach, facts_of
@@ -143,7 +143,9 @@ def _check(plan: Plan) -> Verified:
         case "numerical":
             if plan.measure != "rho" or plan.options:
                 raise Refused("losses of what is not known yet")
-            delta += _together(plan, facts)
+            # each draw fails, or not, by a coin of its own
+            holds = prod((1 - draw.delta for draw in plan.draws), start=Fraction(1))
+            delta = 1 - holds + holds * _together(plan, facts)
     if delta > plan.delta:
         raise Refused("the draws fail more often than the plan states")
     return Verified(tuple(costs), tuple(deltas), delta)
@@ -175,7 +177,8 @@ def _losses_of(
             return noise_losses(draw.law, norms_of(plan, facts, what))
         case Reports() as what:
             rows, cells = reporters(plan, facts, what)
-            assert isinstance(draw.law, Response)
+            if not isinstance(draw.law, Response):
+                raise Refused("reports that are not random")
             return [(Reported(draw.law.epsilon, cells), rows)], Fraction(0)
         case Appear() as what:
             match draw.law:
@@ -184,11 +187,29 @@ def _losses_of(
                     return [(Reported(epsilon, 2), groups)], Fraction(0)
                 case Threshold():
                     return [], Fraction(0)
+                case WeighedThreshold(rounds):
+                    return _weights_losses(weights_of(plan, facts, what), rounds)
                 case _:
                     raise Refused("groups that appear by losses that are not known")
         case what:
             ranges = ranges_of(plan, facts, what)
             return choice_losses(_rounds(what), draw.law, ranges), Fraction(0)
+
+
+def _weights_losses(
+    weights: Reach, rounds: Sequence[tuple[int, Fraction]]
+) -> tuple[list[tuple[Loss, int]], Fraction]:
+    """The losses of the noise of all rounds. Earlier results choose the groups of a round, but not
+    its noise, nor how far one individual moves it.
+    """
+    squares, most = weights.squares(1), weights.most
+    norms = Norms(weights.groups, weights.rows, squares, most, 0, (), twice=False)
+    found, off = list[tuple[Loss, int]](), Fraction(0)
+    for _, sigma_squared in rounds:
+        losses, log_factor = noise_losses(Gaussian(sigma_squared), norms)
+        found += losses
+        off += log_factor
+    return found, off
 
 
 def _require_found(plan: Plan, number: int) -> None:

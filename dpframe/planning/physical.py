@@ -140,8 +140,6 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
         choices = (r.exposure for r in plan.releases if isinstance(r.law, Exponential))
         if sum(len(one.ranges) * one.repeats for one in choices) > _FEW_CHOICES:
             raise NotYet("many choices whose losses are composed")
-        if any(isinstance(r.law, WeighedThreshold | WeighedRounds) for r in plan.releases):
-            raise NotYet("groups by weights whose losses are composed")
         return "numerical", "rho"
     for measure in get_args(kernel.Measure):
         if measure == plan.cost.currency:

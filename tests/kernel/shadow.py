@@ -21,7 +21,6 @@ from dpframe.planning.prepared import PreparedTogether
 
 NOT_YET = frozenset(
     {
-        "groups by weights whose losses are composed",
         "many choices whose losses are composed",
     }
 )
