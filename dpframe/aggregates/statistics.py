@@ -327,6 +327,7 @@ def quantise(
     scale, centre = float(1 / grid.step), grid.centre
     shift = Fraction(1, 2) - grid.lo
     origin = _origin(grid) if whole else 0
+    origin = origin if wide else _within_int64(origin)
     if origin:
         number, centre = _moved(number, grid, origin, ns, wide), centre - origin
     number = number.cast(ns.Float64)
@@ -354,11 +355,15 @@ def _moved(number: pl.Expr, grid: Grid, origin: int, ns: Namespace, wide: bool) 
     lo, hi = (grid.centre + end * grid.step for end in (grid.lo, grid.hi))
     least, most = floor(lo), ceil(hi)
     if not wide:
-        least, most = max(least, -(2**63)), min(most, 2**63 - 1)
-        return number.clip(least, most) - origin
+        return number.clip(_within_int64(least), _within_int64(most)) - origin
     ends = [_wide_constant(ns, end) for end in (least, most, origin)]
     moved: pl.Expr = (number.clip(*ends[:2]) - ends[2]).cast(ns.Int64)
     return moved
+
+
+def _within_int64(number: int) -> int:
+    """The nearest number that Int64 has. Bounds may lie beyond all values of a column."""
+    return min(max(number, -(2**63)), 2**63 - 1)
 
 
 def _wide_constant(ns: Namespace, number: int) -> Any:

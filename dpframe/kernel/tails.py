@@ -183,7 +183,8 @@ def _middles() -> tuple[Decimal, ...]:
     """The coefficients of u / (2 sinh(u / 2)) by powers of u**2."""
     found = [Fraction(1)]
     for n in range(1, _TERMS + 1):
-        found.append(-sum(found[n - k] / (4**k * factorial(2 * k + 1)) for k in range(1, n + 1)))
+        terms = (found[n - k] / (4**k * factorial(2 * k + 1)) for k in range(1, n + 1))
+        found.append(-sum(terms, Fraction(0)))
     return tuple(map(decimal_of, found))
 
 

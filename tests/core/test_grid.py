@@ -233,6 +233,19 @@ def test_nothing_wraps_at_the_limits_of_int64(lo: int, hi: int, centred: bool) -
     assert int(many.sum()) == 2**20 * grid.hi
 
 
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(
+    ("lo", "hi"),
+    [(2**63, 2**63), (2**63, 2**65), (2**63 - 1, 2**63 + 1), (-(2**65), -(2**63) - 1)],
+)
+def test_bounds_beyond_int64_take_all_values_to_one_end(lo: int, hi: int, centred: bool) -> None:
+    grid = grid_for(Fraction(lo), Fraction(hi), centred=centred, integers=True)
+    for x, q in zip(ends := [-(2**63), -1, 0, 2**63 - 1], place(ends, grid, True), strict=True):
+        assert q is not None
+        back = grid.centre + q * grid.step
+        assert abs(back - min(max(x, lo), hi)) <= grid.step + 2**13
+
+
 def test_nulls_stay_null() -> None:
     grid = grid_for(Fraction(0), Fraction(1), centred=False, integers=False)
     frame = pl.DataFrame({"x": [None, 0.5, math.nan]})
