@@ -67,7 +67,9 @@ Curve: TypeAlias = Callable[[float], complex]
 _ADDED = 5e-8
 """Which part of epsilon is added."""
 _ROUNDING = 1e-10
-"""More than floats are off by here, relatively."""
+"""More than floats are off by in sums and logarithms here, relatively."""
+_UNIT = 1e-15
+"""More than an operation with floats, or an angle of 1 that is turned, is off by."""
 _LARGEST = Fraction(9000)
 _MOST_NODES = 60_000
 
@@ -86,7 +88,8 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     which is at least G(epsilon), as no term is below 0. So any c and w give an upper bound, and
     these need not be chosen with care. Terms beyond the last t are bounded by their absolute
     values. For that a little continuous Gaussian noise is added to the losses, as if that were one
-    draw more: it only adds to delta. Floats are rounded up by more than their error.
+    draw more: it only adds to delta. Floats are rounded up by more than their error, which grows
+    with the number of draws and with the angles that their transforms turn by.
     """
     price = float(min(epsilon, _LARGEST))  # what keeps this epsilon keeps any larger one
     known = dict(losses)
@@ -136,9 +139,23 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     # each term beyond is at most exp(-variance t**2 / 2) c (c + 1) / t**2 of the first
     rest = first * math.exp(-variance * end * end / 2) * c * (c + 1) / (end * end)
     rest *= 2 * (1 + 1 / (variance * end * w))
-    found = (max(total, 0.0) + rest + _ROUNDING * size) * w / (2 * math.pi)
+    turned = 4 * end * price + sum(n * (200 + 4 * end * _angle(law, c)) for law, n in known.items())
+    found = (max(total, 0.0) + rest + (_ROUNDING + _UNIT * turned) * size) * w / (2 * math.pi)
     logarithm = scale + math.log(found) + _ROUNDING
     return Fraction(1) if logarithm >= 0 else Fraction(max(math.exp(logarithm), 1e-300))
+
+
+def _angle(law: Loss, c: float) -> float:
+    """By how much the transform of a law turns for each 1 that t grows, at most."""
+    match law:
+        case Reported(epsilon) | Ranged(epsilon):
+            return float(epsilon)
+        case Geometrics(h, steps):
+            return 2 * float(h) * steps
+        case Normals(d_squared):
+            return (2 * c + 1) * float(d_squared) / 2
+        case Wholes(sigma_squared):
+            return (2 * c + 1) / (2 * float(sigma_squared))
 
 
 def _most(known: Mapping[Loss, int]) -> Fraction:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import exp
+from math import exp, log
 
 import pytest
 
@@ -256,6 +256,44 @@ def test_choices_in_rho() -> None:
     assert found == F((9 + 9) * 6 * 6, 8 * 100)
     found = _cost(ROWS, what=rank, cells=POINTS, law=law, rho=True, change=True, **keys)
     assert found == F(2 * 6 * 6, 8 * 100)  # 6 in each of two groups, more than 8 in one
+
+
+def test_choices_of_cells_that_a_person_is_in_a_few_times() -> None:
+    law, cells = p.Exponential(SCALE), p.Choice((0,), "cells", 1)
+    values = p.Values(H, ("1", "2", "3"), False)
+    keys: dict[str, object] = {"by": ("g",), "sizes": (4,), "what": cells, "law": law}
+    wide: dict[str, object] = {"adds": (p.Placed(X, WIDE),), "cells": values, **keys}
+    assert _cost(*IN_TWO, **wide) == F(2 * 3 * 5, 10)
+    once = (*IN_TWO, p.KeepRows(2, 1, ("g", "h"), None))
+    assert _cost(*once, **wide) == F(2 * 7, 10)  # both ends of one addition are further apart
+    of_rows = (*IN_TWO, p.KeepRows(2, 4, (), None))
+    found = _cost(*of_rows, cells=EDGES, rho=True, **keys)
+    assert found == F(3 * 3 + 1, 8 * 100)
+    found = _cost(*of_rows, cells=EDGES, **keys)
+    assert found == F(4, 10)
+
+
+@pytest.mark.parametrize("scale", [F(1, 2), F(2), F(5)])
+def test_laplace_noise_in_rho(scale: Fraction) -> None:
+    """The largest Renyi divergence over its order is that of order 1, the relative entropy."""
+    h, far = float(1 / scale), 400
+    weights = {x: exp(-h * abs(x)) for x in range(-far, far + 1)}
+    whole = sum(weights.values())
+    for rows in (1, 2, 3):
+        cost = float(_cost(replace(ROWS, unit=p.Rows(rows)), law=p.Laplace(scale, 1), rho=True))
+        losses = [
+            (weights[x] / whole, h * (abs(x - rows) - abs(x))) for x in range(-far + rows, far)
+        ]
+        assert cost == pytest.approx(sum(p * loss for p, loss in losses), rel=1e-9)
+        for order in (1.5, 2, 5, 20):
+            moment = sum(p * exp((order - 1) * loss) for p, loss in losses)
+            assert log(moment) / (order - 1) / order <= cost * (1 + 1e-9)
+    both = _cost(ROWS, adds=(p.One(), p.Placed(X, GRID)), law=p.Laplace(scale, 1), rho=True)
+    one, five = (
+        _cost(ROWS, adds=(adds,), law=p.Laplace(scale, 1), rho=True)
+        for adds in (p.One(), p.Placed(X, GRID))
+    )
+    assert both == pytest.approx(one + five, rel=1e-9)
 
 
 def test_rows_that_change_in_rho() -> None:
