@@ -201,8 +201,6 @@ MORE = (
         "Sorted before it is collected",
         'trips.group_by("zone").len().sort("len").collect(**spend)',
         120,
-        ".collect(epsilon=...) gives a Polars DataFrame",
-        'trips.group_by("zone").len().collect(**spend).sort("len")',
     ),
     Task(
         "Rows by hour of the day",
