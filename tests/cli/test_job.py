@@ -30,7 +30,7 @@ def job(folder: Path, text: str, name: str = "job.py") -> Path:
         (GOOD + "spend = {}", "`spend` is a dict, not a dict of amounts"),
         (GOOD + "spend = 0.5", "`spend` is a float"),
         (GOOD + "spend = {'epsilom': 1}", "`spend` does not take 'epsilom'"),
-        (GOOD + "spend = {1: 1}", "`spend` has 1"),
+        (GOOD + "spend = {1: 1}", "`spend` does not take 1"),
         (GOOD + "output = 3", "`output` is a int, not a path"),
         ("raise ValueError('Mrs Hidden has 3')", "it failed with ValueError in line 1"),
         ("\n\nimport nothing_of_that_name", "it failed with ModuleNotFoundError in line 3"),

@@ -63,7 +63,8 @@ def shares(plan: Plan) -> Iterator[tuple[str, Fraction]]:
         kind = type(draw.law).__name__
         if draw.cost and plan.composition != "numerical":  # there costs are only how it is divided
             yield kind, cost / draw.cost
-        if draw.delta and isinstance(draw.law, Gaussian):
+        # with an epsilon that protects nobody, noise is the least that can be drawn
+        if draw.delta and isinstance(draw.law, Gaussian) and draw.cost <= 1000:
             yield f"delta of {kind}", delta / draw.delta
     if plan.composition != "sum":
         yield plan.composition, verified.delta / plan.delta
