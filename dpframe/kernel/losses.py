@@ -159,7 +159,7 @@ def _angle(law: Loss, c: float) -> float:
 
 
 def _most(known: Mapping[Loss, int]) -> Fraction:
-    """The sum of all largest losses; very much where there is none."""
+    """The sum of all largest losses; a very large number where losses have no limit."""
     found = Fraction(0)
     for law, n in known.items():
         match law:

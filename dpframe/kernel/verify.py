@@ -61,7 +61,7 @@ from dpframe.kernel.plan import (
 @dataclass(frozen=True)
 class Verified:
     """What each draw of a plan costs by the rules of the kernel, and the probability that this does
-    not hold, and that of the whole plan: at most what the plan states.
+    not hold: at most what the plan states. `delta` is the same probability for the whole plan.
     """
 
     costs: tuple[Fraction, ...]
@@ -94,6 +94,8 @@ def verify(plan: Plan) -> Verified:
         return _check(plan)
     except RecursionError:
         raise Refused("an expression is nested too deeply") from None
+    except ArithmeticError:
+        raise Refused("numbers for which no cost can be computed") from None
 
 
 def _require_same_individuals(plan: Plan) -> None:
@@ -144,7 +146,7 @@ def _check(plan: Plan) -> Verified:
             if plan.measure != "rho" or plan.options:
                 raise Refused("losses of what is not known yet")
             # each draw fails, or not, by a coin of its own
-            holds = prod((1 - draw.delta for draw in plan.draws), start=Fraction(1))
+            holds = prod((max(Fraction(0), 1 - d.delta) for d in plan.draws), start=Fraction(1))
             delta = 1 - holds + holds * _together(plan, facts)
     if delta > plan.delta:
         raise Refused("the draws fail more often than the plan states")
@@ -160,7 +162,7 @@ def _together(plan: Plan, facts: Sequence[Facts]) -> Fraction:
         for loss, number in losses:
             found[loss] += number
     lower = plan.cost - 2 * log_factor
-    if lower <= 0:
+    if lower <= 0 or log_factor > 1:
         return Fraction(1)
     delta = losses_delta(frozenset(found.items()), lower)
     return delta * (1 + 2 * log_factor)  # which is above exp(log_factor)
@@ -260,8 +262,8 @@ def _cost_of(
 def _noise(
     plan: Plan, what: Vector | Running | Nights | Rank, draw: Draw, norms: Norms
 ) -> tuple[Fraction, Fraction]:
-    """What noise costs. Gaussian noise has a delta for each epsilon, so it is that of the stated
-    one.
+    """What noise costs. Gaussian noise has a delta for each epsilon: the kernel takes the stated
+    epsilon.
     """
     if not isinstance(draw.law, Gaussian) or plan.measure != "epsilon":
         return noise_cost(plan, what, draw.law, norms), Fraction(0)

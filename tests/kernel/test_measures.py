@@ -325,3 +325,15 @@ def test_one_delta_is_stated_for_one_epsilon() -> None:
     with pytest.raises(Refused, match="cost more than the plan"):
         verify(replace(plan, draws=(more,)))
     assert verify(replace(plan, draws=(more,), cost=more.cost)).deltas[0] < draw.delta / 100
+
+
+def test_draws_that_fail_more_than_always_do_not_cancel_out() -> None:
+    composed = [plan for plan in plans().values() if plan.composition == "numerical"]
+    assert composed
+    for plan in composed:
+        ample = replace(plan, cost=F(100))
+        first = replace(plan.draws[0], delta=F(2))
+        twice = replace(ample, draws=(first, replace(first), *plan.draws[1:]))
+        verify(replace(twice, draws=(plan.draws[0], *plan.draws)))
+        with pytest.raises(Refused):
+            verify(twice)
