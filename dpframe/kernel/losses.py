@@ -182,13 +182,16 @@ def _height(known: Mapping[Loss, int], price: float) -> tuple[float, float, floa
     """About the best c, ln(M(c) exp(-c epsilon) / (c (c + 1))) there, and the deviation of losses
     under the law that is M's.
     """
-    low, high = -math.log(price) - 8, -math.log(price) + 14
-    for _ in range(2):
+
+    def best(low: float, high: float) -> tuple[float, float]:
+        """A c between the exponentials of these, and the height there."""
         cs = np.exp(np.linspace(low, high, 48))
         heights = _cumulant(known, cs) - cs * price - np.log(cs) - np.log1p(cs)
-        best = int(np.argmin(heights))
-        low, high = (math.log(cs[place]) for place in (max(best - 1, 0), min(best + 1, 47)))
-    c, height = float(cs[best]), float(heights[best])
+        place = int(np.argmin(heights))
+        return float(cs[place]), float(heights[place])
+
+    near, _ = best(-math.log(price) - 8, -math.log(price) + 14)
+    c, height = best(math.log(near) - 0.5, math.log(near) + 0.5)
     step = 1e-3 * c
     below, here, above = _cumulant(known, np.array([c - step, c, c + step]))
     return c, height, math.sqrt(max(below + above - 2 * here, 0.0)) / step
@@ -289,13 +292,13 @@ def _transform(law: Loss, c: Floats, t: Floats) -> tuple[Floats, Complexes]:
     match law:
         case Reported(epsilon, cells):
             e = float(epsilon)
-            turn = np.exp(1j * (t * e))
+            turn = _turn(t * e)
             low, middle = np.exp(-(1 + 2 * c) * e), (cells - 2) * np.exp(-(1 + c) * e)
             whole = 1 + (cells - 1) * math.exp(-e)
             return c * e, (turn + low * turn.conjugate() + middle) / whole
         case Ranged(epsilon):
             e = float(epsilon)
-            turn = np.exp(1j * (t * e))
+            turn = _turn(t * e)
             low, factor = np.exp(-(1 + 2 * c) * e), -0.5 / math.expm1(-e)
             return c * e, factor * (turn - low * turn.conjugate()) / (c + 0.5 + 1j * t)
         case Geometrics(h, steps):
@@ -303,16 +306,21 @@ def _transform(law: Loss, c: Floats, t: Floats) -> tuple[Floats, Complexes]:
             power = -g * (1 + 2 * c) - 2j * g * t
             r, end = np.exp(power), np.exp(steps * power)
             inner = -math.expm1(-g) * (r - end) / (1 - r)
-            turn = np.exp(1j * (t * (g * steps)))
+            turn = _turn(t * (g * steps))
             return c * g * steps, turn * (1 + inner + end) / (1 + math.exp(-g))
         case Normals(d_squared):
             d = float(d_squared)
-            return c * (c + 1) * d / 2, np.exp(-t * t * d / 2 + 1j * t * ((2 * c + 1) * d / 2))
+            return c * (c + 1) * d / 2, np.exp(-t * t * d / 2) * _turn(t * ((2 * c + 1) * d / 2))
         case Wholes(sigma_squared):
             v = float(sigma_squared)
-            turn = np.exp(1j * t * ((2 * c + 1) / (2 * v)))
+            turn = _turn(t * ((2 * c + 1) / (2 * v)))
             return c * (c + 1) / (2 * v), turn * _wholes(v, c, t)
     raise ValueError(law)
+
+
+def _turn(angles: Floats) -> Complexes:
+    """exp(i x) at angles x."""
+    return np.exp(np.asarray(1j * angles, dtype=np.complex128))
 
 
 def _wholes(v: float, c: Floats, t: Floats) -> Complexes:

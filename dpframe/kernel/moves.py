@@ -670,9 +670,9 @@ def _table(plan: Plan, place: int) -> Table:
 
 @dataclass(frozen=True)
 class Ranges:
-    """How far one individual moves scores of candidates against each other: the largest sum over
-    groups of the range of the changes in a group, the largest sum of their squares, the largest
-    one, and in how many groups there are changes.
+    """How far one individual moves scores of candidates against each other. The changes in a group
+    have a range. Here are the largest sum of ranges over groups, the largest sum of their squares,
+    the largest range, and in how many groups there are changes.
     """
 
     l1: Fraction

@@ -232,6 +232,8 @@ def of_atoms(law: Loss) -> list[tuple[float, float]]:
                 (d * d / 2 + d * (a + b) / 2, NORMAL.cdf(b) - NORMAL.cdf(a))
                 for a, b in pairwise(places)
             ]
+        case _:
+            raise ValueError(law)
     return [(math.log(p / q), p) for p, q in zip(one, other, strict=True) if p > 0 and q > 0]
 
 
