@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TypeVar
 
 from dpframe.core.budget import Budget
 from dpframe.core.parameters import Parameter
+from dpframe.infer import Place
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
+from dpframe.planning.physical import NotYet, physical
 from dpframe.planning.prepared import Prepared, PreparedTogether
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
@@ -32,3 +36,17 @@ def with_remaining(prepared: Made, remaining: Budget) -> Made:
 def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
     """The plan with its parameters."""
     return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
+
+
+def with_physical(prepared: Made) -> Made:
+    """The plan with its physical plan."""
+    whole = prepared if isinstance(prepared, PreparedTogether) else alone(prepared)
+    with suppress(NotYet):
+        made = replace(prepared.plan, physical=physical(whole), dpframe_version=version("dpframe"))
+        return replace(prepared, plan=made)
+    return prepared
+
+
+def alone(prepared: Prepared) -> PreparedTogether:
+    """One query as several are."""
+    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
