@@ -186,7 +186,7 @@ def _frame(frame: Frame) -> str:
             keys = _list([f"{_name(here)} = {_name(there)}" for here, there in on])
             added = _list(list(map(_name, new)))
             return (
-                f"The rows of frame {input}, after the {how} join with the public table with digest "
+                f"The rows of frame {input}, after the {how} join with the public table of digest "
                 f"{_plain(public)}, where {keys}. New columns: {added}. One row becomes at most "
                 f"{most} rows."
             )
@@ -201,7 +201,8 @@ def _frame(frame: Frame) -> str:
             )
         case KeepRows(input, n, by, first):
             each = f" for each value of {_list(list(map(_name, by)))}" if by else ""
-            return f"At most {n} rows of each individual of frame {input}{each}{_first(first)}."
+            most = "1 row" if n == 1 else f"{n} rows"
+            return f"At most {most} of each individual of frame {input}{each}{_first(first)}."
         case KeepGroups(input, n, by, first):
             values = _list(list(map(_name, by)))
             return (

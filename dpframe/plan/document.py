@@ -261,7 +261,10 @@ def physical_in(text: object) -> Plan | None:
     PlanMismatch
         When it has no physical plan.
     """
-    return _physical(_parsed(content_of(text)))
+    try:
+        return _physical(written_out(_parsed(content_of(text))))
+    except (Malformed, RecursionError):
+        raise edited("its physical plan is not one") from None
 
 
 def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -507,7 +507,7 @@ class Draft:
         every = self.rng.choice(("1d", "1d", "1w", "1mo"))
         period: p.Row = p.Col("t")
         if every != "1d":
-            period = p.Call("dt_truncate", (period,), f"('{every}',)")
+            period = p.Call("dt_truncate", (period,), f'[["every","{every}"]]')
         own = self.keys(known) if self.chance(0.6) else None
         by = own.by if own is not None else ()
         number, periods = self.some(1, 2, 3), self.some(1, 2, 3, 4, 5)

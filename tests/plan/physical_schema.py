@@ -18,6 +18,8 @@ from tests.documentation import ROOT
 
 PATH = ROOT / "docs" / "plan.schema.json"
 PREFIX = "physical_"
+RULE = PREFIX + "numbers"
+"""What stands for many numbers."""
 
 
 def definitions() -> dict[str, Any]:
@@ -39,6 +41,24 @@ def definitions() -> dict[str, Any]:
             "required": ["node", *hints],
             "additionalProperties": False,
         }
+    found[RULE] = {
+        "description": "More than 64 numbers at equal distances, in place of their array.",
+        "type": "object",
+        "properties": {
+            "regular": {
+                "type": "object",
+                "properties": {
+                    "start": {"$ref": "#/$defs/exact", "description": "The first number."},
+                    "step": {"$ref": "#/$defs/exact", "description": "The distance, not 0."},
+                    "number": {"type": "integer", "description": "How many there are."},
+                },
+                "required": ["start", "step", "number"],
+                "additionalProperties": False,
+            }
+        },
+        "required": ["regular"],
+        "additionalProperties": False,
+    }
     return found
 
 
@@ -50,7 +70,9 @@ def schema_of(hint: Any, open_: list[type]) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": [*options]}
     if origin is tuple and options[-1] is ...:
-        return {"type": "array", "items": schema_of(options[0], open_)}
+        listed = {"type": "array", "items": schema_of(options[0], open_)}
+        is_text = options[0] in (Fraction, str)
+        return {"anyOf": [listed, {"$ref": f"#/$defs/{RULE}"}]} if is_text else listed
     if origin is tuple:
         items = [schema_of(option, open_) for option in options]
         size = len(items)
