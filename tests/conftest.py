@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 import dpframe as dp
 from tests import tiers
 from tests.clocks import Set, setter
-from tests.kernel import shadow
+from tests.kernel import slack
 from tests.postgres import Server, remove_servers, started
 from tests.steady import steady
 
@@ -28,7 +28,7 @@ if "TMPDIR" not in os.environ and os.access(FAST, os.W_OK) and shutil.disk_usage
 for _name in dp.__all__:  # tests ask for all subclasses of a class, so all modules are loaded
     getattr(dp, _name)
 
-shadow.watch()
+slack.watch()
 
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

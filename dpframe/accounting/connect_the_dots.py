@@ -22,7 +22,6 @@ from typing import Final, TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.choices import choice_masses
 from dpframe.accounting.loss_laws import (
     Choices,
     HalfLine,
@@ -34,6 +33,7 @@ from dpframe.accounting.loss_laws import (
 )
 from dpframe.accounting.normal import mills_of_many
 from dpframe.core.exact import float_up
+from dpframe.kernel.choices import loss_masses
 
 __all__ = ["Dots", "dots", "largest_loss", "spacing", "spread"]
 
@@ -78,7 +78,7 @@ def largest_loss(law: LossLaw) -> float:
         case Response() | HalfLine():
             return float_up(law.epsilon)
         case Choices():
-            return float_up(law.step * (len(choice_masses(law)[0]) // 2))
+            return float_up(law.step * (len(loss_masses(law.epsilon, law.times)[0]) // 2))
         case SteppedLaplace():
             return float_up(law.step * law.steps)
         case SteppedNormal():
@@ -131,7 +131,7 @@ def _response(law: Response, h: Fraction) -> Dots:
 
 
 def _choices(law: Choices, h: Fraction) -> Dots:
-    masses, infinite = choice_masses(law)
+    masses, infinite = loss_masses(law.epsilon, law.times)
     reach = len(masses) // 2
     made = _atoms(law.step, np.arange(-reach, reach + 1), masses, h)
     return Dots(made.first, made.masses, infinite)

@@ -43,10 +43,10 @@ import numpy as np
 from dpframe.accounting.normal import log_delta_normal
 from dpframe.accounting.search import least_root
 from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
-from dpframe.core.exact import dyadic_up, float_down, float_up
+from dpframe.core.exact import digits_down, dyadic_up, float_down, float_up
 from dpframe.errors import InvalidBudget
 
-__all__ = ["delta_bound", "largest_shift", "smoothing", "variance_for"]
+__all__ = ["delta_bound", "largest_mu_squared", "largest_shift", "smoothing", "variance_for"]
 
 _LARGE: Final = Fraction(2048**2)
 """From this variance on smoothing is within 5e-7 of the best bound on the integers."""
@@ -223,3 +223,15 @@ def largest_shift(epsilon: float, target: float) -> float:
 
     start = 0.5 * math.log(max(1e-3, 2.0 * (epsilon - target))) - math.log(epsilon)
     return math.exp(-least_root(excess, start, 0.5, _TOLERANCE / 32))
+
+
+def largest_mu_squared(epsilon: Fraction, log_delta: float, digits: int) -> Fraction:
+    """The largest mu**2 that implies (epsilon, delta), rounded down to this many digits.
+
+    Dong, Roth and Su 2022, Corollary 3.3; Balle and Wang 2018, Theorem 8.
+    """
+    price = float_down(epsilon)
+    mu = largest_shift(price, log_delta) * (1.0 - 1e-9)
+    while log_delta_normal(mu, price) > log_delta:  # rounding in the search
+        mu *= 1.0 - 1e-9
+    return digits_down(Fraction(mu) ** 2, digits)

@@ -70,6 +70,7 @@ from dpframe.accounting.events import (
 )
 from dpframe.accounting.gaussian_delta import smoothing
 from dpframe.core.exact import dyadic_up, exact
+from dpframe.kernel.choices import cells_of
 
 __all__ = [
     "LARGEST_STEPPED",
@@ -132,22 +133,15 @@ class SteppedNormal:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """This many choices of bounded range epsilon together, see `dpframe.accounting.choices`."""
+    """This many choices of bounded range epsilon together, see `dpframe.kernel.choices`."""
 
     epsilon: Fraction
     times: int
 
     @property
-    def cells(self) -> int:
-        """Into how many steps the range is divided: the grid adds a few parts in 1000 to what many
-        choices cost, and less to that of few.
-        """
-        return min(128, max(16, 1 << (512 // self.times).bit_length() - 1))
-
-    @property
     def step(self) -> Fraction:
         """The step of the grid."""
-        return self.epsilon / self.cells
+        return self.epsilon / cells_of(self.times)
 
 
 LossLaw: TypeAlias = Response | HalfLine | SteppedLaplace | Normal | SteppedNormal | Choices

@@ -1,7 +1,7 @@
 """Privacy loss distributions, to account for events whose parameters are fixed.
 
 Exact for noise. Of choices only the range of losses is known: those of one range are taken together
-(`dpframe.accounting.choices`), others by a pair that is the worst at every epsilon alone.
+(`dpframe.kernel.choices`), others by a pair that is the worst at every epsilon alone.
 """
 
 from __future__ import annotations

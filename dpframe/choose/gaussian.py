@@ -14,7 +14,8 @@ from dpframe.mechanisms import Mechanism, MechanismTask
 
 
 def in_mu(asked: Sequence[MechanismTask], together: ComposedChoice) -> ComposedChoice:
-    """The same mechanisms with the same noise, at their costs in mu**2.
+    """The same mechanisms with the same noise, at their costs in mu**2, which are rounded up to 14
+    digits.
 
     Squares of mu add up (Dong, Roth and Su 2022, Corollary 3.3). The sum is rounded up to 17
     digits. One that fails altogether with some probability would not be GDP, and is refused.
@@ -40,4 +41,4 @@ def _mu_squared(asked: MechanismTask, law: Mechanism) -> Fraction:
             where=asked.name,
             remedy="run it in another session, and leave composition= out there",
         )
-    return found
+    return digits_up(found, 14)

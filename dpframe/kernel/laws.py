@@ -6,6 +6,7 @@ Costs are fractions. Those that are no fractions are rounded up.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
@@ -194,7 +195,9 @@ def choice_losses(rounds: int, law: Law, ranges: Ranges) -> list[tuple[Loss, int
             return []
         case Exponential(scale):
             each = apart(ranges.l1 / scale, ranges.linf / scale)
-            return [(Ranged(epsilon), rounds) for epsilon in each]
+            found = Counter(each)
+            stands = not ranges.are_known
+            return [(Ranged(epsilon, stands), rounds * n) for epsilon, n in found.items()]
         case PermuteAndFlip(scale) | NoisyMax(scale):
             return [(Reported(ranges.l1 / scale, 2), rounds)] if ranges.l1 else []
         case _:

@@ -9,13 +9,21 @@ of a pair here changes the sign of the loss and nothing else, so one direction i
 
 from __future__ import annotations
 
-import cmath
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.kernel.choices import FEWEST, LARGEST, blocks_of, cells_of, loss_masses
+
+Floats: TypeAlias = NDArray[np.float64]
+Complexes: TypeAlias = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
@@ -31,10 +39,21 @@ class Reported:
 @dataclass(frozen=True)
 class Ranged:
     """A choice whose losses lie in an interval of length epsilon: they have a density proportional
-    to exp(loss / 2) from -epsilon to epsilon (Dong, Durfee and Rogers 2020).
+    to exp(loss / 2) from -epsilon to epsilon (Dong, Durfee and Rogers 2020). One that `stands` for
+    choices whose ranges are known by their sum and their largest only reveals at least as much as
+    they do. Many of these are not taken together, because there is no proof for them.
     """
 
     epsilon: Fraction
+    stands: bool = False
+
+
+@dataclass(frozen=True)
+class Choices:
+    """This many choices of bounded range epsilon together, see `loss_masses`."""
+
+    epsilon: Fraction
+    times: int
 
 
 @dataclass(frozen=True)
@@ -61,8 +80,7 @@ class Wholes:
     sigma_squared: Fraction
 
 
-Loss: TypeAlias = Reported | Ranged | Geometrics | Normals | Wholes
-Curve: TypeAlias = Callable[[float], complex]
+Loss: TypeAlias = Reported | Ranged | Choices | Geometrics | Normals | Wholes
 
 _ADDED = 5e-8
 """Which part of epsilon is added."""
@@ -70,6 +88,8 @@ _ROUNDING = 1e-10
 """More than floats are off by in sums and logarithms here, relatively."""
 _UNIT = 1e-15
 """More than an operation with floats, or an angle of 1 that is turned, is off by."""
+_TABLE = 1e-13
+"""More than a table by a fast Fourier transform is off by, of its largest number."""
 _LARGEST = Fraction(9000)
 _MOST_NODES = 60_000
 
@@ -92,57 +112,113 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     with the number of draws and with the angles that their transforms turn by.
     """
     price = float(min(epsilon, _LARGEST))  # what keeps this epsilon keeps any larger one
-    known = dict(losses)
-    if _most(known) <= epsilon:
+    if _most(dict(losses)) <= epsilon:
         return Fraction(0)
+    known = _in_blocks(losses)
     if price <= 0 or sum(known.values()) > 10**6 or len(known) > 200 or _largest(known) > 1e4:
         return Fraction(1)
-
-    def height(log_c: float) -> float:
-        c = math.exp(log_c)
-        return _cumulant(known, c) - c * price - math.log(c) - math.log1p(c)
-
-    log_c = _least(height, -math.log(price) - 8, -math.log(price) + 14)
-    c = math.exp(log_c)
-    normal = sum(float(law.d_squared) * n for law, n in known.items() if isinstance(law, Normals))
-    step = 1e-3 * c
-    bent = _cumulant(known, c + step) + _cumulant(known, c - step) - 2 * _cumulant(known, c)
-    spread = math.sqrt(max(bent, 0.0)) / step
-    wide = max((25 - min(0.0, height(log_c))) / c, 8 * spread)
+    c, low, spread = _height(known, price)
+    wide = max((25 - min(0.0, low)) / c, 8 * spread)
+    step, wide = _grid(known, wide)
     w = 2 * math.pi / wide
+    normal = sum(float(law.d_squared) * n for law, n in known.items() if isinstance(law, Normals))
     added = max(2 * _ADDED * price / (c + 1), 60 / (_MOST_NODES * w) ** 2)
-    known[Normals(Fraction(added))] = known.get(Normals(Fraction(added)), 0) + 1
+    known[Normals(Fraction(added))] += 1
     variance = (normal + added) * (1 - 1e-12)
     last = math.ceil(math.sqrt(52 / variance) / w) + 1
     if last > _MOST_NODES:
         return Fraction(1)
-    scale = -c * price
-    curves = list[tuple[Curve, int]]()
+    k = np.arange(last + 1)
+    t = k.astype(np.float64) * w
+    scale, missing, table_error = -c * price, 0.0, 0.0
+    values = np.exp(-1j * (t * price)) / ((c + 1j * t) * (c + 1 + 1j * t))
+    far = np.abs(values)
     for law, n in known.items():
-        log, curve = _transform(law, c)
+        if isinstance(law, Choices):
+            log, table, beyond = _turned(law, c, step, round(wide / step))
+            curve = table[k % table.size]
+            missing += n * beyond
+            table_error += n * _TABLE
+        else:
+            logs, curve = _transform(law, np.full(1, c), t)
+            log = float(logs[0])
         scale += n * log
-        curves.append((curve, n))
-    total = size = 0.0
-    first = 1.0
-    for k in range(last + 1):
-        t = k * w
-        value = cmath.exp(complex(0.0, -t * price)) / (complex(c, t) * complex(c + 1, t))
-        for curve, n in curves:
-            value *= curve(t) ** n
-            if not value:
-                break
-        if k == 0:
-            first = abs(value)
-        total += value.real if k == 0 else 2 * value.real
-        size += abs(value) if k == 0 else 2 * abs(value)
+        values *= curve**n
+    weights = np.where(k == 0, 1.0, 2.0)
+    total = float(np.sum(values.real * weights))
+    first = float(abs(values[0]))
+    size = float(np.sum(np.abs(values) * weights))
+    # where a table is off, all other factors are at most what they are for t = 0
+    size_off = table_error * first / float(far[0]) * float(np.sum(far * weights))
     end = last * w
     # each term beyond is at most exp(-variance t**2 / 2) c (c + 1) / t**2 of the first
     rest = first * math.exp(-variance * end * end / 2) * c * (c + 1) / (end * end)
     rest *= 2 * (1 + 1 / (variance * end * w))
     turned = 4 * end * price + sum(n * (200 + 4 * end * _angle(law, c)) for law, n in known.items())
-    found = (max(total, 0.0) + rest + (_ROUNDING + _UNIT * turned) * size) * w / (2 * math.pi)
+    off = (_ROUNDING + _UNIT * turned) * size + size_off
+    found = (max(total, 0.0) + rest + off) * w / (2 * math.pi)
     logarithm = scale + math.log(found) + _ROUNDING
-    return Fraction(1) if logarithm >= 0 else Fraction(max(math.exp(logarithm), 1e-300))
+    if logarithm >= 0:
+        return Fraction(1)
+    return min(Fraction(1), Fraction(max(math.exp(logarithm), 1e-300)) + Fraction(missing))
+
+
+def _in_blocks(losses: frozenset[tuple[Loss, int]]) -> Counter[Loss]:
+    """The same losses, with many choices of one range, those that reveal most, in blocks."""
+    found = Counter(dict(losses))
+    many = {
+        law: n * law.epsilon**2
+        for law, n in found.items()
+        if isinstance(law, Ranged) and not law.stands and n >= FEWEST and law.epsilon <= LARGEST
+    }
+    if many:
+        law = max(many, key=many.__getitem__)
+        for times, count in blocks_of(found.pop(law)):
+            found[Choices(law.epsilon, times)] += count
+    return found
+
+
+def _height(known: Mapping[Loss, int], price: float) -> tuple[float, float, float]:
+    """About the best c, ln(M(c) exp(-c epsilon) / (c (c + 1))) there, and the deviation of losses
+    under the law that is M's.
+    """
+
+    def best(low: float, high: float) -> tuple[float, float]:
+        """A c between the exponentials of these, and the height there."""
+        cs = np.exp(np.linspace(low, high, 48))
+        heights = _cumulant(known, cs) - cs * price - np.log(cs) - np.log1p(cs)
+        place = int(np.argmin(heights))
+        return float(cs[place]), float(heights[place])
+
+    near, _ = best(-math.log(price) - 8, -math.log(price) + 14)
+    c, height = best(math.log(near) - 0.5, math.log(near) + 0.5)
+    step = 1e-3 * c
+    below, here, above = _cumulant(known, np.array([c - step, c, c + step]))
+    return c, height, math.sqrt(max(below + above - 2 * here, 0.0)) / step
+
+
+def _grid(known: Mapping[Loss, int], wide: float) -> tuple[float, float]:
+    """The step on which all losses of `Choices` lie, and a width of at least `wide` that is a whole
+    number of them: then transforms have a period.
+    """
+    steps = [float(law.epsilon) / cells_of(law.times) for law in known if isinstance(law, Choices)]
+    if not steps:
+        return wide, wide
+    step = min(steps)  # the other one is this times a power of two
+    return step, math.ceil(wide / step) * step
+
+
+def _turned(law: Choices, c: float, step: float, number: int) -> tuple[float, Complexes, float]:
+    """A logarithm, what it is to be multiplied with for t = 0, w, 2 w, ..., over a period, and how
+    likely a larger loss is.
+    """
+    masses, beyond = loss_masses(law.epsilon, law.times)
+    every = round(float(law.epsilon) / cells_of(law.times) / step)
+    places = (np.arange(masses.size) - masses.size // 2) * every
+    log = c * step * float(places[-1])
+    tilted = masses * np.exp(c * step * places - log)
+    folded = np.bincount(places % number, tilted, minlength=number)
+    return log, np.fft.ifft(folded) * number, beyond
 
 
 def _angle(law: Loss, c: float) -> float:
@@ -150,6 +226,8 @@ def _angle(law: Loss, c: float) -> float:
     match law:
         case Reported(epsilon) | Ranged(epsilon):
             return float(epsilon)
+        case Choices(epsilon, times):
+            return float(epsilon) * times
         case Geometrics(h, steps):
             return 2 * float(h) * steps
         case Normals(d_squared):
@@ -165,6 +243,8 @@ def _most(known: Mapping[Loss, int]) -> Fraction:
         match law:
             case Reported(epsilon) | Ranged(epsilon):
                 found += n * epsilon
+            case Choices(epsilon, times):
+                found += n * times * epsilon
             case Geometrics(h, steps):
                 found += n * h * steps
             case Normals() | Wholes():
@@ -177,7 +257,7 @@ def _largest(known: Mapping[Loss, int]) -> float:
     found = 0.0
     for law in known:
         match law:
-            case Reported(epsilon) | Ranged(epsilon):
+            case Reported(epsilon) | Ranged(epsilon) | Choices(epsilon):
                 found = max(found, float(epsilon))
             case Geometrics(h, steps):
                 found = max(found, float(h * steps))
@@ -188,71 +268,62 @@ def _largest(known: Mapping[Loss, int]) -> float:
     return found
 
 
-def _cumulant(known: Mapping[Loss, int], c: float) -> float:
-    """ln M(c)."""
-    found = 0.0
+def _cumulant(known: Mapping[Loss, int], c: Floats) -> Floats:
+    """ln M(c), at each c."""
+    found = np.zeros(c.size)
     for law, n in known.items():
-        log, curve = _transform(law, c)
-        found += n * (log + math.log(abs(curve(0.0))))
+        if isinstance(law, Choices):
+            masses, _ = loss_masses(law.epsilon, law.times)
+            step = float(law.epsilon) / cells_of(law.times)
+            losses = (np.arange(masses.size) - masses.size // 2) * step
+            log = c * losses[-1]
+            size = np.exp(np.outer(c, losses - losses[-1])) @ masses
+        else:
+            log, curve = _transform(law, c, np.zeros(1))
+            size = np.abs(curve)
+        found += n * (log + np.log(size))
     return found
 
 
-def _least(f: Callable[[float], float], low: float, high: float) -> float:
-    """About where a convex function is least."""
-    for _ in range(40):
-        third = (high - low) / 3
-        if f(low + third) < f(high - third):
-            high -= third
-        else:
-            low += third
-    return (low + high) / 2
-
-
-def _transform(law: Loss, c: float) -> tuple[float, Curve]:
-    """A logarithm and a function of t, whose exponential and value multiply to M(c + i t)."""
+def _transform(law: Loss, c: Floats, t: Floats) -> tuple[Floats, Complexes]:
+    """A logarithm and numbers, whose exponential and values multiply to M(c + i t): for one c and
+    each t, or for each c and one t.
+    """
     match law:
         case Reported(epsilon, cells):
             e = float(epsilon)
-            low, middle = math.exp(-(1 + 2 * c) * e), (cells - 2) * math.exp(-(1 + c) * e)
+            turn = _turn(t * e)
+            low, middle = np.exp(-(1 + 2 * c) * e), (cells - 2) * np.exp(-(1 + c) * e)
             whole = 1 + (cells - 1) * math.exp(-e)
-
-            def reported(t: float) -> complex:
-                turn = cmath.exp(complex(0.0, t * e))
-                return (turn + low * turn.conjugate() + middle) / whole
-
-            return c * e, reported
+            return c * e, (turn + low * turn.conjugate() + middle) / whole
         case Ranged(epsilon):
             e = float(epsilon)
-            low, factor = math.exp(-(1 + 2 * c) * e), -0.5 / math.expm1(-e)
-
-            def ranged(t: float) -> complex:
-                turn = cmath.exp(complex(0.0, t * e))
-                return factor * (turn - low * turn.conjugate()) / complex(c + 0.5, t)
-
-            return c * e, ranged
+            turn = _turn(t * e)
+            low, factor = np.exp(-(1 + 2 * c) * e), -0.5 / math.expm1(-e)
+            return c * e, factor * (turn - low * turn.conjugate()) / (c + 0.5 + 1j * t)
         case Geometrics(h, steps):
-            g, q, rare = float(h), math.exp(-float(h)), -math.expm1(-float(h))
-
-            def geometric(t: float) -> complex:
-                power = complex(-g * (1 + 2 * c), -2 * t * g)
-                r, end = cmath.exp(power), cmath.exp(steps * power)
-                inner = rare * (r - end) / (1 - r) if steps > 1 else 0.0
-                return cmath.exp(complex(0.0, t * g * steps)) * (1 + inner + end) / (1 + q)
-
-            return c * g * steps, geometric
+            g = float(h)
+            power = -g * (1 + 2 * c) - 2j * g * t
+            r, end = np.exp(power), np.exp(steps * power)
+            inner = -math.expm1(-g) * (r - end) / (1 - r)
+            turn = _turn(t * (g * steps))
+            return c * g * steps, turn * (1 + inner + end) / (1 + math.exp(-g))
         case Normals(d_squared):
             d = float(d_squared)
-
-            def normal(t: float) -> complex:
-                return cmath.exp(complex(-t * t * d / 2, t * (2 * c + 1) * d / 2))
-
-            return c * (c + 1) * d / 2, normal
+            return c * (c + 1) * d / 2, np.exp(-t * t * d / 2) * _turn(t * ((2 * c + 1) * d / 2))
         case Wholes(sigma_squared):
             v = float(sigma_squared)
-            return c * (c + 1) / (2 * v), _wholes(v, c)
+            turn = _turn(t * ((2 * c + 1) / (2 * v)))
+            return c * (c + 1) / (2 * v), turn * _wholes(v, c, t)
+    raise ValueError(law)
 
 
-def _wholes(v: float, c: float) -> Curve:
+def _turn(angles: Floats) -> Complexes:
+    """exp(i x) at angles x."""
+    return np.exp(np.asarray(1j * angles, dtype=np.complex128))
+
+
+def _wholes(v: float, c: Floats, t: Floats) -> Complexes:
     """With S the sum of exp(-(x + c + i t)**2 / (2 v)) over whole x, M is exp((c + i t) (c + 1 + i
     t) / (2 v)) S over the sum for c = t = 0. For wide noise S follows from its Fourier transform
     (Poisson summation), where only the terms nearest to -t / (2 pi v) count.
@@ -261,26 +332,16 @@ def _wholes(v: float, c: float) -> Curve:
     whole = math.fsum(math.exp(-x * x / (2 * v)) for x in range(-far, far + 1)) if v < 4 else 0.0
     root = math.sqrt(2 * math.pi * v)
     whole = whole or root
+    found = np.zeros(np.broadcast(c, t).shape, np.complex128)
     if v < 0.3:
-        places = [x + c for x in range(round(-c) - far, round(-c) + far + 1)]
-        terms = [(x, math.exp(-x * x / (2 * v)) / whole) for x in places]
-
-        def narrow(t: float) -> complex:
-            turned = sum(p * cmath.exp(complex(0.0, -x * t / v)) for x, p in terms)
-            return cmath.exp(complex(0.0, t * (2 * c + 1) / (2 * v))) * turned
-
-        return narrow
-    width, factor = 2 * math.pi * v, root / whole
+        nearest = c - np.round(c)
+        for x in range(-far, far + 1):
+            found += np.exp(-((x + nearest) ** 2) / (2 * v) - 1j * t * ((x + nearest) / v)) / whole
+        return found
+    width = 2 * math.pi * v
+    nearest = np.round(-t / width)
     several = 1 if v > 5 else 4
-
-    def wide(t: float) -> complex:
-        near = round(-t / width)
-        found = 0j
-        if (t + width * near) ** 2 > 200 * v and several == 1:
-            return 0j  # below exp(-100), as is `_ROUNDING` many times over
-        for k in range(near - several, near + several + 1):
-            u = t + width * k
-            found += cmath.exp(complex(-u * u / (2 * v), 2 * math.pi * k * c))
-        return factor * cmath.exp(complex(0.0, t * (2 * c + 1) / (2 * v))) * found
-
-    return wide
+    for k in range(-several, several + 1):
+        u = t + width * (nearest + k)
+        found += np.exp(-u * u / (2 * v) + 2j * math.pi * ((nearest + k) * c))
+    return root / whole * found

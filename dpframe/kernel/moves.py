@@ -670,14 +670,20 @@ def _table(plan: Plan, place: int) -> Table:
 
 @dataclass(frozen=True)
 class Ranges:
-    """How far one individual moves scores of candidates against each other: the largest sum over
-    groups of the range of the changes in a group, the largest sum of their squares, and the largest
-    one.
+    """How far one individual moves scores of candidates against each other. The changes in a group
+    have a range. Here are the largest sum of ranges over groups, the largest sum of their squares,
+    the largest range, and in how many groups there are changes.
     """
 
     l1: Fraction
     squares: Fraction
     linf: Fraction
+    groups: int
+
+    @property
+    def are_known(self) -> bool:
+        """Whether each range is at most one of those of `apart`, or all are parts of one."""
+        return self.l1 == self.linf or self.l1 == self.groups * self.linf
 
 
 def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | Levels) -> Ranges:
@@ -816,9 +822,9 @@ def _of_cells(table: Table, reach: Reach) -> Ranges:
     if reach.changes:
         return _in_one(2 * reach.rows * b)
     if is_of_people(table) and not isinstance(table.cells, OfPeople):
-        return _spread(reach.groups * length, length)
+        return _spread(reach.groups * length, length, reach.groups)
     largest = min(reach.most * b, reach.cell * length)
-    return _spread(min(reach.rows * b, reach.groups * largest), largest)
+    return _spread(min(reach.rows * b, reach.groups * largest), largest, reach.groups)
 
 
 def _of_groups(table: Table, reach: Reach) -> Ranges:
@@ -862,7 +868,8 @@ def _of_ranks(table: Table, reach: Reach, comes: int, stays: int) -> Ranges:
     if table.keys is None:
         return _in_one(largest)
     squares = max(largest * largest, 2 * one * one)
-    return Ranges(Fraction(max(2 * one, largest)), Fraction(squares), Fraction(max(one, largest)))
+    total, most = Fraction(max(2 * one, largest)), Fraction(max(one, largest))
+    return Ranges(total, Fraction(squares), most, 2 * reach.rows)
 
 
 def _require_ranks(table: Table) -> None:
@@ -887,18 +894,20 @@ def _length(addition: Addition) -> int:
 
 def _in_one(total: int | Fraction) -> Ranges:
     """All of it in one group."""
-    return Ranges(Fraction(total), Fraction(total * total), Fraction(total))
+    return Ranges(Fraction(total), Fraction(total * total), Fraction(total), 1)
 
 
 def _over_groups(reach: Reach, each: Fraction) -> Ranges:
     """Each row moves scores against each other by this much in its group."""
-    return Ranges(reach.rows * each, reach.squares(1) * each * each, reach.most * each)
+    squares = reach.squares(1) * each * each
+    return Ranges(reach.rows * each, squares, reach.most * each, reach.groups)
 
 
-def _spread(total: int, largest: int) -> Ranges:
+def _spread(total: int, largest: int, groups: int) -> Ranges:
     """At most `largest` in each group: squares are largest in as few groups as possible."""
     full, left = divmod(total, largest) if largest else (0, 0)
-    return Ranges(Fraction(total), Fraction(full * largest**2 + left**2), Fraction(largest))
+    squares = full * largest**2 + left**2
+    return Ranges(Fraction(total), Fraction(squares), Fraction(largest), groups)
 
 
 def _require_rows(frame: Facts, tables: Sequence[Table]) -> None:

@@ -201,8 +201,8 @@ def _frame(frame: Frame) -> str:
             )
         case KeepRows(input, n, by, first):
             each = f" for each value of {_list(list(map(_name, by)))}" if by else ""
-            most = "1 row" if n == 1 else f"{n} rows"
-            return f"At most {most} of each individual of frame {input}{each}{_first(first)}."
+            number = "1 row" if n == 1 else f"{n} rows"
+            return f"At most {number} of each individual of frame {input}{each}{_first(first)}."
         case KeepGroups(input, n, by, first):
             values = _list(list(map(_name, by)))
             return (
@@ -221,11 +221,11 @@ def _frame(frame: Frame) -> str:
             )
         case Gather(input, by, new, beside):
             keys = _named(by)
-            made = _list([f"{_name(name)} = {_plain(what)}" for name, what in new])
+            aggregates = _list([f"{_name(name)} = {_plain(what)}" for name, what in new])
             where = "in all rows" if beside else "in one row"
             return (
                 f"Aggregates of the rows that one individual of frame {input} has for each value "
-                f"of {keys}, {where}: {made}."
+                f"of {keys}, {where}: {aggregates}."
             )
 
 

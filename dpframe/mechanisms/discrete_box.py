@@ -187,7 +187,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """Of any mechanism of this epsilon."""
-        from dpframe.accounting.trade_offs import pure_mu_squared  # few sessions need it
+        from dpframe.kernel.trade_offs import pure_mu_squared  # few sessions need it
 
         return pure_mu_squared(self.whole_epsilon)
 

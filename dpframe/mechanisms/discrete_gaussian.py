@@ -220,9 +220,9 @@ class DiscreteGaussian(IndependentNoise):
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """By L2."""
-        from dpframe.accounting.trade_offs import discrete_gaussian_mu_squared
+        from dpframe.kernel.trade_offs import gaussian_mu_squared  # few sessions need it
 
-        return discrete_gaussian_mu_squared(self.sigma_squared, exposure.sensitivity.l2_squared)
+        return gaussian_mu_squared(self.sigma_squared, math.ceil(exposure.sensitivity.l2_squared))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
         """One by L2, or one for each of a few entries that move by 1 each."""

@@ -136,11 +136,11 @@ class DiscreteLaplace(IndependentNoise):
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """By L1 and Linf."""
-        from dpframe.accounting.trade_offs import laplace_mu_squared  # few sessions need it
+        from dpframe.kernel.trade_offs import laplace_mu_squared  # few sessions need it
 
         norms = exposure.sensitivity
-        l1, linf = (Fraction(self.fine * math.ceil(norm)) for norm in (norms.l1, norms.linf))
-        return laplace_mu_squared(self.scale * self.fine, l1, linf)
+        l1, linf = (self.fine * math.ceil(norm) for norm in (norms.l1, norms.linf))
+        return laplace_mu_squared(1 / (self.scale * self.fine), l1, linf)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
         """One, of the steps of the noise that L1 has."""

@@ -130,7 +130,7 @@ class DiscreteStaircase(IndependentNoise):
         """The cost of randomised response with the same epsilon, which bounds the cost of each
         number that moves (Kairouz, Oh and Viswanath 2015).
         """
-        from dpframe.accounting.trade_offs import response_mu_squared  # few sessions need it
+        from dpframe.kernel.trade_offs import response_mu_squared  # few sessions need it
 
         moved = exposure.sensitivity
         each = math.ceil(moved.linf / self.width) * self.rate

@@ -103,7 +103,7 @@ class Exponential(ScaledSelection):
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """The cost of each range on its own, in each round."""
-        from dpframe.accounting.trade_offs import bounded_range_mu_squared  # few sessions need it
+        from dpframe.kernel.trade_offs import bounded_range_mu_squared  # few sessions need it
 
         each = (bounded_range_mu_squared(self.epsilon(r)) for r in required_ranges(exposure).ranges)
         return exposure.repeats * sum(each, Fraction(0))

@@ -109,7 +109,7 @@ class RandomizedResponse(ReportMechanism):
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """The cost of this many reports."""
-        from dpframe.accounting.trade_offs import response_mu_squared  # few sessions need it
+        from dpframe.kernel.trade_offs import response_mu_squared  # few sessions need it
 
         return exposure.repeats * response_mu_squared(self.row_epsilon, self.categories)
 

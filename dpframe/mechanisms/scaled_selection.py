@@ -107,7 +107,7 @@ class ScaledSelection(SelectionMechanism):
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """The cost of a purely private mechanism, in each round."""
-        from dpframe.accounting.trade_offs import pure_mu_squared  # few sessions need it
+        from dpframe.kernel.trade_offs import pure_mu_squared  # few sessions need it
 
         whole = sum(required_ranges(exposure).ranges, Fraction(0))
         return exposure.repeats * pure_mu_squared(self.epsilon(whole))

@@ -1,7 +1,6 @@
 """What will run, as a physical plan for the kernel.
 
-Nothing here is trusted: the kernel checks what comes out. A query that the kernel has no nodes for
-yet raises `NotYet`.
+Nothing here is trusted: the kernel checks what comes out, and refuses what it has no node for.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.frames.without_found import WithoutFound
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms import Exponential, NoisyTable
+from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition
 from dpframe.plan.laws import law_of, number_law, text_of
@@ -78,11 +77,7 @@ from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release.keys import number_of
 from dpframe.workloads.running import coefficients
 
-__all__ = ["NotYet", "physical"]
-
-
-class NotYet(Exception):
-    """The kernel has no nodes for this yet."""
+__all__ = ["physical"]
 
 
 def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:
@@ -97,8 +92,8 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
 
     Raises
     ------
-    NotYet
-        When the kernel has no nodes for it, with the first of what is missing.
+    Refused
+        When the kernel has no node for a part of it.
     """
     plan = prepared.plan
     composition, measure = _composition(prepared)
@@ -119,6 +114,10 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
     )
 
 
+def _missing(what: str) -> kernel.Refused:
+    return kernel.Refused(f"there is no node for {what}")
+
+
 def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel.Measure]:
     """How costs of draws make the plan's, and their measure. A search and the queries after it are
     separate plans, whose costs add up.
@@ -127,18 +126,11 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
     if prepared.limits is None and plan.composition == "zcdp":
         return "zcdp", "rho"
     if prepared.limits is None and plan.composition == "numerical":
-        choices = (r.exposure for r in plan.releases if isinstance(r.law, Exponential))
-        if sum(len(one.ranges) * one.repeats for one in choices) > _FEW_CHOICES:
-            raise NotYet("many choices whose losses are composed")
         return "numerical", "rho"
     for measure in get_args(kernel.Measure):
         if measure == plan.cost.currency:
             return "sum", measure
-    raise NotYet(f"measure: {plan.cost.currency}")
-
-
-_FEW_CHOICES = 2
-"""Of more the planner knows more than that each has a range."""
+    raise _missing(plan.cost.currency)
 
 
 @dataclass
@@ -222,7 +214,7 @@ class _Lists:
                 return kernel.Meet(
                     place, other, step.keys, how, tuple(step.new_columns(before).items())
                 )
-        raise NotYet(type(step).__name__)
+        raise _missing(type(step).__name__)
 
     def table(self, table: ExactTable, query: Query) -> int:
         """The place of a table."""
@@ -274,7 +266,7 @@ class _Lists:
                 return kernel.Ranks(places[0], quantiles)
             case QuantileTree(quantiles=quantiles, levels=levels):
                 return kernel.Levels(places[0], quantiles, tuple(map(tuple, levels)))
-        raise NotYet(type(choice).__name__)
+        raise _missing(type(choice).__name__)
 
     def noisy(self, what: kernel.What) -> kernel.What:
         """The numbers of candidates, all with noise."""
@@ -310,7 +302,7 @@ class _Lists:
                 if measurement.table.kept is not None:
                     kept = tuple(range(len(measurement.table.kept)))
             case _:
-                raise NotYet(type(measurement).__name__)
+                raise _missing(type(measurement).__name__)
         places = tuple(self.table(table, query) for table in tables)
         return kernel.Vector(places, matrix, kept, run, total)
 
@@ -425,7 +417,7 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
             return kernel.OneEach(place, tuple(c for c in known.columns if c not in owner))
     aggregates = gather_parts(step)
     if aggregates is None:
-        raise NotYet(type(step).__name__)
+        raise _missing(type(step).__name__)
     keys_of_rows, made, beside = aggregates
     return kernel.Gather(place, _named(keys_of_rows), made, beside)
 
@@ -458,10 +450,10 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
         case WholeCells(some):
             inner = _cells(some)
             if isinstance(inner, kernel.OfPeople | kernel.Whole):
-                raise NotYet("cells of individuals with one more for all others")
+                raise _missing("cells of individuals with one more for all others")
             made = kernel.Whole(inner)
         case _:
-            raise NotYet(type(cells).__name__)
+            raise _missing(type(cells).__name__)
     return kernel.OfPeople(made) if cells.of_individuals else made
 
 
@@ -483,7 +475,7 @@ def _adds(statistic: Statistic, facts: FrameFacts) -> kernel.Adds:
             return kernel.PersonRows(None if tree is None else _row(tree), most)
         case UnitTotal(of) | UnitPairSum(of):
             return kernel.PersonTotal(_placed(of))
-    raise NotYet(type(statistic).__name__)
+    raise _missing(type(statistic).__name__)
 
 
 def _placed(

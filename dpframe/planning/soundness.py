@@ -27,7 +27,6 @@ states, and that these costs add up to the charge.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 
@@ -52,7 +51,7 @@ from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.several import blocks_of
-from dpframe.planning.physical import NotYet, physical
+from dpframe.planning.physical import physical
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
@@ -70,14 +69,13 @@ def require_sound(prepared: PreparedTogether) -> None:
     wrong = next(_differences(prepared), None)
     if wrong is not None:
         raise _unsound(f"the plan does not follow from the query: {wrong}")
-    with suppress(NotYet):
-        try:
-            what_runs = physical(prepared)
-            if prepared.plan.physical not in (None, what_runs):
-                raise _unsound("the plan does not follow from the query: physical plan")
-            verify(what_runs)
-        except Refused as refused:
-            raise _unsound(f"the kernel refuses the plan: {refused}") from None
+    try:
+        what_runs = physical(prepared)
+        if prepared.plan.physical not in (None, what_runs):
+            raise _unsound("the plan does not follow from the query: physical plan")
+        verify(what_runs)
+    except Refused as refused:
+        raise _unsound(f"the kernel refuses the plan: {refused}") from None
 
 
 def _unsound(why: str) -> Unsound:

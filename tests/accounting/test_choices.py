@@ -20,8 +20,8 @@ from dpframe.accounting import (
     SharedExponentialEvent,
     ZCDPAccountant,
 )
-from dpframe.accounting.choices import choice_masses
 from dpframe.accounting.loss_laws import Choices
+from dpframe.kernel.choices import loss_masses
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def worst(e: float, times: int, x: Floats) -> Floats:
 @pytest.mark.parametrize("times", [2, 3])
 def test_the_worst_of_few_choices_is_met(e: float, times: int) -> None:
     law = Choices(Fraction(e), times)
-    masses, beyond = choice_masses(law)
+    masses, beyond = loss_masses(law.epsilon, law.times)
     losses = (np.arange(masses.size) - masses.size // 2) * float(law.step)
     for x in np.linspace(-0.9, 0.97, 9) * e * times:
         found = beyond + float((masses * np.maximum(0.0, -np.expm1(x - losses))).sum())

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.accounting.normal import log_delta_normal
-from dpframe.accounting.trade_offs import pure_mu_squared
 from dpframe.charge import mu_squared_within, rho_within
 from dpframe.cli import main
+from dpframe.core.exact import digits_up
+from dpframe.kernel.trade_offs import pure_mu_squared
 from dpframe.ledger.amounts import exact_amount, pure_epsilon_of_mu
 from tests.api.test_session import FRAME, Source
 
@@ -69,7 +70,7 @@ def test_amounts_are_of_mu_squared_and_the_budget_is_what_was_given() -> None:
     assert session.remaining == dp.GDP(ROOM)
     plan = count(session).plan(epsilon="0.1", delta="1e-9")
     assert plan.requested == dp.ApproxDP("0.1", "1e-9")
-    assert plan.cost == dp.GDP(pure_mu_squared(Fraction(1, 10)))
+    assert plan.cost == dp.GDP(digits_up(pure_mu_squared(Fraction(1, 10)), 14))
     release = count(session).release(epsilon="0.1")
     assert release.cost == session.spent == plan.cost
     amounts = session.history.select("epsilon", "delta", "rho", "status", "mu_squared")
@@ -150,7 +151,7 @@ def test_what_makes_no_sense_is_refused(make: Any, match: str) -> None:
 def test_a_ledger_keeps_the_room_and_the_composition(place: Path | str) -> None:
     count(opened(place)).collect(epsilon="0.1")
     again = opened(place)
-    assert again.spent == dp.GDP(pure_mu_squared(Fraction(1, 10)))
+    assert again.spent == dp.GDP(digits_up(pure_mu_squared(Fraction(1, 10)), 14))
     assert again.budget == WHOLE
     for composition in ("sum", "zcdp"):
         with pytest.raises(dp.LedgerError, match='approximate DP, composition="gdp"'):
@@ -188,4 +189,4 @@ def test_parts_share_the_room() -> None:
     people = session.protect(pl.DataFrame({"s": ["a", "b", "a"]}), dp.Rows())
     for part in session.partition(people, "s", keys=["a", "b"]).values():
         part.dp_count().collect(epsilon="0.1")
-    assert session.spent == dp.GDP(pure_mu_squared(Fraction(1, 10)))
+    assert session.spent == dp.GDP(digits_up(pure_mu_squared(Fraction(1, 10)), 14))

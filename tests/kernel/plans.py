@@ -171,9 +171,8 @@ LEFT_OUT = {
     ("gaussian numbers", "epsilon"),
     ("found limit", "zcdp"),
     ("found limit", "mu"),
-    ("deciles", "delta"),
 }
-"""Queries that a measure does not know, or the kernel."""
+"""Queries that a measure does not know."""
 
 Session: TypeAlias = Callable[[], dp.Session]
 

@@ -9,10 +9,12 @@ from fractions import Fraction
 from itertools import pairwise, product
 from statistics import NormalDist
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpframe.accounting import DiscreteLaplaceEvent, ExponentialEvent, PrivacyLossAccountant
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.compose import gaussian_delta, rho_delta
 from dpframe.kernel.laws import response_rho
@@ -34,6 +36,7 @@ from dpframe.kernel.trade_offs import (
     pure_mu_squared,
     response_mu_squared,
 )
+from tests.accounting.test_choices import strategy, worst
 from tests.kernel.plans import plans
 
 F = Fraction
@@ -229,6 +232,8 @@ def of_atoms(law: Loss) -> list[tuple[float, float]]:
                 (d * d / 2 + d * (a + b) / 2, NORMAL.cdf(b) - NORMAL.cdf(a))
                 for a, b in pairwise(places)
             ]
+        case _:
+            raise ValueError(law)
     return [(math.log(p / q), p) for p, q in zip(one, other, strict=True) if p > 0 and q > 0]
 
 
@@ -277,10 +282,56 @@ def test_losses_of_many_draws_cost_what_other_methods_find() -> None:
     assert losses_delta(losses, F(10)) == 0
 
 
-@pytest.mark.parametrize("unit", ["person", "rows", "changed"])
-@pytest.mark.parametrize("name", ["many draws", "gaussian numbers"])
-def test_an_epsilon_follows_from_losses(name: str, unit: str) -> None:
-    plan = plans()[f"{name} {unit} delta"]
+@given(
+    st.integers(0, 2**32), st.sampled_from([0.05, 0.6, 1.9]), st.permutations([0, 1, 2, 3, 4, 5])
+)
+@settings(max_examples=15)
+def test_no_strategy_tells_more_than_many_choices(seed: int, e: float, order: list[int]) -> None:
+    """Choices in any order, beside one of another range and a report, each for its own data."""
+    kinds = ["choice"] * 4 + ["other range", "report"]
+    p, q = strategy(np.random.default_rng(seed), e, [kinds[i] for i in order])
+    known = {Ranged(F(e)): 4, Ranged(F(e) / 3): 1, Reported(F(e), 2): 1}
+    for epsilon in (0.5 * e, 1.5 * e, 3 * e, 4.5 * e):
+        lost = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
+        assert float(losses_delta(frozenset(known.items()), F(epsilon))) >= lost * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("e", [0.02, 0.3, 1.5])
+def test_three_choices_cost_what_they_reveal(e: float) -> None:
+    for share in (0.2, 0.5, 0.9):
+        epsilon = 3 * e * share
+        lost = float(worst(e, 3, np.array([epsilon]))[0])
+        found = float(losses_delta(frozenset({(Ranged(F(e)), 3)}), F(epsilon)))
+        assert lost * (1 - 1e-9) <= found <= lost * 1.01 + 1e-5 * e
+        apart = float(losses_delta(frozenset({(Ranged(F(e), True), 3)}), F(epsilon)))
+        assert apart > found * 1.02 or share == 0.2
+
+
+@pytest.mark.parametrize(("times", "epsilon"), [(12, F(1, 2)), (100, F(2)), (1000, F(5))])
+@pytest.mark.parametrize("beside", [0, 1, 30])
+def test_many_choices_cost_what_convolution_finds(
+    times: int, epsilon: Fraction, beside: int
+) -> None:
+    """The accountant composes the same losses on a grid."""
+    e = F(1, 10)
+    losses: list[tuple[Loss, int]] = [(Ranged(e), times)]
+    if beside:
+        losses.append((Geometrics(F(1, 40), 1), beside))
+    events = [ExponentialEvent(e)] * times + [DiscreteLaplaceEvent(40)] * beside
+    stated = PrivacyLossAccountant(events).delta(epsilon)
+    assert math.isclose(float(losses_delta(frozenset(losses), epsilon)), stated, rel_tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"many draws {unit}" for unit in ("person", "rows", "changed")),
+        *(f"gaussian numbers {unit}" for unit in ("person", "rows", "changed")),
+        *(f"deciles {unit}" for unit in ("person", "rows")),
+    ],
+)
+def test_an_epsilon_follows_from_losses(name: str) -> None:
+    plan = plans()[f"{name} delta"]
     assert plan.composition == "numerical"
     for wrong in (
         replace(plan, cost=plan.cost * F(99, 100)),

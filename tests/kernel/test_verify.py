@@ -62,7 +62,7 @@ from dpframe.kernel.plan import (
     write,
 )
 from tests.kernel.plans import names, plans
-from tests.kernel.shadow import shares
+from tests.kernel.slack import shares
 
 LEAST = Fraction(98, 100)
 NAMES = names()

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.accounting import trade_offs
+from dpframe.accounting.gaussian_delta import largest_mu_squared
 from dpframe.accounting.normal import log_delta_normal
-from dpframe.accounting.trade_offs import (
+from dpframe.kernel.trade_offs import (
     bounded_range_mu_squared,
-    discrete_gaussian_mu_squared,
+    gaussian_mu_squared,
     laplace_mu_squared,
-    largest_mu_squared,
     pure_mu_squared,
     response_mu_squared,
 )
@@ -131,7 +130,7 @@ def laplace(scale: Fraction, steps: int) -> tuple[list[Any], list[Any]]:
 @given(st.fractions("1/4", 30, max_denominator=8), st.integers(1, 12))
 def test_laplace_noise(scale: Fraction, steps: int) -> None:
     exact = least_mu(*laplace(scale, steps))
-    assert_covers(laplace_mu_squared(scale, Fraction(steps), Fraction(steps)), exact)
+    assert_covers(laplace_mu_squared(1 / scale, steps, steps), exact)
 
 
 @pytest.mark.parametrize("move", [(1, 1), (2, 1), (1, 1, 1), (3, 1)])
@@ -147,9 +146,9 @@ def test_vectors_of_laplace_noise(move: tuple[int, ...], scale: str) -> None:
         entry[0] += a
         entry[1] += b
     exact = least_mu([a for a, _ in merged.values()], [b for _, b in merged.values()])
-    found = laplace_mu_squared(Fraction(scale), Fraction(sum(move)), Fraction(max(move)))
+    found = laplace_mu_squared(1 / Fraction(scale), sum(move), max(move))
     assert exact <= root(found)
-    less = laplace_mu_squared(Fraction(scale), Fraction(sum(move)), Fraction(sum(move)))
+    less = laplace_mu_squared(1 / Fraction(scale), sum(move), sum(move))
     assert found <= less or max(move) == 1
 
 
@@ -162,7 +161,7 @@ def test_discrete_gaussian_noise(sigma: str) -> None:
     total = mp.fsum(weights)
     p = [w / total for w in weights]
     exact = least_mu(p[1:], p[:-1]) if float(sigma) < 5 else _centre(p)
-    found = discrete_gaussian_mu_squared(variance, Fraction(1))
+    found = gaussian_mu_squared(variance, 1)
     if float(sigma) <= 0.3:  # tests in the far tail tell best, which the sum above leaves out
         assert root(found) >= exact
         return
@@ -181,7 +180,7 @@ def _centre(p: list[Any]) -> Any:
 @pytest.mark.parametrize("variance", [1, 4, 30, 100])
 def test_corners_are_followed_until_an_analytic_bound_takes_over(variance: int) -> None:
     """Steps in 50 digits well beyond where floats follow them."""
-    mu = root(discrete_gaussian_mu_squared(Fraction(variance), Fraction(1)))
+    mu = root(gaussian_mu_squared(Fraction(variance), 1))
     last = 20 * variance + 40
 
     def quantile(j: int) -> Any:
@@ -200,8 +199,8 @@ def test_corners_are_followed_until_an_analytic_bound_takes_over(variance: int) 
 
 
 def test_a_vector_costs_by_l2() -> None:
-    one = discrete_gaussian_mu_squared(Fraction(100), Fraction(1))
-    assert discrete_gaussian_mu_squared(Fraction(100), Fraction(7)) == 7 * one
+    one = gaussian_mu_squared(Fraction(100), 1)
+    assert gaussian_mu_squared(Fraction(100), 7) == 7 * one
     assert one * 100 == pytest.approx(1 + 1 / 1200, rel=1e-5)
 
 
@@ -233,4 +232,4 @@ def test_mu_of_composed_noise_is_never_above_the_sum() -> None:
     for epsilon in np.linspace(0.5, 8, 16):
         ours = log_delta_normal(math.sqrt(total), float(epsilon))
         assert exact.delta(float(epsilon)) <= math.exp(ours) * (1 + 1e-9)
-    assert trade_offs.pure_mu_squared(Fraction(1, 10)) < Fraction(1571, 100000)
+    assert pure_mu_squared(Fraction(1, 10)) < Fraction(1571, 100000)
