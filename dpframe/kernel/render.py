@@ -140,7 +140,7 @@ def _cost(plan: Plan) -> str:
             return f"The whole plan costs {spent}, which follows from the sum of {plan.measure}."
         case "numerical":
             spent = _amount("epsilon", plan.cost, plan.delta)
-            losses = "the privacy losses of its draws together"
+            losses = "the sum of the privacy losses of its draws"
             return f"The whole plan costs {spent}, which follows from {losses} ({plan.measure})."
 
 
@@ -465,7 +465,7 @@ def _name(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text as it is; escaped where a reader could be misled by what does not print."""
+    """A text, escaped where it has characters that do not print and could mislead a reader."""
     if text.isprintable() and not text.startswith("'"):
         return _short(text)
     return _short("'" + text.encode("unicode_escape").decode() + "'")

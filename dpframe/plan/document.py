@@ -75,7 +75,7 @@ _LATER_WARNINGS = re.compile(
 )
 """Warnings that the edition before did not give. They follow from the rest of a plan."""
 _OF_KERNEL = ("physical", "dpframe_version")
-"""Parts of a document beside the plan that people read, and fields of plans."""
+"""Parts of a document that are fields of plans, and are not in the part that people read."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _ORDER = ("schema_version", "dpframe_version", "fingerprint", "physical", "plan", "session")
 _BESIDE = ("remaining_decimal", "cost_decimal")
@@ -251,8 +251,8 @@ def _version(document: Mapping[str, Any]) -> str | None:
 
 
 def physical_in(text: object) -> Plan | None:
-    """The physical plan of a document, whatever else is right or wrong about the document; None for
-    one of version 1.
+    """The physical plan of a document, before anything else in it is checked; None in a document of
+    version 1.
 
     Raises
     ------

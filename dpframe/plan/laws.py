@@ -38,7 +38,7 @@ def law_of(law: Mechanism) -> kernel.Law:
     Raises
     ------
     Refused
-        When the kernel has no such law.
+        When the kernel does not have the law.
     """
     match law:
         case NoNoise():

@@ -1,4 +1,4 @@
-"""`verify`: what the kernel says of a plan, without data, ledger or network."""
+"""`verify`: what the kernel computes from a plan, without data, ledger or network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframe.report.plan import Plan
 __all__ = ["Verification", "verify"]
 
 _EARLIER = """\
-NOT VERIFIED: the document has schema version 1, which does not say what happens to the rows.
+NOT VERIFIED: the document has schema version 1, which does not state what happens to rows.
 Checked: the costs cover the noise, if one individual changes numbers as much as the plan states.
 Not checked: whether one individual can change them more. Plan the query again with this version."""
 
