@@ -171,9 +171,13 @@ def test_outputs_without_an_interval_are_named_before_the_charge(name: str) -> N
     assert session.spent.words() == "epsilon 0"
 
 
-def test_a_sum_on_both_sides_is_covered_beside_a_count() -> None:
+def test_sums_beside_a_count_and_ratios_of_what_is_not_below_zero_are_covered() -> None:
     rows = protected(sample(np.random.default_rng(1), 100))
-    query = rows.agg(dp.sum("x", (-9, 9)).alias("v"), dp.sum("x", (0, 9)).alias("w"), n=dp.count())
+    query = rows.agg(
+        dp.sum("x", (-9, 9)).alias("v"),
+        X.dp_ratio(1 + 0 * X, (0, 9), denominator_bounds=(0, 1)).alias("w"),
+        n=dp.count(),
+    )
     found = query.collect(epsilon=10**6, interval=0.95, sampling=True)
     assert {"v_low", "v_high", "w_low", "w_high"} <= set(found.columns)
 
