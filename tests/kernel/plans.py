@@ -23,8 +23,9 @@ Query: TypeAlias = "Callable[[Any], Any]"
 
 AGE, TOWN, WAGE = dp.col("age"), dp.col("town"), dp.col("wage")
 TOWNS = ["a", "b", "c"]
+ZONES = pl.DataFrame({"town": ["a", "a", "b"], "zone": [1, 2, 3]})
 
-OF_ROWS: Mapping[str, Query] = {
+OF_ROWS: dict[str, Query] = {
     "count": lambda f: f.agg(dp.count()),
     "counts": lambda f: f.group_by("town", keys=TOWNS).agg(dp.count()),
     "sum": lambda f: f.agg(WAGE.dp_sum((18, 90))),
@@ -64,6 +65,8 @@ OF_ROWS: Mapping[str, Query] = {
             for n in range(20, 90, 5)
         ),
     ),
+    "joined": lambda f: f.join(ZONES, on="town").agg(dp.count()),
+    "found groups": lambda f: f.group_by("town").agg(dp.count()),
     "gaussian sum": lambda f: f.agg(AGE.dp_sum((0, 100), mechanism="discrete_gaussian")),
 }
 """Queries of rows, which are limited where rows belong to persons."""
@@ -95,7 +98,7 @@ STREAMS: Mapping[str, Query] = {
 }
 """Queries of persons that streams publish."""
 
-OF_PERSONS: Mapping[str, Query] = {
+OF_PERSONS: dict[str, Query] = {
     "total": lambda f: f.group_by("town", keys=TOWNS).agg(WAGE.dp_sum((0, 90), per="unit")),
     "persons": lambda f: f.group_by("town", keys=TOWNS).agg(dp.col("who").dp_n_unique()),
     "weighed": lambda f: f.limit_norm(2).group_by("town", keys=TOWNS).agg(dp.count()),
@@ -158,7 +161,7 @@ def recording() -> Iterator[list[Plan]]:
         soundness.physical = before
 
 
-OF_CHANGES: Mapping[str, Query] = {
+OF_CHANGES: dict[str, Query] = {
     "reports": lambda f: f.agg(
         AGE.dp_histogram(bins=list(range(0, 100, 5)), mechanism="randomized_response")
     ),
@@ -168,6 +171,10 @@ OF_CHANGES: Mapping[str, Query] = {
 LEFT_OUT = {
     ("gaussian", "epsilon"),
     ("gaussian sum", "epsilon"),
+    ("found groups", "epsilon"),
+    ("found groups", "rho"),
+    ("found groups", "zcdp"),
+    ("found groups", "mu"),
     ("gaussian numbers", "epsilon"),
     ("found limit", "zcdp"),
     ("found limit", "mu"),
@@ -195,44 +202,38 @@ SESSIONS: Mapping[str, tuple[Session, Mapping[str, object]]] = {
 @cache
 def plans() -> Mapping[str, Plan]:
     """Plans of all kinds of query, unit and measure, by name."""
-    made = dict[str, Plan]()
-    units: Mapping[str, str | dp.Rows] = {
-        "person": "who",
-        "rows": dp.Rows(contributions=2),
-        "changed": dp.Rows("change-one"),
-    }
-    for named, unit in units.items():
-        for measure, (opened, spend) in SESSIONS.items():
-            queries = {**OF_ROWS, **(OF_PERSONS if named == "person" else {})}
-            if named == "changed":
-                queries |= OF_CHANGES
-            for name, query in queries.items():
-                if (name, measure) in LEFT_OUT:
-                    continue
-                private = opened().protect(frame(), unit=unit)
-                if named == "person" and name in OF_ROWS:
-                    private = private.limit_groups(2, by="town").limit_rows(2, by="town")
-                with recording() as found:
-                    query(private).collect(**spend)
-                made[f"{name} {named} {measure}"] = found[-1]
-    for name, query in WITH_A_DELTA.items():
-        session = dp.Session(rho=10, delta="1e-3")
-        with recording() as found, warnings.catch_warnings(action="ignore"):
-            query(session.protect(frame(), unit="who")).collect(rho=1, delta="1e-6")
-        made[f"{name} person rho"] = found[-1]
-    return made | dict(_streams())
+    return {name: charged(name) for name in names()}
 
 
-def _streams() -> Iterator[tuple[str, Plan]]:
-    units: tuple[str | dp.Rows, ...] = "who", dp.Rows(contributions=2), dp.Rows("change-one")
-    for number, unit in enumerate(units):
-        for measure in ("epsilon", "rho"):
-            queries = STREAMS if unit == "who" else {"stream": OF_ROWS["counts"]}
-            for name, query in queries.items():
-                with TemporaryDirectory() as folder, recording() as found:
-                    ledger = Path(folder) / "ledger.db"
-                    session = dp.Session(ledger=ledger, **{measure: 10})
-                    private = session.protect(frame(), unit=unit, name="visits")
-                    options: Any = {"by": "day", "start": START, "periods": 9, measure: 1}
-                    session.stream("nightly", query(private), **options)
-                    yield f"{name} {('person', 'rows', 'changed')[number]} {measure}", found[-1]
+UNITS: Mapping[str, str | dp.Rows] = {
+    "person": "who",
+    "rows": dp.Rows(contributions=2),
+    "changed": dp.Rows("change-one"),
+}
+
+
+def charged(name: str) -> Plan:
+    """The plan that is checked before the query of this name is charged."""
+    of, unit, measure = name.rsplit(" ", 2)
+    with recording() as found, warnings.catch_warnings(action="ignore"):
+        if of in STREAMS or of == "stream":
+            _open(STREAMS.get(of, OF_ROWS["counts"]), UNITS[unit], measure)
+        elif of in WITH_A_DELTA:
+            session = dp.Session(rho=10, delta="1e-3")
+            private = session.protect(frame(), unit=UNITS[unit])
+            WITH_A_DELTA[of](private).collect(rho=1, delta="1e-6")
+        else:
+            opened, spend = SESSIONS[measure]
+            private = opened().protect(frame(), unit=UNITS[unit])
+            if unit == "person" and of in OF_ROWS:
+                private = private.limit_groups(2, by="town").limit_rows(2, by="town")
+            (OF_ROWS | OF_PERSONS | OF_CHANGES)[of](private).collect(**spend)
+    return found[-1]
+
+
+def _open(query: Query, unit: str | dp.Rows, measure: str) -> None:
+    with TemporaryDirectory() as folder:
+        session = dp.Session(ledger=Path(folder) / "ledger.db", **{measure: 10})
+        private = session.protect(frame(), unit=unit, name="visits")
+        options: Any = {"by": "day", "start": START, "periods": 9, measure: 1}
+        session.stream("nightly", query(private), **options)

@@ -294,8 +294,15 @@ def _accepted(source: Any, asked: Asked) -> bool:
 def in_memory(
     frame: pl.DataFrame, stored: Stored, view: str, some: Sequence[Asked]
 ) -> dict[str, Counted]:
-    """The exact tables of the rows in memory, on Polars, in plain pieces."""
-    rows = VIEWS[view].polars(frame.lazy()).collect(engine="in-memory")
+    """The exact tables of the rows in memory, on Polars, in plain pieces. Columns that were not
+    stored are null, so that rows are as distinct as stored ones.
+    """
+    lost = [
+        pl.lit(None, dtype).alias(name)
+        for name, dtype in frame.schema.items()
+        if name not in stored.columns
+    ]
+    rows = VIEWS[view].polars(frame.lazy().with_columns(lost)).collect(engine="in-memory")
     plain = pl.DataFrame({name: rows[name].rechunk() for name in rows.columns})
     found = {}
     for asked in some:
