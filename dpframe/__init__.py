@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     )
     from dpframe.parse.key_sets import Keys, keys
     from dpframe.plan import NoisyAggregate, PlanStep
-    from dpframe.report import Plan
+    from dpframe.report import Plan, Verification, verify
     from dpframe.simulate import Simulation
 
 register()
@@ -128,6 +128,7 @@ __all__ = [
     "Unsound",
     "UnsupportedOperation",
     "ValuesAtBounds",
+    "Verification",
     "accounting",
     "argmax",
     "bounds",
@@ -150,6 +151,7 @@ __all__ = [
     "std",
     "sum",
     "var",
+    "verify",
 ]
 
 _ERRORS = (
@@ -174,7 +176,7 @@ _HOMES = MappingProxyType(
         "col": "api.column",
         "DPExpr": "api.expressions",
         "Estimate": "api.estimate",
-        "Plan": "report",
+        **dict.fromkeys(("Plan", "Verification", "verify"), "report"),
         "PrivateFrame": "api.frame",
         "PrivateGroupBy": "api.group_by",
         "PrivateQuery": "api.query",

@@ -176,7 +176,9 @@ class PlanMismatch(DPFrameError):
 
 
 class Unsound(DPFrameError):
-    """A plan whose statements do not follow from what would run: an error of dpframe itself."""
+    """A plan whose statements do not follow from what would run: an error of dpframe itself. Or the
+    document of a plan that promises more privacy than its noise gives.
+    """
 
 
 def require(holds: bool, fact: str) -> None:

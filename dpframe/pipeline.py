@@ -66,12 +66,14 @@ from dpframe.planning import (
     Planning,
     Prepared,
     PreparedTogether,
+    alone,
     given,
     on_part,
     planned_with_limit,
     require_sound,
     stating,
     tables_of,
+    with_physical,
     with_remaining,
 )
 from dpframe.progress import Progress, progress
@@ -95,10 +97,12 @@ from dpframe.rows.failures import FAILURES
 __all__ = [
     "Prepared",
     "PreparedTogether",
+    "alone",
     "given",
     "on_part",
     "require_sound",
     "stating",
+    "with_physical",
     "with_remaining",
 ]
 
@@ -374,11 +378,6 @@ def run(
         that had used Polars, where no query would end.
     """
     return run_several(alone(prepared), [execution], ledger, interval, approval).frames[0]
-
-
-def alone(prepared: Prepared) -> PreparedTogether:
-    """One query as several are."""
-    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
 
 
 def run_several(

@@ -358,7 +358,7 @@ class Payer:
 
     def _stating(self, prepared: Made) -> Made:
         """The plan with the budget that it is to be charged to."""
-        prepared = pipeline.stating(prepared, self._stated())
+        prepared = pipeline.with_physical(pipeline.stating(prepared, self._stated()))
         prepared = pipeline.given(prepared, self._given(prepared.plan))
         windows = prepared.plan.windows
         if self.ledger.per is not None and windows is not None:

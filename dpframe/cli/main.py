@@ -1,9 +1,10 @@
 """The command ``dpframe``.
 
-Exit codes, for unattended jobs: 0 done; 1 `dpframe diff` finds differences or `dpframe audit`
-refutes a claim. 2 is not a command, 3 over budget, 4 not approved, 5 invalid input, 6 a failure of
-the engine or the ledger, 7 the same run is under way, 9 the budget or ledger does not exist. As
-for other programs 130 is interrupted, 141 a closed output, 143 a request to end (SIGTERM).
+Exit codes, for unattended jobs: 0 done; 1 `dpframe diff` finds differences, `dpframe audit`
+refutes a claim, or `dpframe verify` has a document of version 1. 2 is not a command, 3 over budget,
+4 not approved, 5 invalid input, 6 a failure of the engine or the ledger, 7 the same run is under
+way, 9 the budget or ledger does not exist. As for other programs 130 is interrupted, 141 a closed
+output, 143 a request to end (SIGTERM).
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
 _EPILOG = """\
 exit codes:
   0  done                     4  the plan is not approved
-  1  diff: plans differ;      5  invalid input (job, plan or file)
-     audit: claim refuted
+  1  diff: plans differ;      5  invalid input (job, plan or file), or a plan that
+     audit: claim refuted;       does not hold
+     verify: version 1
   2  not a command            6  the engine or the ledger failed, or it is too early
   3  over budget; nothing     7  the same run is under way
      was charged           9  the ledger or the budget does not exist

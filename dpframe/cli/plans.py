@@ -1,32 +1,33 @@
-"""``dpframe explain``, ``diff`` and ``approve``: what reviewers do with plans."""
+"""``dpframe explain``, ``verify``, ``diff`` and ``approve``: what reviewers do with plans."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from dpframe.api.approval import nearest
 from dpframe.cli.approved import Reviewed, reviewed
-from dpframe.cli.input import BadInput, plan_in
+from dpframe.cli.input import BadInput, plan_in, require_file
 from dpframe.cli.job import is_job, read_job
 from dpframe.cli.output import Announced, say
 from dpframe.cli.pins import add_parameters, add_pins, given_parameters, pinned
 from dpframe.cli.stated import name_of, require_stated
-from dpframe.errors import NoBudget, UnsupportedOperation
+from dpframe.errors import DPFrameError, NoBudget, UnsupportedOperation
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import valid
 from dpframe.ledger.bound import Bound
-from dpframe.ledger.decimals import left_fields
+from dpframe.ledger.decimals import decimals, left_fields
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.ledger.store import Store
 from dpframe.plan.document import QUESTIONS, RISKS, fields_beside
-from dpframe.report import Plan
+from dpframe.report import Plan, verify
 from dpframe.report.windows import windows_words
 
 FORMATS = ("text", "markdown", "html", "mermaid")
@@ -36,6 +37,7 @@ _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}
 def add_commands(commands: Any) -> None:
     """Add the commands."""
     _add_explain(commands)
+    _add_verify(commands)
     _add_diff(commands)
     _add_approve(commands)
 
@@ -153,6 +155,44 @@ def _holds_a_plan(path: Path) -> bool:
     except (OSError, RecursionError, ValueError):
         return False
     return isinstance(fields, dict) and fields.keys() >= {"schema_version", "fingerprint", "plan"}
+
+
+def _add_verify(commands: Any) -> None:
+    added = commands.add_parser(
+        "verify",
+        help="verify a plan by the kernel, without data or ledger",
+        description="Compute from a plan alone how much one individual can change each number, and "
+        "what the noise then costs, and print what was verified. No data, ledger or network is "
+        "used. Exit code 5 if a statement of the plan does not follow, 1 for a document of "
+        "version 1, which the kernel cannot verify.",
+    )
+    added.add_argument("plan", metavar="PLAN.json", help="a plan as JSON; - reads standard input")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(run=_verify)
+
+
+def _verify(parsed: argparse.Namespace) -> int:
+    path = Path(parsed.plan)
+    try:
+        found = verify(sys.stdin.buffer.read() if parsed.plan == "-" else require_file(path))
+    except BadInput:
+        raise
+    except DPFrameError as error:
+        raise BadInput(error, path) from None
+    if parsed.json:
+        record = {
+            "verified": found.is_complete,
+            "cost": found.cost.words(),
+            "cost_decimal": decimals(found.cost, up=True),
+            "fingerprint": found.fingerprint,
+            "physical_digest": found.digest,
+            "statements": list(found.statements),
+        }
+        print(json.dumps(record, indent=2))
+    else:
+        for line in str(found).splitlines():
+            say(line)
+    return 0 if found.is_complete else 1
 
 
 def _add_diff(commands: Any) -> None:

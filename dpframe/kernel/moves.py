@@ -498,10 +498,10 @@ def _require_periods(frame: Facts, nights: Nights, row: Row) -> None:
         raise Refused("the dates of a stream have another type")
     day: Row = Col(nights.by)
     if nights.dtype != "Date":
-        day = Call("dt_date", (day,), "()")
+        day = Call("dt_date", (day,), "[]")
     match row:
         case Call("dt_truncate", (inner,), constants) if nights.every != "1d":
-            right = inner == day and constants == f"({nights.every!r},)"
+            right = inner == day and constants == f'[["every","{nights.every}"]]'
         case _:
             right = nights.every == "1d" and row == day
     if not right:

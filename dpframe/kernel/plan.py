@@ -773,12 +773,27 @@ def read(text: str) -> Plan:
         When it is not the form that `write` gives.
     """
     try:
-        found = _value(json.loads(text), Plan)
-        if isinstance(found, Plan) and write(found) == text:
+        found = plan_of(json.loads(text))
+        if write(found) == text:
             return found
     except (ValueError, RecursionError):
         raise Refused("this is not the JSON of a plan") from None
     raise Refused("the JSON has another form than that of a plan")
+
+
+def plan_of(value: object) -> Plan:
+    """The plan that JSON states once it is read: objects, lists, text and numbers. The fields of an
+    object may stand in any order.
+
+    Raises
+    ------
+    Refused
+        When it is no plan.
+    """
+    found = _value(value, Plan)
+    if not isinstance(found, Plan):
+        raise Refused("this is not the JSON of a plan")
+    return found
 
 
 def _json(value: object) -> object:

@@ -11,15 +11,16 @@ from dpframe.ledger.exact_text import amounts_text, read_amounts
 
 
 class Largest:
-    """The sum of the `n` largest of amounts that only grow, in time that depends on `n` alone."""
+    """By how much the sum of the `n` largest of amounts grows, which themselves only grow, in time
+    that depends on `n` alone.
+    """
 
-    __slots__ = ("n", "sum", "top")
+    __slots__ = ("n", "top")
 
     def __init__(self, n: int) -> None:
         self.n = n
         self.top: dict[str, Fraction] = {}
         """As many as there are, `n` at most; no other amount is larger than one of these."""
-        self.sum = Fraction(0)
 
     def increase(self, key: str, total: Fraction) -> Fraction:
         """By how much the sum grows where the amount of `key` grows to `total`."""
@@ -31,7 +32,6 @@ class Largest:
 
     def grow(self, key: str, total: Fraction) -> None:
         """Let the amount of `key` grow to `total`."""
-        self.sum += self.increase(key, total)
         if key not in self.top and len(self.top) >= self.n:
             least = min(self.top, key=self.top.__getitem__)
             if self.top[least] >= total:

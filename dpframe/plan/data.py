@@ -14,6 +14,7 @@ from dpframe.core.parameters import Parameter
 from dpframe.core.units import Unit
 from dpframe.core.windows import Windows
 from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.kernel import plan as kernel
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
 from dpframe.plan.definition import Json
@@ -72,6 +73,8 @@ class PlanData:
     typical: tuple[PlanTypical, ...] = ()
     identifying: tuple[PlanIdentifying, ...] = ()
     columns: tuple[PlanColumn, ...] | None = None
+    physical: kernel.Plan | None = field(default=None, repr=False)
+    dpframe_version: str | None = field(default=None, repr=False)
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

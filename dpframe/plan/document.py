@@ -1,7 +1,8 @@
 """Plans as JSON documents: their contents, and how edits are detected.
 
-``plan`` is what decides about privacy and all that a reviewer's decision rests on; the fingerprint
-is its digest. ``session`` is what a session had left when the plan was made, which another run
+``physical`` is what happens: the plan that the kernel verifies, see `dpframe.kernel.plan`. ``plan``
+says it for people, with all that a reviewer's decision rests on; the fingerprint is its digest.
+``session`` is what a session had left when the plan was made, which another run
 changes. ``digest`` is that of the whole document. Both are made with all numbers listed, for which
 `regular` writes rules.
 
@@ -25,6 +26,7 @@ from typing import Any
 
 from dpframe.core.fields import written
 from dpframe.errors import PlanMismatch, UnsupportedOperation
+from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.decimals import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
@@ -33,7 +35,9 @@ from dpframe.plan.earlier import completed, completed_session
 from dpframe.plan.parameters import template, without_values
 from dpframe.plan.regular import by_rules, written_out
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_FIRST_VERSION = 1
+"""Documents of it have no physical plan."""
 _WHERE = "Plan.from_json(...)"
 _OF_SESSION = ("remaining", "share", "budget")
 """Fields of a plan that are about the session, not about the release: no fingerprint has them."""
@@ -70,7 +74,10 @@ _LATER_WARNINGS = re.compile(
     "no row can have the listed keys? |.* becomes null, and nothing tells how much does$", re.DOTALL
 )
 """Warnings that the edition before did not give. They follow from the rest of a plan."""
+_OF_KERNEL = ("physical", "dpframe_version")
+"""Parts of a document that are fields of plans, and are not in the part that people read."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
+_ORDER = ("schema_version", "dpframe_version", "fingerprint", "physical", "plan", "session")
 _BESIDE = ("remaining_decimal", "cost_decimal")
 """Fields that commands add to a document: amounts of it in another form."""
 RISKS, QUESTIONS = "risks", "questions"
@@ -165,12 +172,19 @@ def document_of(plan: PlanData) -> dict[str, Any]:
     """The document as Python has it."""
     contents = _contents(plan)
     document: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": _FIRST_VERSION,
         "fingerprint": _fingerprint(contents),
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
-    return {**document, "digest": _digest(document)}
+    if plan.physical is not None:
+        document |= {
+            "schema_version": SCHEMA_VERSION,
+            "dpframe_version": plan.dpframe_version,
+            "physical": json.loads(write(plan.physical)),
+        }
+    order = [name for name in _ORDER if name in document]
+    return {**{name: document[name] for name in order}, "digest": _digest(document)}
 
 
 def _written(document: Mapping[str, Any], indent: int | None) -> str:
@@ -195,7 +209,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         When it is not what was once written.
     """
     try:
-        document = _with_parts(written_out(_parsed(_content(text))))
+        document = _with_parts(written_out(_parsed(content_of(text))))
         beside = {name: document.pop(name) for name in _BESIDE if name in document}
         document.pop(RISKS, None)
         document.pop(QUESTIONS, None)
@@ -203,17 +217,54 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         stated = document.pop("digest")
         if stated != _digest(document):
             raise edited("its contents do not match its digest")
-        document, whole = _completed(document, whole)
+        if document["schema_version"] == _FIRST_VERSION:
+            document, whole = _completed(document, whole)
         plan, session = with_draws(document["plan"]), document["session"]
         contents = {**_NO_OTHERS, **plan, **session}
-        if session.keys() != {*_OF_SESSION} or contents.keys() != hints.keys():
+        said = {n: hint for n, hint in hints.items() if n not in _OF_KERNEL}
+        if session.keys() != {*_OF_SESSION} or contents.keys() != said.keys():
             raise edited("fields are missing or unknown")
-        fields = {n: decode(hint, contents[n], n) for n, hint in hints.items()}
+        fields = {n: decode(hint, contents[n], n) for n, hint in said.items()}
+        fields |= {"physical": _physical(document), "dpframe_version": _version(document)}
         if any(fields_beside(fields)[name] != found for name, found in beside.items()):
             raise edited("its decimals do not match its exact amounts")
         return fields, whole
     except Malformed as error:
         raise edited(f"{error} has a value that no plan has") from None
+
+
+def _physical(document: Mapping[str, Any]) -> Plan | None:
+    """The physical plan of a document; None for one of version 1."""
+    if document["schema_version"] == _FIRST_VERSION:
+        return None
+    try:
+        return plan_of(document["physical"])
+    except (Refused, RecursionError):
+        raise edited("its physical plan is not one") from None
+
+
+def _version(document: Mapping[str, Any]) -> str | None:
+    """The version of dpframe that made a plan; None in a document of version 1."""
+    if document["schema_version"] == _FIRST_VERSION:
+        return None
+    return str(decode(str, document["dpframe_version"], "dpframe_version"))
+
+
+def physical_in(text: object) -> Plan | None:
+    """The physical plan of a document, before anything else in it is checked; None in a document of
+    version 1.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is not the document of a plan, or one of another version.
+    PlanMismatch
+        When it has no physical plan.
+    """
+    try:
+        return _physical(written_out(_parsed(content_of(text))))
+    except (Malformed, RecursionError):
+        raise edited("its physical plan is not one") from None
 
 
 def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,10 +329,11 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     if not isinstance(fields, dict) or "schema_version" not in fields:
         raise no_plan()
     version = fields["schema_version"]
-    if type(version) is not int or version != SCHEMA_VERSION:
+    if type(version) is not int or version not in (_FIRST_VERSION, SCHEMA_VERSION):
         shown = f"{version}" if type(version) is int else "that is not an integer"
+        known = f"{_FIRST_VERSION} and {SCHEMA_VERSION}"
         raise UnsupportedOperation(
-            f"the plan has the schema version {shown}, and this dpframe reads {SCHEMA_VERSION}",
+            f"the plan has the schema version {shown}, and this dpframe reads {known}",
             where=_WHERE,
             remedy=("plan the query again", "read it with the version of dpframe that wrote it"),
         )
@@ -291,7 +343,10 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
 def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
     """A document, which has what plans have; what is a list may have been written as a rule."""
     inner = (document.get("plan"), document.get("session"))
-    if document.keys() - {*_BESIDE, RISKS, QUESTIONS} != _PARTS or not all(
+    of_version = {*_PARTS}
+    if document["schema_version"] != _FIRST_VERSION:
+        of_version |= {*_OF_KERNEL}
+    if document.keys() - {*_BESIDE, RISKS, QUESTIONS} != of_version or not all(
         isinstance(one, dict) for one in inner
     ):
         raise edited("fields are missing or unknown")
@@ -327,7 +382,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _contents(plan: PlanData) -> dict[str, Any]:
-    fields = (f for name, f in plan.__dataclass_fields__.items() if name not in _OF_SESSION)
+    beside = (*_OF_SESSION, *_OF_KERNEL)
+    fields = (f for name, f in plan.__dataclass_fields__.items() if name not in beside)
     contents = {written(field): encode(getattr(plan, field.name)) for field in fields}
     if not plan.blocks:  # documents of one query are what they were before there were others
         contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
@@ -406,8 +462,8 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-def _content(source: object) -> str | bytes:
-    """The text itself, or what is in a file.
+def content_of(source: object) -> str | bytes:
+    """The text of a document itself, or what is in a file.
 
     Raises
     ------

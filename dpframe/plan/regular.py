@@ -27,6 +27,8 @@ _MOST_IN_ALL: Final = _MOST
 """Nor do those of a document together: a few bytes could else ask for any amount of memory."""
 _HOLDERS: Final = ("definition", "grouped_by")
 """Where a plan may have long lists of numbers: nowhere else is a rule written out."""
+_PHYSICAL: Final = "physical"
+"""What the kernel verifies has long lists, too, of numbers that are plain text."""
 _LONGEST: Final = 256
 """Bits of a rule's numbers over their common denominator, and of that: to write out a million long
 ones would take minutes."""
@@ -54,35 +56,42 @@ def by_rules(value: Any) -> Any:
     return _by_rules(value, _Room())
 
 
-def _by_rules(value: Any, room: _Room) -> Any:
+def _by_rules(value: Any, room: _Room, is_plain: bool = False) -> Any:
     if isinstance(value, dict):
-        return {name: _by_rules(inner, room) for name, inner in value.items()}
+        return {
+            name: _by_rules(inner, _Room(), True)
+            if name == _PHYSICAL and not is_plain
+            else _by_rules(inner, room, is_plain)
+            for name, inner in value.items()
+        }
     if not isinstance(value, list):
         return value
-    return _rule(value, room) or [_by_rules(inner, room) for inner in value]
+    return _rule(value, room, is_plain) or [_by_rules(inner, room, is_plain) for inner in value]
 
 
-def _rule(numbers: list[Any], room: _Room) -> dict[str, Any] | None:
+def _rule(numbers: list[Any], room: _Room, is_plain: bool) -> dict[str, Any] | None:
     """The rule that a list follows; None where it follows none."""
     size = len(numbers)
     ends = [numbers[i] for i in (0, 1, size // 2, size - 1)] if _FEW < size <= _MOST else []
-    found = [Fraction(text) for text in map(_text_of, ends) if text is not None]
+    found = [Fraction(t) for end in ends if (t := _text_of(end, is_plain)) is not None]
     if len(found) != 4:
         return None
     first, second, middle, last = found
     step = second - first
     if not step or (first + size // 2 * step, first + (size - 1) * step) != (middle, last):
         return None
-    if not _are_short(first, step, size) or _listed(first, step, size) != numbers:
+    if not _are_short(first, step, size) or _listed(first, step, size, is_plain) != numbers:
         return None
     if not room.has(size):
         return None
     return {_RULE: {"start": str(first), "step": str(step), "number": size}}
 
 
-def _text_of(number: Any) -> str | None:
+def _text_of(number: Any, is_plain: bool) -> str | None:
     """The text of a listed fraction; None for other values."""
-    text = number.get(_NUMBER) if isinstance(number, dict) and len(number) == 1 else None
+    text = number if is_plain else None
+    if isinstance(number, dict) and len(number) == 1 and not is_plain:
+        text = number.get(_NUMBER)
     return text if isinstance(text, str) and _TEXT.fullmatch(text) else None
 
 
@@ -93,11 +102,12 @@ def _are_short(start: Fraction, step: Fraction, number: int) -> bool:
     return max(under, *(int(abs(end) * under) for end in ends)).bit_length() <= _LONGEST
 
 
-def _listed(start: Fraction, step: Fraction, number: int) -> list[Any]:
+def _listed(start: Fraction, step: Fraction, number: int, is_plain: bool) -> list[Any]:
     """The numbers of a rule, as they are listed."""
     under = lcm(start.denominator, step.denominator)
     first, each = int(start * under), int(step * under)
-    return [{_NUMBER: text} for text in as_text(range(first, first + number * each, each), under)]
+    texts = as_text(range(first, first + number * each, each), under)
+    return list(texts) if is_plain else [{_NUMBER: text} for text in texts]
 
 
 def written_out(value: Any) -> Any:
@@ -108,24 +118,27 @@ def written_out(value: Any) -> Any:
     Malformed
         For what is no rule that `by_rules` writes.
     """
-    return _written_out(value, _Room(), False)
+    return _written_out(value, _Room(), False, False)
 
 
-def _written_out(value: Any, room: _Room, inside: bool) -> Any:
+def _written_out(value: Any, room: _Room, inside: bool, is_plain: bool) -> Any:
     if isinstance(value, list):
-        return [_written_out(inner, room, inside) for inner in value]
+        return [_written_out(inner, room, inside, is_plain) for inner in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {_RULE}:
         if not inside:
             raise Malformed(_RULE)
-        return _read(value[_RULE], room)
+        return _read(value[_RULE], room, is_plain)
     return {
-        name: _written_out(inner, room, inside or name in _HOLDERS) for name, inner in value.items()
+        name: _written_out(inner, _Room(), True, True)
+        if name == _PHYSICAL and not inside
+        else _written_out(inner, room, inside or name in _HOLDERS, is_plain)
+        for name, inner in value.items()
     }
 
 
-def _read(rule: Any, room: _Room) -> list[Any]:
+def _read(rule: Any, room: _Room, is_plain: bool) -> list[Any]:
     if not isinstance(rule, dict) or rule.keys() != {"start", "step", "number"}:
         raise Malformed(_RULE)
     number, start, step = rule["number"], _fraction(rule["start"]), _fraction(rule["step"])
@@ -133,7 +146,7 @@ def _read(rule: Any, room: _Room) -> list[Any]:
         raise Malformed(_RULE)
     if not _are_short(start, step, number):
         raise Malformed(_RULE)
-    return _listed(start, step, number)
+    return _listed(start, step, number, is_plain)
 
 
 def _fraction(text: Any) -> Fraction:

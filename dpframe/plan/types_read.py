@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from dpframe.core.domain import Domain
+from dpframe.core.dtypes import DType
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.relation import Relation
 from dpframe.plan.definition import Json, definition, steps_of
 from dpframe.plan.document import canonical
 
-__all__ = ["TypesRead", "digest_of_types", "types_read"]
+__all__ = ["TypesRead", "digest_of_types", "type_words", "types_read"]
 
 TypesRead: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
 """Of each frame, in order of first use, its name and the type of each column that is read."""
@@ -74,12 +75,17 @@ def digest_of_types(types: Sequence[object]) -> str:
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _type(found: Domain) -> str:
+def type_words(dtype: DType) -> str:
     """A type as people read it, with a digest where that is not all of it."""
-    text, lo, hi = str(found.dtype), found.interval.lo, found.interval.hi
-    if found.dtype.is_nested or found.dtype.name == "Enum":
-        whole = canonical(definition(found.dtype)).encode("utf-8", "surrogatepass")
-        text += f" {hashlib.sha256(whole).hexdigest()}"
+    if not dtype.is_nested and dtype.name != "Enum":
+        return str(dtype)
+    whole = canonical(definition(dtype)).encode("utf-8", "surrogatepass")
+    return f"{dtype} {hashlib.sha256(whole).hexdigest()}"
+
+
+def _type(found: Domain) -> str:
+    """The type of a column, and its value where a declaration leaves one only."""
+    text, lo, hi = type_words(found.dtype), found.interval.lo, found.interval.hi
     if lo is not None and lo == hi:
         text += f", always {lo}{' or null' if found.nullable else ''}"
     return text

@@ -13,7 +13,7 @@ from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.soundness import require_sound
-from dpframe.planning.stated import given, on_part, stating, with_remaining
+from dpframe.planning.stated import alone, given, on_part, stating, with_physical, with_remaining
 
 __all__ = [
     "GROUPS",
@@ -22,6 +22,7 @@ __all__ = [
     "Planning",
     "Prepared",
     "PreparedTogether",
+    "alone",
     "errors_of",
     "given",
     "has_normal_noise",
@@ -34,5 +35,6 @@ __all__ = [
     "sizes_to_appear",
     "stating",
     "tables_of",
+    "with_physical",
     "with_remaining",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import count
 from typing import TypeAlias, cast, get_args
 
 from dpframe.aggregates.category_choice import CategoryChoice
@@ -43,7 +44,7 @@ from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.grid import Grid, squares_shortened
-from dpframe.core.tree import Call, Column, Literal, Named, Tree, identity
+from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import Binary, Concat
@@ -66,30 +67,12 @@ from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.frames.without_found import WithoutFound
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms import (
-    DiscreteBox,
-    DiscreteGaussian,
-    DiscreteHull,
-    DiscreteLaplace,
-    DiscreteStaircase,
-    Exponential,
-    JointExponential,
-    KeyMechanism,
-    Mechanism,
-    NoisyTable,
-    NoisyThreshold,
-    NoNoise,
-    PermuteAndFlip,
-    RandomizedResponse,
-    RecursiveExponential,
-    ReportNoisyMax,
-    RoundedLaplace,
-    TruncatedGeometric,
-    WeighedRounds,
-    WeighedThreshold,
-)
+from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
+from dpframe.plan.definition import definition
+from dpframe.plan.laws import law_of, number_law, text_of
 from dpframe.plan.several import blocks_of
+from dpframe.plan.types_read import type_words
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release.keys import number_of
 from dpframe.workloads.running import coefficients
@@ -97,8 +80,15 @@ from dpframe.workloads.running import coefficients
 __all__ = ["physical"]
 
 
-def physical(prepared: PreparedTogether) -> kernel.Plan:
-    """The physical plan of what will run.
+def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:
+    """The physical plan of what will run. It is the same in every process.
+
+    Parameters
+    ----------
+    prepared
+        What will run.
+    sources
+        The names of the sources that a larger plan has already, by their tokens.
 
     Raises
     ------
@@ -107,7 +97,7 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
     """
     plan = prepared.plan
     composition, measure = _composition(prepared)
-    lists, limits = _Lists(), prepared.limits
+    lists, limits = _Lists(sources={} if sources is None else sources), prepared.limits
     parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
     for part, block in parts if limits is None else parts[:1]:
         lists.add(part, block)
@@ -119,7 +109,7 @@ def physical(prepared: PreparedTogether) -> kernel.Plan:
         measure,
         plan.cost.main,
         plan.cost.slack,
-        () if limits is None else tuple(map(physical, limits.options)),
+        () if limits is None else tuple(physical(o, lists.sources) for o in limits.options),
         composition,
     )
 
@@ -147,6 +137,8 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
 class _Lists:
     """The items of a plan, as they are added. An equal item is added once."""
 
+    sources: dict[int, str]
+    """Names of protected frames by their tokens: two frames may have one name."""
     frames: dict[kernel.Frame, int] = field(default_factory=dict)
     tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
@@ -156,43 +148,52 @@ class _Lists:
     def add(self, part: Prepared, plan: PlanData) -> None:
         """All draws of one query."""
         used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
+        of_draws = [(plan.releases[used[d.keys[0]]], d) for d in part.draws]
+        of_draws.sort(key=lambda one: one[0].draw)  # in the order of the plan that people read
+        draws = [draw for _, draw in of_draws]
         finder = next(
-            (n for n, d in enumerate(part.draws) if isinstance(d.measurement, KeySelection)), 0
+            (n for n, d in enumerate(draws) if isinstance(d.measurement, KeySelection)), 0
         )
         first = len(self.draws)
         self.finder = first + finder
-        for draw in part.draws:
-            release = plan.releases[used[draw.keys[0]]]
+        for release, draw in of_draws:
             law, what = draw.law, self.what(draw.measurement, part.query)
             if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
-                what, law = self.noisy(what), law.noise
+                what = self.noisy(what)
             made: kernel.Law
-            if isinstance(law, WeighedThreshold | WeighedRounds) and law.noise_of_number() is None:
-                made = kernel.WeighedThreshold(tuple(map(_round, law.in_rounds)))
-            elif isinstance(law, NoisyThreshold | WeighedThreshold):
-                number = number_of(draw.measurement, [one.measurement for one in part.draws])
+            by_number = number_law(law)
+            if by_number is not None:
+                number = number_of(draw.measurement, [one.measurement for one in draws])
                 if number is None:
                     raise kernel.Refused("a threshold of no number")
-                if part.draws[number].law != law.noise:
+                if draws[number].law != by_number[1]:
                     raise kernel.Refused("a threshold has other noise than its number")
-                made = kernel.Threshold(law.threshold, first + number)
+                made = kernel.Threshold(by_number[0], first + number)
             else:
-                made = _law(law)
+                made = law_of(law)
             self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
         return self.frames.setdefault(frame, len(self.frames))
 
+    def source(self, token: int, name: str) -> str:
+        """The name of a protected frame, with a number where another one has it too."""
+        if token not in self.sources:
+            free = (name if n == 1 else f"{name} ({n})" for n in count(1))
+            taken = {*self.sources.values()}
+            self.sources[token] = next(one for one in free if one not in taken)
+        return self.sources[token]
+
     def relation(self, relation: Relation) -> int:
         """The place of a frame after all its steps."""
         owners = relation.owners
         facts = relation.source
-        columns = tuple((name, str(domain.dtype)) for name, domain in facts.columns.items())
-        name = f"{relation.name} {relation.token}"
+        columns = tuple((n, type_words(domain.dtype)) for n, domain in facts.columns.items())
+        name = self.source(relation.token, relation.name)
         through = None
         if owners is not None:
-            source = f"{owners.name} {owners.token}"
+            source = self.source(owners.token, owners.name)
             through = kernel.Owners(source, owners.here, owners.there)
         place = self.frame(kernel.Scan(name, columns, _unit(facts.unit), through))
         for step, before in relation.steps:
@@ -323,7 +324,7 @@ def _nights(sums: NightlySums, table: int, query: Query) -> kernel.Nights:
     schedule = Schedule(day.name, every, dates[0], sums.periods)
     if dates != schedule.dates() * (len(dates) // sums.periods):
         raise kernel.Refused("the periods of a stream are not one after the other")
-    dtype = str(query.relation.facts.columns[day.name].dtype)
+    dtype = type_words(query.relation.facts.columns[day.name].dtype)
     drawn = (
         kernel.Tree(sums.branching, sums.levels)
         if sums.levels
@@ -332,13 +333,6 @@ def _nights(sums: NightlySums, table: int, query: Query) -> kernel.Nights:
     start = schedule.start.isoformat()
     span = cast("kernel.Every", every)  # which the schedule accepted
     return kernel.Nights(table, day.name, dtype, span, start, sums.periods, drawn)
-
-
-def _round(law: KeyMechanism) -> tuple[int, Fraction]:
-    """The threshold and the noise of one round of a choice of groups by weights."""
-    if not isinstance(law, WeighedThreshold) or not isinstance(law.noise, DiscreteGaussian):
-        raise kernel.Refused("weights with other noise than Gaussian")
-    return law.threshold, law.noise.sigma_squared
 
 
 def _run(margin: Margin) -> int:
@@ -362,12 +356,16 @@ def _row(tree: Tree) -> kernel.Row:
         case Column(name):
             return kernel.Col(name)
         case Literal(value, dtype, parameter):
-            named = "" if parameter is None else f" of parameter {parameter.name!r}"
-            return kernel.Lit(str(dtype), f"{identity(value)!r}{named}")
+            named = "" if parameter is None else f" of parameter {_text(parameter.name)}"
+            return kernel.Lit(type_words(dtype), f"{_text(value)}{named}")
         case _:
-            constants = repr(identity(tuple(value for _, value in tree.operation.constants)))
             operands = tuple(map(_row, tree.args))
-            return kernel.Call(tree.operation.name, operands, constants)
+            return kernel.Call(tree.operation.name, operands, _text(tree.operation.constants))
+
+
+def _text(value: object) -> str:
+    """A constant as JSON, which distinguishes all constants that mean different things."""
+    return text_of(definition(value))
 
 
 def _named(named: Sequence[Named]) -> tuple[tuple[str, kernel.Row], ...]:
@@ -394,10 +392,10 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
         case Filter(predicates):
             return kernel.Filter(place, tuple(map(_row, predicates)))
         case DropNulls(names):
-            filled = (kernel.Call("is_not_null", (kernel.Col(name),), "()") for name in names)
+            filled = (kernel.Call("is_not_null", (kernel.Col(name),), "[]") for name in names)
             return kernel.Filter(place, tuple(filled))
         case Part(by, _):
-            key = tuple(repr(identity(value)) for value in step.values)
+            key = tuple(map(_text, step.values))
             return kernel.Part(place, tuple(_row(n.tree) for n in by), key)
         case WithoutFound(by):
             return kernel.Without(place, tuple(_row(n.tree) for n in by))
@@ -440,7 +438,7 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
     made: _OneKind
     match cells:
         case CategoryCells(tree, categories, other):
-            return kernel.Values(_row(tree), tuple(repr(identity(c)) for c in categories), other)
+            return kernel.Values(_row(tree), tuple(map(_text, categories)), other)
         case BinCells(value, edges, other):
             made = kernel.Edges(_row(value.tree), tuple(edges), other)
         case PointCells(value, lo, step, points):
@@ -496,30 +494,3 @@ def _placed(
 
 def _grid(grid: Grid) -> kernel.Grid:
     return kernel.Grid(grid.step, grid.centre, grid.lo, grid.hi)
-
-
-def _law(law: Mechanism) -> kernel.Law:
-    match law:
-        case NoNoise():
-            return kernel.Exact()
-        case RoundedLaplace() | DiscreteLaplace():
-            return kernel.Laplace(law.scale, law.fine)
-        case DiscreteGaussian():
-            return kernel.Gaussian(law.sigma_squared)
-        case DiscreteHull():
-            return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
-        case DiscreteBox():
-            return kernel.Box(law.epsilon, law.widths, law.fineness, ())
-        case DiscreteStaircase():
-            return kernel.Staircase(law.rate, law.width, law.inner)
-        case RandomizedResponse():
-            return kernel.Response(law.row_epsilon)
-        case TruncatedGeometric():
-            return kernel.Geometric(law.row_epsilon, law.row_delta)
-        case ReportNoisyMax():
-            return kernel.NoisyMax(law.scale)
-        case PermuteAndFlip():
-            return kernel.PermuteAndFlip(law.scale)
-        case Exponential() if type(law) in (Exponential, JointExponential, RecursiveExponential):
-            return kernel.Exponential(law.scale)
-    raise _missing(type(law).__name__)

@@ -70,7 +70,10 @@ def require_sound(prepared: PreparedTogether) -> None:
     if wrong is not None:
         raise _unsound(f"the plan does not follow from the query: {wrong}")
     try:
-        verify(physical(prepared))
+        what_runs = physical(prepared)
+        if prepared.plan.physical not in (None, what_runs):
+            raise _unsound("the plan does not follow from the query: physical plan")
+        verify(what_runs)
     except Refused as refused:
         raise _unsound(f"the kernel refuses the plan: {refused}") from None
 

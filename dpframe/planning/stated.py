@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TypeVar
 
 from dpframe.core.budget import Budget
 from dpframe.core.parameters import Parameter
+from dpframe.errors import Unsound
+from dpframe.infer import Place
+from dpframe.kernel import Refused
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
+from dpframe.planning.physical import physical
 from dpframe.planning.prepared import Prepared, PreparedTogether
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
@@ -32,3 +37,28 @@ def with_remaining(prepared: Made, remaining: Budget) -> Made:
 def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
     """The plan with its parameters."""
     return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
+
+
+def with_physical(prepared: Made) -> Made:
+    """The plan with its physical plan.
+
+    Raises
+    ------
+    Unsound
+        When the kernel has no nodes for it.
+    """
+    whole = prepared if isinstance(prepared, PreparedTogether) else alone(prepared)
+    try:
+        made = physical(whole)
+    except Refused as refused:
+        raise Unsound(
+            f"the query has no physical plan: {refused}",
+            remedy="report this as an error of dpframe, with the query",
+        ) from None
+    plan = replace(prepared.plan, physical=made, dpframe_version=version("dpframe"))
+    return replace(prepared, plan=plan)
+
+
+def alone(prepared: Prepared) -> PreparedTogether:
+    """One query as several are."""
+    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))

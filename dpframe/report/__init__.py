@@ -2,5 +2,6 @@
 
 from dpframe.report.plan import Plan
 from dpframe.report.render import Format
+from dpframe.report.verification import Verification, verify
 
-__all__ = ["Format", "Plan"]
+__all__ = ["Format", "Plan", "Verification", "verify"]

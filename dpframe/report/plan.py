@@ -10,8 +10,10 @@ from typing import Any
 from dpframe.core.exact import Number
 from dpframe.core.visible import visible
 from dpframe.plan import PlanData, document
+from dpframe.plan.agreement import disagreement
 from dpframe.plan.codec import as_fields, hints_of
 from dpframe.plan.consistency import contradiction
+from dpframe.plan.verified import require_verified
 from dpframe.report.chapters import notes_in, risks_in
 from dpframe.report.difference import differences
 from dpframe.report.plots import plot_plan
@@ -99,6 +101,11 @@ class Plan(PlanData):
         The columns of protected frames that the query reads, with their types, which decide what
         its expressions mean. None in plans of several queries, whose `blocks` have them, and in
         plans of earlier versions.
+    physical
+        What happens, as the kernel verifies it: steps, tables, draws and their costs. None in
+        documents of version 1.
+    dpframe_version
+        The version of dpframe that made the plan. None in documents of version 1.
     """
 
     @property
@@ -247,7 +254,9 @@ class Plan(PlanData):
             When it is not the document of a plan, or belongs to a newer version.
         PlanMismatch
             When the document was edited, or contradicts itself, such as by a cost below that of its
-            mechanisms.
+            mechanisms, or by a clamp that the physical plan does not have.
+        Unsound
+            When the physical plan states what does not follow from it, see `dpframe.verify`.
         """
         try:
             return cls._read(text)
@@ -258,6 +267,10 @@ class Plan(PlanData):
     def _read(cls, text: object) -> Plan:
         fields, whole = document.from_json(text, hints_of(PlanData))
         plan = cls(**as_fields(PlanData, fields))
+        if plan.physical is not None:
+            require_verified(plan.physical)
+            if (wrong := disagreement(plan, plan.physical)) is not None:
+                raise document.edited(f"{wrong} contradicts the physical plan")
         wrong = contradiction(plan)
         if wrong is None and document.canonical(document.document_of(plan)) != whole:
             wrong = "the fingerprint"

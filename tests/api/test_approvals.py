@@ -17,6 +17,7 @@ from dpframe.api import approval
 from dpframe.ledger.place import store_at
 from dpframe.ledger.reviewers import approve, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from tests.plan.documents import of_version_1
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 
 PEOPLE = pl.DataFrame(
@@ -207,7 +208,7 @@ def test_documents_that_are_not_those_of_their_fingerprint_are_not_compared(ledg
 
 def as_an_earlier_version(plan: dp.Plan) -> dict[str, Any]:
     """Its document without what the first edition did not say."""
-    document: dict[str, Any] = json.loads(plan.to_json())
+    document: dict[str, Any] = json.loads(of_version_1(plan))
     for number, release in enumerate(document["plan"]["releases"]):
         scores = {name: release["scores"][name] for name in ("l1", "l2_squared")}
         document = with_value(document, ("plan", "releases", number, "scores"), scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import dpframe as dp
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.cli.commands import Run, plan_file, toml_job
 from tests.ledger.ledgers import opened, store_at
+from tests.plan.documents import of_version_1
 
 
 def test_explain_shows_a_plan_and_names_it(run: Run, folder: Path) -> None:
@@ -228,3 +230,43 @@ def test_json_states_risks_that_reading_finds_anew(run: Run, folder: Path) -> No
     read = dp.Plan.from_json(json.dumps(made | {"risks": []}))
     assert read.fingerprint == plan.fingerprint
     assert read.risks == plan.risks
+
+
+def test_verify_says_what_the_kernel_verified(run: Run, folder: Path) -> None:
+    plan = plan_file(folder)
+    done = run("verify", "plan.json")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{dp.verify(plan)}\n"
+    record = json.loads(run("verify", "plan.json", "--json").out)
+    assert record["verified"] is True
+    assert (record["fingerprint"], record["cost"]) == (plan.fingerprint, plan.cost.words())
+    assert record["statements"] == list(dp.verify(plan).statements)
+
+
+def test_verify_reads_standard_input(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_file(folder)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(plan.to_json().encode())))
+    assert run("verify", "-").out == f"{dp.verify(plan)}\n"
+
+
+def test_verify_names_the_first_statement_that_does_not_follow(run: Run, folder: Path) -> None:
+    plan = plan_file(folder)
+    text = plan.to_json()
+    (folder / "plan.json").write_text(text.replace('"contributions": 1', '"contributions": 2'))
+    done = run("verify", "plan.json")
+    assert (done.code, done.out) == (5, "")
+    assert done.err.startswith("Unsound: the plan does not hold: draw 0 costs more than the plan")
+    assert json.loads(run("verify", "plan.json", "--json").out)["error"] == "Unsound"
+    (folder / "plan.json").write_text(text.replace('"composition": "sum"', '"composition": "zcdp"'))
+    assert run("verify", "plan.json").code == 5
+    assert run("verify", "no.json").code == 5
+
+
+def test_verify_does_not_pass_a_plan_of_version_1(run: Run, folder: Path) -> None:
+    (folder / "plan.json").write_text(of_version_1(plan_file(folder)))
+    done = run("verify", "plan.json")
+    assert done.code == 1
+    assert done.out.startswith("NOT VERIFIED: the document has schema version 1")
+    assert json.loads(run("verify", "plan.json", "--json").out)["verified"] is False

@@ -23,6 +23,7 @@ from dpframe.ledger import places
 from dpframe.plan.document import earlier_fingerprint
 from tests.aggregates.cases import each_alone
 from tests.kept import make
+from tests.plan.documents import of_version_1
 from tests.postgres import Server, run_sql
 
 HERE = Path(__file__).parent
@@ -273,7 +274,7 @@ def with_notes_of_before(now: Any, then: Any) -> Any:
 @each_plan
 def test_the_same_queries_have_the_same_plans(version: str, name: str) -> None:
     kept, plan = plans(version)[name], planned(name)
-    document = with_notes_of_before(json.loads(plan.to_json()), kept["document"])
+    document = with_notes_of_before(json.loads(of_version_1(plan)), kept["document"])
     found = {*differences(document, kept["document"])}
     if version == BEFORE:
         scores = {"plan.releases.contents"} if name in OF_QUANTILES else set()
@@ -294,7 +295,7 @@ def test_exceptions_are_needed() -> None:
     found = {
         (name, place)
         for name, kept in plans(FIRST).items()
-        for place in differences(json.loads(planned(name).to_json()), kept["document"])
+        for place in differences(json.loads(of_version_1(planned(name))), kept["document"])
     }
     assert OTHER_HERE.keys() <= found
     assert OTHER_NOW.keys() <= {place for _, place in found}

@@ -341,7 +341,7 @@ class Draft:
         """A row-wise operation."""
         operands = [self.rng.choice(known.columns) for _ in range(self.some(1, 1, 2))]
         operation = self.rng.choice({"x": ("add", "abs"), "y": ("mul", "neg")}.get(kind, ("op",)))
-        return p.Call(operation, tuple(map(p.Col, operands)), self.rng.choice(("()", "(1,)")))
+        return p.Call(operation, tuple(map(p.Col, operands)), self.rng.choice(("[]", '[["n",1]]')))
 
     def truth(self, known: Known) -> p.Row:
         """A condition."""
@@ -350,8 +350,8 @@ class Draft:
             return p.Col(self.rng.choice(bools))
         column = p.Col(self.rng.choice(known.columns))
         if self.chance(0.4):
-            return p.Call("is_not_null", (column,), "()")
-        return p.Call("gt", (column, p.Lit("Int64", "1")), "()")
+            return p.Call("is_not_null", (column,), "[]")
+        return p.Call("gt", (column, p.Lit("Int64", "1")), "[]")
 
     def key(self, known: Known) -> p.Row:
         """An expression for keys."""
@@ -359,13 +359,13 @@ class Draft:
             parts = ("dt_year", "dt_quarter", "dt_month", "dt_day", "dt_weekday", "dt_truncate")
             part = self.rng.choice((*parts, "dt_date", "dt_ordinal_day", "dt_month_start"))
             every = self.rng.choice(("1d", "1w", "1mo", "1q", "1y"))
-            constants = f"('{every}',)" if part == "dt_truncate" else "()"
+            constants = f'[["every","{every}"]]' if part == "dt_truncate" else "[]"
             return p.Call(part, (p.Col("t"),), constants)
         keys = self.of_kind(known, "ghb")
         if keys and self.chance(0.85):
             return p.Col(self.rng.choice(keys))
         if self.chance(0.1):
-            return p.Lit("String", "'w0'")
+            return p.Lit("String", '"w0"')
         return self.call(known, "g")
 
     def number(self, known: Known) -> p.Row:
@@ -507,7 +507,7 @@ class Draft:
         every = self.rng.choice(("1d", "1d", "1w", "1mo"))
         period: p.Row = p.Col("t")
         if every != "1d":
-            period = p.Call("dt_truncate", (period,), f"('{every}',)")
+            period = p.Call("dt_truncate", (period,), f'[["every","{every}"]]')
         own = self.keys(known) if self.chance(0.6) else None
         by = own.by if own is not None else ()
         number, periods = self.some(1, 2, 3), self.some(1, 2, 3, 4, 5)

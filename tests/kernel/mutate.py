@@ -179,7 +179,7 @@ def change_node(old: Any, plan: Plan, known: dict[type, Any], rng: random.Random
     alike = {kind for kinds in KINDS if type(old) in kinds for kind in kinds}
     if isinstance(old, (p.Col, p.Lit, p.Call)):
         rows = [node for node in nodes(plan) if isinstance(node, (p.Col, p.Lit, p.Call))]
-        return rng.choice([*rows, p.Call("other", (p.Col("x"),), "()")])
+        return rng.choice([*rows, p.Call("other", (p.Col("x"),), "[]")])
     there = [known[kind] for kind in alike if kind in known and kind is not type(old)]
     made = [new for kind in alike if (new := of_kind(kind, old, rng)) is not None]
     if isinstance(old, (p.Table, p.Draw, p.Scan, p.Listed, p.Grid, p.Rows, p.Person)):

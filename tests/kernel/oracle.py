@@ -293,7 +293,7 @@ def nodes(value: object) -> Iterator[object]:
 def value_of(text: str) -> Value:
     """The value that a text in a plan stands for."""
     try:
-        value = literal_eval(text)
+        value = literal_eval({"true": "True", "false": "False", "null": "None"}.get(text, text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return Opaque(text)
     if isinstance(value, bool) or value is None:
@@ -365,7 +365,7 @@ def calendar(operation: str, constants: str, time: Value) -> Value:
                 return date(time.year, time.month, 1)
             case "dt_truncate":
                 for every in DAYS:
-                    if constants in (f"('{every}',)", f"'{every}'", every):
+                    if constants == f'[["every","{every}"]]':
                         return Opaque(repr(window_of(every, time)))
     return NotImplemented
 

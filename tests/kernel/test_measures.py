@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dpframe.accounting import DiscreteLaplaceEvent, ExponentialEvent, PrivacyLossAccountant
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.compose import gaussian_delta, rho_delta
-from dpframe.kernel.laws import response_rho
+from dpframe.kernel.laws import noise_losses, response_rho
 from dpframe.kernel.losses import (
     Geometrics,
     Loss,
@@ -27,7 +27,8 @@ from dpframe.kernel.losses import (
     Wholes,
     losses_delta,
 )
-from dpframe.kernel.plan import Gaussian
+from dpframe.kernel.moves import Norms
+from dpframe.kernel.plan import Gaussian, Staircase
 from dpframe.kernel.tails import gaussian_sum, gaussian_tail, mills, quantile_up
 from dpframe.kernel.trade_offs import (
     bounded_range_mu_squared,
@@ -376,6 +377,13 @@ def test_one_delta_is_stated_for_one_epsilon() -> None:
     with pytest.raises(Refused, match="cost more than the plan"):
         verify(replace(plan, draws=(more,)))
     assert verify(replace(plan, draws=(more,), cost=more.cost)).deltas[0] < draw.delta / 100
+
+
+@pytest.mark.parametrize(("moves", "levels"), [(1, 1), (5, 1), (6, 2), (10, 2), (11, 3)])
+def test_stairs_cost_the_levels_that_a_number_may_cross(moves: int, levels: int) -> None:
+    norms = Norms(2, 2 * moves, 2 * moves**2, moves, 0, (), twice=False)
+    found = noise_losses(Staircase(F(1, 2), 5, 1), norms)
+    assert found == ([(Reported(F(levels, 2), 2), 2)], 0)
 
 
 def test_draws_that_fail_more_than_always_do_not_cancel_out() -> None:

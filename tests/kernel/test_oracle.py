@@ -61,7 +61,7 @@ def plan(
 
 def other(operation: str, row: p.Row) -> p.Call:
     """Some row-wise operation."""
-    return p.Call(operation, (row,), "()")
+    return p.Call(operation, (row,), "[]")
 
 
 def nights(

@@ -969,7 +969,7 @@ def _stream(
     """Nine periods of a frame, for each of some other keys."""
     day: p.Row = p.Col("d") if dtype == "Date" else other("dt_date", p.Col("d"))
     if every != "1d":
-        day = p.Call("dt_truncate", (day,), f"({every!r},)")
+        day = p.Call("dt_truncate", (day,), f'[["every","{every}"]]')
     rows = [(f"k{name}", p.Col(name)) for name in by]
     listed = p.Listed((*rows, ("period", period or day)), (9 * keys,), "keys")
     nights = p.Nights(0, "d", dtype, every, "2027-03-01", 9, sums)
@@ -1037,7 +1037,7 @@ def test_what_rows_move_in_all_nights() -> None:
 
 
 def _truncated(row: p.Row, every: str) -> p.Row:
-    return p.Call("dt_truncate", (row,), f"({every!r},)")
+    return p.Call("dt_truncate", (row,), f'[["every","{every}"]]')
 
 
 D = p.Col("d")

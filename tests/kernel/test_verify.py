@@ -238,7 +238,7 @@ def test_corrupted_plans_are_refused(corruption: str) -> None:
 def _sum_of_persons() -> Plan:
     """One sum of one row of each person, of a column that is computed."""
     columns = (("who", "Int64"), ("x", "Int64"))
-    kept = (("who", Col("who")), ("x", Call("abs", (Col("x"),), "()")))
+    kept = (("who", Col("who")), ("x", Call("abs", (Col("x"),), "[]")))
     return Plan(
         "add-remove",
         (
@@ -265,7 +265,7 @@ def _sum_of_persons() -> Plan:
 def test_a_limit_by_a_column_that_was_replaced_bounds_no_groups() -> None:
     plan = _sum_of_persons()
     limits = KeepGroups(0, 1, ("x",), None), KeepRows(1, 2, (), None)
-    replaced = Map(2, (("who", Col("who")), ("x", Call("abs", (Col("x"),), "()"))))
+    replaced = Map(2, (("who", Col("who")), ("x", Call("abs", (Col("x"),), "[]"))))
     keys = Listed((("x", Col("x")),), (4,), "digest")
     vector = Vector((0,), ((1,),), (0,), 1, total=False)
     counted = replace(
@@ -372,7 +372,7 @@ def test_deep_expressions_and_long_numbers_are_refused() -> None:
     plan = _sum_of_persons()
     row: Row = Col("x")
     for _ in range(3000):
-        row = Call("abs", (row,), "()")
+        row = Call("abs", (row,), "[]")
     deep = replace(plan, frames=(*plan.frames[:2], Map(1, (("who", Col("who")), ("x", row)))))
     with pytest.raises(Refused, match="deep"):
         verify(deep)
@@ -433,7 +433,7 @@ def _with_frames(plan: Plan, *frames: Frame) -> Plan:
 
 
 def _date_of(row: Row) -> Row:
-    return Call("dt_date", (row,), "()")
+    return Call("dt_date", (row,), "[]")
 
 
 STREAMS_THAT_MOVE_MORE: Mapping[str, Callable[[Plan], Plan]] = {

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core.windows import Every, Windows
+from dpframe.core.windows import Every, Windows, number_of
 from dpframe.errors import DPFrameError
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.tables import lower_rows
@@ -277,6 +277,7 @@ def test_keys_leave_rows_of_no_other_window(
 # ------------------------------------------------------------------------------- what is found
 
 US, BERLIN = pl.Datetime("us"), pl.Datetime("us", "Europe/Berlin")
+DECEMBER = number_of("1mo", date(2026, 12, 1))
 IN_OCTOBER = [
     "(pl.col('at') >= datetime(2026, 10, 1)) & (pl.col('at') < datetime(2026, 11, 1))",
     "pl.col('at').is_between(date(2026, 10, 1), date(2026, 11, 1), closed='left')",
@@ -379,6 +380,24 @@ def test_a_filter_to_each_time_reads_its_window(dtype: Any, every: Every) -> Non
         frame = protected(dtype, every).filter(pl.col("at") == pl.lit(value, dtype=dtype))
         windows = windows_read(frame._relation)
         assert windows == Windows(every, number, number, without=False)
+
+
+@pytest.mark.parametrize(
+    ("listed", "windows"),
+    [
+        ([True], Windows("1mo", DECEMBER, None, without=False)),
+        ([False], Windows("1mo", None, DECEMBER - 1, without=False)),
+        ([True, False], Windows("1mo", None, None, without=False)),
+        ([True, None], Windows("1mo")),
+    ],
+)
+def test_keys_that_are_truth_values_of_the_time_are_read_as_filters(
+    listed: list[bool | None], windows: Windows
+) -> None:
+    late = pl.col("at").dt.date() >= date(2026, 12, 1)
+    frame = protected(US, "1mo").group_by(late=late, keys=pl.DataFrame({"late": listed}))
+    asked_for = query_of(frame.dp_count(per="unit", bounds=(0, 2)))
+    assert windows_read(asked_for.relation, asked_for.groups) == windows
 
 
 def test_queries_of_frames_that_meet() -> None:

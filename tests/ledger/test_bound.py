@@ -242,6 +242,15 @@ def test_measures_and_ways_to_count_are_told_apart(place: Place) -> None:
         assert Bound.read(json.loads(text)).fields() == json.loads(text)
 
 
+@pytest.mark.parametrize("field", ["measure", "main", "slack", "counted"])
+def test_an_amount_in_another_form_is_none(field: str) -> None:
+    """Of one amount there is one form, which a signature covers."""
+    fields = Bound(dp.ApproxDP(1, 0), "approximate DP").fields()
+    for other in (fields | {field: 1}, {**fields, "more": "1"}, [fields]):
+        with pytest.raises((TypeError, ValueError)):
+            Bound.read(other)
+
+
 # -- from when approvals named no amount --------------------------------------------------------
 
 

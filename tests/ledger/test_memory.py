@@ -16,6 +16,7 @@ import dpframe as dp
 from dpframe.core.exact import exact
 from dpframe.ledger.amounts import exact_amount, exact_words
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.streams import StreamIsOpen, StreamOpening
 
 amounts = st.fractions(0, 1, max_denominator=1000)
 
@@ -74,6 +75,17 @@ def test_an_entry_settles_once_it_is_known_how_it_ended() -> None:
     assert all(entry.time.tzinfo is UTC for entry in ledger.entries)
     times = [entry.time for entry in ledger.entries]
     assert times == sorted(times)
+
+
+def test_a_stream_is_paid_for_once() -> None:
+    ledger = MemoryLedger(dp.PureDP(1))
+    opening = StreamOpening("visits", "its definition", 3)
+    number = ledger.charge(dp.PureDP("0.1"), "f", stream=opening)
+    found = ledger.streams.find("visits")
+    assert found == opening.opened(number)
+    with pytest.raises(StreamIsOpen):
+        ledger.charge(dp.PureDP("0.1"), "f", stream=opening)
+    assert ledger.spent == dp.PureDP("0.1")
 
 
 def test_entries_and_sums_cannot_be_changed_from_outside() -> None:

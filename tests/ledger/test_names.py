@@ -28,6 +28,7 @@ NEAR = [
     "census\x1b",
     "cens\u00adus",
     "census\ufe0f",
+    "census\U000e01ef",
     "ｃｅｎｓｕｓ",
 ]
 

@@ -18,7 +18,7 @@ import dpframe as dp
 from dpframe.core.budget import Budget
 from dpframe.errors import Unsound
 from dpframe.ledger import checkpoints
-from dpframe.ledger.caller import NOBODY
+from dpframe.ledger.caller import NOBODY, Caller
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.charges import Charge, read_charge
 from dpframe.ledger.clocks import Clock
@@ -199,6 +199,31 @@ def test_other_scopes_are_refused(change: dict[str, Any]) -> None:
         return
     with pytest.raises((ValueError, TypeError, KeyError, ArithmeticError, dp.InvalidBudget)):
         read_charge(record)
+
+
+@pytest.mark.parametrize("who", [None, "ann"])
+def test_a_charge_that_says_no_more_is_of_its_user(who: str | None) -> None:
+    draft = Draft("default", "charged", amount=dp.PureDP(1), who=who)
+    found = read_charge(sealed(draft, 1, "2026-11-22T00:00:00", "", Seal(None)))
+    assert found == Charge(Caller(who), dp.PureDP(1))
+
+
+@pytest.mark.parametrize(
+    "covered",
+    [
+        7,
+        {"template": "t"},
+        {"template": 7, "parameters": {}},
+        {"template": "t", "parameters": []},
+        {"template": "t", "parameters": {"day": {"type": "date"}}},
+    ],
+    ids=str,
+)
+def test_a_range_that_is_none_covers_no_charge(covered: object) -> None:
+    good = json.loads(Charge(NOBODY, dp.PureDP(1)).text())
+    record = record_of(Charge(NOBODY, dp.PureDP(1)), dp.PureDP(1))
+    with pytest.raises((ValueError, TypeError)):
+        read_charge(replace(record, why=json.dumps(good | {"covered": covered})))
 
 
 # -- in ledgers -----------------------------------------------------------------------------------

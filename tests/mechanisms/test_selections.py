@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.core.score_range import ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import Exponential, PermuteAndFlip
 from tests.mechanisms.laws import exponential_law, flip_law
@@ -32,6 +33,16 @@ def test_zcdp_cost() -> None:
     assert mechanism.rho(Fraction(4)) == Fraction("0.00125")
     # permute-and-flip has no such discount (Bun-Steinke 2016: epsilon**2 / 2)
     assert PermuteAndFlip(mechanism.scale).rho(Fraction(2)) == Fraction("0.005")
+
+
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+def test_all_of_rho_is_spent(kind: type[Exponential] | type[PermuteAndFlip]) -> None:
+    """Of a choice in two groups, by what its measure counts."""
+    moved = ScoreRange(Fraction(6), Fraction(18), Fraction(3))
+    for rho in (Fraction(1, 8), Fraction(2), Fraction(1, 3)):
+        law = kind.for_rho(moved, rho)
+        spent = law.rho(moved.l2_squared if isinstance(law, Exponential) else moved.l1)
+        assert rho * Fraction(999_999, 1_000_000) <= spent <= rho
 
 
 @pytest.mark.parametrize("rho", ["0.00125", "0.1", "1/3", "7", "1e-12"])

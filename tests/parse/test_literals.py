@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.core.dtypes import DType, duration_type
+from dpframe.core.dtypes import DType, datetime_type, duration_type
 from dpframe.core.tree import Call, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read
@@ -183,6 +183,20 @@ def test_durations_have_the_ends_of_their_type(number: int) -> None:
     for units, dtype in ((beyond, micros), (day if number > 0 else -1_000, DType("Time"))):
         with pytest.raises(UnsupportedOperation, match="out of range"):
             from_physical(units, dtype)
+
+
+def test_moments_of_another_unit_are_rounded_down() -> None:
+    for year in (1969, 2026):
+        moment = datetime(year, 12, 31, 23, 59, 59, 999_999)
+        found = cast_literal(Literal(moment, datetime_type("us")), datetime_type("ms"))
+        assert found == Literal(moment.replace(microsecond=999_000), datetime_type("ms"))
+
+
+def test_a_nanosecond_type_holds_fewer_years_than_python() -> None:
+    """What Python could hold is out of range all the same."""
+    for number in (-(2**63) - 192, 2**63 + 192):
+        with pytest.raises(UnsupportedOperation, match="out of range"):
+            from_physical(number, duration_type("ns"))
 
 
 def test_decimals_have_as_many_digits_as_their_type() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -284,6 +285,11 @@ KEPT = (
 def plan_of(name: str) -> dp.Plan:
     """A plan, made once."""
     return ALL[name]()
+
+
+def of_version_1(plan: dp.Plan) -> str:
+    """The document that version 1 had of a plan: without what the kernel verifies."""
+    return replace(plan, physical=None, dpframe_version=None).to_json()
 
 
 def path_of(name: str) -> Path:

@@ -18,7 +18,7 @@ from dpframe.core.score_range import ScoreRange
 from dpframe.plan import PlanIdentifying, document
 from dpframe.plan.codec import Malformed, encode
 from dpframe.plan.earlier import completed, completed_session
-from tests.plan.documents import patients, plan_of
+from tests.plan.documents import of_version_1, patients, plan_of
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 
 
@@ -99,18 +99,18 @@ def test_a_budget_that_is_stated_stays() -> None:
 
 @pytest.mark.parametrize("name", ["grouped", "spread", "accurate", "temporal"])
 def test_the_middle_of_bounds_is_where_values_are_centred(name: str) -> None:
-    whole = json.loads(plan_of(name).to_json())
+    whole = json.loads(of_version_1(plan_of(name)))
     found = whole
     for number, output in enumerate(whole["plan"]["outputs"]):
         error = {key: value for key, value in output["error"].items() if key != "middle"}
         found = with_value(found, ("plan", "outputs", number, "error"), error)
     assert found != whole
     read = dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
-    assert read.to_json() == plan_of(name).to_json()
+    assert read.to_json() == of_version_1(plan_of(name))
 
 
 def test_a_mean_that_is_centred_nowhere_is_refused() -> None:
-    found = json.loads(plan_of("accurate").to_json())
+    found = json.loads(of_version_1(plan_of("accurate")))
     error = found["plan"]["outputs"][1]["error"]
     del error["middle"]
     found["plan"]["outputs"][1]["definition"] = []
@@ -193,7 +193,7 @@ def test_a_document_of_the_edition_before_that_lost_its_risks_is_another_plan(na
 
 def as_of_before(plan: dp.Plan) -> dict[str, Any]:
     """The document that the edition before would have written."""
-    found = json.loads(plan.to_json())
+    found = json.loads(of_version_1(plan))
     for name in ("requested", "forced", "typical", "identifying"):
         if name in found["plan"]:
             found["session"][name] = found["plan"].pop(name)
@@ -202,7 +202,7 @@ def as_of_before(plan: dp.Plan) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["requested", "forced", "typical", "identifying"])
 def test_what_is_said_in_both_places_is_refused(name: str) -> None:
-    found = json.loads(plan_of("grouped").to_json())
+    found = json.loads(of_version_1(plan_of("grouped")))
     found["session"][name] = found["plan"].get(name, [])
     with pytest.raises(dp.PlanMismatch):
         dp.Plan.from_json(json.dumps(with_digest(found)))

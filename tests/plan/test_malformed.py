@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.plan import document, regular
-from tests.plan.documents import ALL, plan_of
+from tests.plan.documents import ALL, of_version_1, plan_of
 from tests.plan.edits import at, paths, with_digest, with_fingerprint, with_value
 
 TEXT = plan_of("grouped").to_json()
@@ -76,7 +76,7 @@ def as_definition(depth: int) -> str:
     ("version", "words"),
     [
         (0, "schema version 0"),
-        (2, "schema version 2"),
+        (3, "schema version 3"),
         (-1, "schema version -1"),
         (True, "not an integer"),
         (1.0, "not an integer"),
@@ -296,7 +296,7 @@ def test_an_output_of_other_values_than_its_release_is_for_is_refused(
     field: str, value: Any
 ) -> None:
     """Bounds that a reviewer would read in a definition, beside noise that is made for others."""
-    whole = json.loads(plan_of("accurate").to_json())
+    whole = json.loads(of_version_1(plan_of("accurate")))
     number = next(i for i, o in enumerate(whole["plan"]["outputs"]) if "GridSum" in json.dumps(o))
     where = ("plan", "outputs", number, "definition")
     parts = at(whole, where)
@@ -304,4 +304,8 @@ def test_an_output_of_other_values_than_its_release_is_for_is_refused(
     path = (*where, part, "table", "statistic", "grid", field)
     found = with_digest(with_fingerprint(with_value(whole, path, value)))
     with pytest.raises(dp.PlanMismatch, match="definition does not follow"):
+        dp.Plan.from_json(json.dumps(found))
+    whole = json.loads(plan_of("accurate").to_json())
+    found = with_digest(with_fingerprint(with_value(whole, path, value)))
+    with pytest.raises(dp.PlanMismatch, match="definition of 's' contradicts the physical plan"):
         dp.Plan.from_json(json.dumps(found))

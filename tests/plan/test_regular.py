@@ -109,12 +109,12 @@ def test_documents_are_short_and_fingerprints_stay(name: str) -> None:
     plan = people().agg(expression).plan(epsilon=1)
     assert document.earlier_fingerprint(plan) == fingerprint
     text = plan.to_json()
-    assert rules(json.loads(text)) == number
+    assert rules(json.loads(text)["plan"]) == number
     read = dp.Plan.from_json(text)
     assert same(read, plan)
     assert read.to_json() == text
     if number:
-        assert len(text) < 8000
+        assert len(text) < 10_000
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 import dpframe as dp
 from dpframe.core.budget import Budget
 from dpframe.core.fields import written
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     MECHANISMS,
     NoisyThreshold,
@@ -22,6 +23,7 @@ from dpframe.mechanisms import (
 from dpframe.plan import codec, consistency, document
 from tests.documentation import ROOT
 from tests.plan.documents import ALL, plan_of
+from tests.plan.physical_schema import PREFIX, definitions
 
 SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "plan.schema.json").read_text())
 DEFINITIONS: dict[str, Any] = SCHEMA["$defs"]
@@ -62,6 +64,11 @@ def test_plans_keep_to_it(name: str) -> None:
     VALIDATOR.validate(json.loads(plan_of(name).to_json()))
 
 
+def test_physical_plans_are_those_of_the_kernel() -> None:
+    listed = {name: found for name, found in DEFINITIONS.items() if name.startswith(PREFIX)}
+    assert listed == definitions(), "python -m tests.plan.physical_schema"
+
+
 def nodes(found: Any) -> Iterator[dict[str, Any]]:
     if isinstance(found, dict):
         yield found
@@ -79,7 +86,7 @@ def test_the_schema_is_strict_and_says_what_each_field_is() -> None:
             name = next((n for n, d in DEFINITIONS.items() if d is node), "")
             left_out = OPTIONAL.get(name, [])
             assert node["required"] == [n for n in node["properties"] if n not in left_out]
-            assert all(
+            assert name.startswith(PREFIX) or all(
                 "description" in field or "const" in field for field in node["properties"].values()
             )
     assert all("description" in definition for definition in DEFINITIONS.values())
@@ -134,7 +141,13 @@ def flat(hint: Any) -> Iterator[Any]:
         yield from flat(part)
 
 
-PARTS = [part for part in parts_of(dp.Plan) if not issubclass(part, Budget)]
+OF_KERNEL = ["physical", "dpframe_version"]
+"""Fields of plans that documents have beside the plan."""
+PARTS = [
+    part
+    for part in parts_of(dp.Plan)
+    if not issubclass(part, Budget) and part.__module__ != kernel.__name__
+]
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
@@ -145,7 +158,7 @@ def test_fields_are_those_of_the_code(part: type) -> None:
     if part is dp.Plan:
         session = [*DEFINITIONS["session"]["properties"]]
         assert session == ["remaining", "share", "budget"]
-        fields = [name for name in fields if name not in session]
+        fields = [name for name in fields if name not in (*session, *OF_KERNEL)]
     assert [*properties] == (["kind", *fields] if named else fields)
     if named:
         assert properties["kind"] == {"const": part.__name__}
@@ -157,6 +170,8 @@ def test_types_are_those_of_the_code(part: type) -> None:
     properties = DEFINITIONS[part.__name__ if named else NAMES[part.__name__]]["properties"]
     session = DEFINITIONS["session"]["properties"]
     for name, hint in codec.hints_of(part).items():
+        if name in OF_KERNEL:
+            continue
         listed = properties[name] if name in properties else session[name]
         assert admits_null(listed) == (type(None) in typing.get_args(hint) or hint is typing.Any), (
             name
@@ -224,7 +239,11 @@ def test_choices_are_those_of_the_code() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("schema_version",), 2),
+        (("schema_version",), 1),
+        (("schema_version",), 3),
+        (("dpframe_version",), None),
+        (("physical", "cost"), 1),
+        (("physical", "frames", 0, "node"), "Read"),
         (("digest",), "A" * 64),
         (("plan", "extra"), 1),
         (("plan", "cost", "epsilon"), 0.5),

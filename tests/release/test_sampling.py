@@ -100,6 +100,18 @@ def test_without_noise_ends_are_those_of_textbooks() -> None:
     assert 1.96 * 4000**0.5 < high < 2.05 * 4000**0.5
 
 
+def test_variances_are_covered_whatever_the_fourth_moment_is() -> None:
+    """Without noise: the width of the bounds is 200, and there are 4000 rows."""
+    frame = sample(np.random.default_rng(1), 4000)
+    variance = frame["x"].var()
+    assert isinstance(variance, float)
+    fourth = 200**2 * variance / 4000 + (1.96 * 200**2 / 4000) ** 2
+    for ask, half in ((dp.std, 1.96 * 100 / 4000**0.5), (dp.var, 1.96 * fourth**0.5)):
+        low, high = ends_of(protected(frame).agg(ask("x", (0, 200)).alias("v")), sampling=True)
+        assert high == pytest.approx(half, rel=1e-3)
+        assert low == pytest.approx(-half, rel=1e-3)
+
+
 def test_a_variance_beside_a_mean_makes_it_narrower() -> None:
     frame = sample(np.random.default_rng(1), 4000)
     rows = protected(frame)
@@ -139,6 +151,11 @@ REFUSED: dict[str, tuple[Callable[[dp.PrivateFrame], dp.PrivateQuery], bool, str
     ),
     "distinct values": (lambda f: f.agg(v=dp.n_unique("x")), True, "distinct values"),
     "a sum on both sides": (lambda f: f.agg(v=dp.sum("x", (-9, 9))), True, "add dp.count()"),
+    "a ratio of what may be below 0": (
+        lambda f: f.agg(v=X.dp_ratio(1 + 0 * X, (-1, 9), denominator_bounds=(0, 1))),
+        True,
+        "0 or more",
+    ),
 }
 
 
@@ -152,6 +169,23 @@ def test_outputs_without_an_interval_are_named_before_the_charge(name: str) -> N
     assert said in str(refusal.value)
     assert refusal.value.remedy
     assert session.spent.words() == "epsilon 0"
+
+
+def test_sums_beside_a_count_and_ratios_of_what_is_not_below_zero_are_covered() -> None:
+    rows = protected(sample(np.random.default_rng(1), 100))
+    query = rows.agg(
+        dp.sum("x", (-9, 9)).alias("v"),
+        X.dp_ratio(1 + 0 * X, (0, 9), denominator_bounds=(0, 1)).alias("w"),
+        n=dp.count(),
+    )
+    found = query.collect(epsilon=10**6, interval=0.95, sampling=True)
+    assert {"v_low", "v_high", "w_low", "w_high"} <= set(found.columns)
+
+
+def test_sampling_is_a_truth_value() -> None:
+    frame = dp.Session(epsilon=1).protect(pl.DataFrame({"x": [1]}), unit=dp.Rows())
+    with pytest.raises(dp.UnsupportedOperation, match="is True or False"):
+        frame.dp_count().collect(epsilon=1, interval=0.95, sampling="yes")  # type: ignore[arg-type]
 
 
 def test_sampling_is_said_of_an_interval() -> None:

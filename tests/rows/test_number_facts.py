@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, DType
 from dpframe.core.interval import interval
-from dpframe.core.tree import Call, Column, Tree
-from dpframe.errors import DPFrameError
+from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.parse.reader import read
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain
 from dpframe.rows.operands import INT128
 from tests.calls import call
-from tests.laws.checking import contradiction, expression, run
+from tests.laws.checking import contradiction, expression, run, tree_of
 from tests.laws.frames import tight_columns, values
 from tests.rows.running import X
 
@@ -212,6 +212,58 @@ def test_inverses_are_known_where_nothing_overflows_on_the_way() -> None:
         for most, known in ((1, True), (10**6, True), (10**305, False)):
             reals = Domain(FLOAT64, nullable=False, interval=interval(1, most))
             assert (domain(call(op, X), {"x": reals}).interval.hi is not None) == known, (op, most)
+
+
+def test_a_sum_is_nan_only_where_infinities_of_both_signs_meet() -> None:
+    known = {"finite": interval(0, 2), "below": interval(None, 2), "above": interval(1, None)}
+    for one, other in product(known, known):
+        operands = {
+            name: Domain(FLOAT64, nullable=False, interval=known[kind])
+            for name, kind in (("x", one), ("y", other))
+        }
+        possible = {one, other} == {"below", "above"}
+        assert domain(call("add", X, Column("y")), operands).nan == possible, (one, other)
+
+
+def test_a_power_is_nan_only_where_one_below_zero_has_an_exponent_that_is_not_whole() -> None:
+    for lo, exponent in product([-1, 0], [0.5, 3.0, 1.5]):
+        base = Domain(FLOAT64, nullable=False, interval=interval(lo, 2))
+        found = domain(call("pow", X, Literal(exponent, FLOAT64)), {"x": base})
+        assert found.nan == (lo < 0 and exponent % 1 > 0), (lo, exponent)
+
+
+def test_large_powers_of_signs_are_known() -> None:
+    for lo, power in product([-1, 0], [100, 101]):
+        raised = {n**power for n in range(lo, 2)}
+        found = ends(call("pow", X, Literal(power, INT64)), lo, 1)
+        known = (min(raised), max(raised)) if power % 2 == 0 else (None, None)
+        assert found == known, (lo, power)
+    assert ends(call("pow", X, Literal(100, INT64)), -2, 1) == (None, None)
+
+
+def test_decimals_as_floats_may_be_rounded_and_whole_numbers_are_not() -> None:
+    """Small ones, of which every float is exact; others are rounded by Polars in its own way."""
+    cast = call("cast", X, dtype=FLOAT64)
+    known = interval(0, 10)
+    assert domain(cast, {"x": Domain(INT64, nullable=False, interval=known)}).interval == known
+    price = Domain(DType("Decimal", precision=4, scale=2), nullable=False, interval=interval(1, 10))
+    lo, hi = domain(cast, {"x": price}).interval.ends
+    assert lo < 1
+    assert hi > 10
+    assert hi - lo < 9 + 1e-12
+
+
+def test_whole_numbers_and_truth_values_are_whole_numbers_together() -> None:
+    known = {"x": Domain(INT64, nullable=True), "y": Domain(BOOLEAN, nullable=True)}
+    assert domain(call("coalesce", X, Column("y")), known).dtype == INT64
+
+
+def test_bounds_in_the_wrong_order_are_refused_and_one_alone_is_not() -> None:
+    for bounds in ((9, 1), (9.5, 1), (0, -0.5)):
+        with pytest.raises(InvalidBounds, match="reversed"):
+            tree_of(f"pl.col('i64').clip({bounds[0]}, {bounds[1]})")
+    tree_of("pl.col('i64').clip(9)")
+    tree_of("pl.col('i64').clip(upper_bound=1)")
 
 
 def test_bounds_that_are_missing_do_not_clip() -> None:

@@ -48,6 +48,7 @@ def test_years_follow_from_the_interval(facts: dict[str, Domain]) -> None:
     assert infer(call("dt_century", X), facts).interval == interval(20, 21)
     assert infer(call("dt_iso_year", X), facts).interval == interval(1990, 2020)
     assert infer(call("dt_month", X), facts).interval == interval(1, 12)
+    assert not infer(call("dt_is_leap_year", X), facts).nullable
 
 
 def test_nothing_known_leaves_the_calendar() -> None:
@@ -123,6 +124,23 @@ def test_counts_of_units_have_exact_ends(unit: str) -> None:
         assert infer(tree, facts).interval == interval(found[0], found[2])
 
 
+def test_times_of_day_are_those_of_one_day() -> None:
+    day = interval(0, 86_400 * 10**9 - 1)
+    text, moment = Domain(STRING, nullable=False), Domain(datetime_type(), nullable=False)
+    assert infer(call("str_to_time", X, format="%H:%M"), {"x": text}).interval == day
+    assert infer(call("cast", X, dtype=TIME), {"x": moment}).interval == day
+
+
+def test_moments_have_a_text_where_four_digits_write_their_year() -> None:
+    cast = call("cast", X, dtype=STRING)
+    per_day = 86_400 * 10**6
+    for dtype, size in ((DATE, 1), (datetime_type(), per_day)):
+        least, most = days(1) * size, (days(9999, 12, 31) + 1) * size - 1
+        assert not infer(cast, known(dtype, least, most)).nullable
+        assert infer(cast, known(dtype, least - 1, most)).nullable
+        assert infer(cast, known(dtype, least, most + 1)).nullable
+
+
 def test_a_claim_that_is_wrong_does_no_harm() -> None:
     """The lowering does not rely on what was declared."""
     frame = pl.DataFrame({"x": pl.Series([0, 2**63 - 1]).cast(pl.Datetime("us"))})
@@ -148,6 +166,8 @@ def test_a_claim_that_is_wrong_does_no_harm() -> None:
         ("dt_truncate", {"every": "1us"}, datetime_type("ms")),
         ("dt_offset_by", {"by": "1ns"}, datetime_type()),
         ("dt_offset_by", {"by": "300y"}, datetime_type("ns")),
+        ("dt_cast_time_unit", {"unit": "ms"}, DATE),
+        ("dt_cast_time_unit", {"unit": "ms"}, TIME),
         ("dt_convert_time_zone", {"zone": "UTC"}, DATE),
         ("dt_replace_time_zone", {"zone": "UTC"}, TIME),
     ],
@@ -176,6 +196,15 @@ def test_offsets_that_make_no_sense(by: str) -> None:
 def test_zones_that_do_not_exist(zone: str) -> None:
     for op in ("dt_convert_time_zone", "dt_replace_time_zone"):
         assert isinstance(refusal_of(op, zone=zone), UnsupportedOperation)
+
+
+def test_a_new_moment_fits_in_the_unit_of_its_column() -> None:
+    old, near, far = datetime(2000, 1, 1), datetime(2262, 4, 11), datetime(2262, 4, 12)
+    for unit, new in (("us", far), ("ns", near)):
+        tree = call("replace", X, old=(old,), new=(new,))
+        assert infer(tree, {"x": Domain(datetime_type(unit))}).dtype == datetime_type(unit)
+    error = refusal(call("replace", X, old=(old,), new=(far,)), x=datetime_type("ns"))
+    assert "is not a Datetime(ns)" in str(error)
 
 
 def test_words() -> None:

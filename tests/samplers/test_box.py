@@ -169,6 +169,19 @@ def test_a_radius_on_the_edge_of_acceptance_is_settled_exactly(accepted: bool) -
     assert script.exhausted()
 
 
+def test_the_least_first_bits_do_not_accept_what_is_hardly_ever_accepted() -> None:
+    """Of the inner end of a cell whose outer end is far wider, in each dimension."""
+    law = Radii(Fraction(1, 3000), (1, 1, 1), 1)
+    inner, outer = law.volume(0), law.volume(law.end(0))
+    assert Fraction(inner, outer) < Fraction(1, 1 << 16)
+    assert law._squeeze[0] == 0
+    keep = np.ones(2, np.bool_)
+    script = Script(u16=[0, 0], u64=[0, (1 << 64) - 1])
+    law._accept(np.zeros(2, np.int64), np.zeros(2, np.int64), keep, script)
+    assert keep.tolist() == [True, False]
+    assert script.exhausted()
+
+
 def test_tables_follow_each_other() -> None:
     law, last = LAWS["short"], (1 << 64) - 1
     second, third = law.table(3).floors(64), law.table(6).floors(64)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.frames.nights import first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.release import part_of
 from dpframe.workloads import PeriodTree, SquareRoot, best_tree, squared
@@ -187,6 +188,19 @@ def test_first_limits_are_attained() -> None:
             assert moved(one, other) == dataclasses.replace(
                 part.sensitivity, l0=moved(one, other).l0
             )
+
+
+def test_no_step_that_keeps_other_rows_each_night_comes_before_a_first_limit() -> None:
+    frame = private(SPENDS[0], "who")
+    first = frame.limit_rows(2, order_by="day")
+    for narrowed, kept in (
+        (first, [2]),
+        (first.limit_rows(1), [2]),
+        (frame.filter(pl.col("x") > 0).limit_rows(3, order_by="day"), [3]),
+        (frame.limit_rows(9).limit_rows(2, order_by="day"), []),
+        (frame.limit_groups(2, by="key").limit_rows(2, order_by="day"), []),
+    ):
+        assert [limit.n for limit in first_limits(narrowed._relation, "day")] == kept
 
 
 def test_a_limit_by_hash_would_be_wrong() -> None:

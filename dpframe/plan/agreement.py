@@ -1,0 +1,297 @@
+"""Whether the plan that people read agrees with the physical plan, which the kernel verifies.
+
+The physical plan decides about privacy. The reading says much of it again, in other forms and with
+words. A document in which the two differ would show a reviewer another release than the verified
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from math import prod
+from typing import Any, TypeAlias
+
+from dpframe.core.budget import Budget
+from dpframe.core.units import Identifier, Unit
+from dpframe.kernel import plan as kernel
+from dpframe.plan.data import PlanData
+from dpframe.plan.definition import Json
+from dpframe.plan.laws import law_of, number_law, text_of
+from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.several import after_search, blocks_of
+
+__all__ = ["disagreement"]
+
+Term: TypeAlias = tuple[object, ...]
+"""An expression, or another part of a definition, in one form for both plans."""
+
+
+def disagreement(plan: PlanData, physical: kernel.Plan) -> str | None:
+    """The first statement of a plan that its physical plan contradicts, if any."""
+    try:
+        return next(_disagreements(plan, physical), None)
+    except (ArithmeticError, LookupError, ValueError, TypeError, kernel.Refused):
+        return "its numbers"
+
+
+def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
+    if not _is_cost(plan.cost, physical):
+        yield "cost"
+    if plan.found is None:
+        if physical.options:
+            yield "found"
+        if physical.composition != plan.composition:
+            yield "composition"
+        yield from _of_query(plan, physical, list(plan.draws), physical.draws)
+        return
+    search, choices = next(blocks_of(plan)), plan.found.choices
+    if len(physical.options) != len(choices):
+        yield "found"
+        return
+    yield from _of_query(search, physical, list(search.draws), physical.draws)
+    for choice, option in zip(choices, physical.options, strict=True):
+        if not _is_cost(choice.cost, option):
+            yield f"found.choices (limit {choice.n})"
+        if not any(_limit_of(frame) == choice.n for frame in option.frames):
+            yield f"found.choices (limit {choice.n})"
+    query, last = after_search(plan), physical.options[-1]
+    if last.composition != plan.composition:
+        yield "composition"
+    yield from _of_query(query, last, list(query.draws), last.draws)
+
+
+def _limit_of(frame: kernel.Frame) -> int | None:
+    return frame.n if isinstance(frame, kernel.KeepRows | kernel.KeepGroups) else None
+
+
+def _is_cost(cost: Budget, physical: kernel.Plan) -> bool:
+    measure = physical.measure if physical.composition == "sum" else "epsilon"
+    return (cost.currency, cost.main, cost.slack) == (measure, physical.cost, physical.delta)
+
+
+def _of_query(
+    plan: PlanData,
+    physical: kernel.Plan,
+    releases: Sequence[NoisyAggregate],
+    draws: Sequence[kernel.Draw],
+) -> Iterator[str]:
+    """What differs in the draws, and in the frames and tables that they are of."""
+    if plan.unit.adjacency != physical.neighbours:
+        yield "unit"
+    if len(releases) != len(draws):
+        yield "releases"
+        return
+    for release, draw in zip(releases, draws, strict=True):
+        stated = release.cost
+        if (stated.currency, stated.main, stated.slack) != (
+            physical.measure,
+            draw.cost,
+            draw.delta,
+        ):
+            yield f"cost of {release.name!r}"
+        if not _is_law(release, draw, draws):
+            yield f"mechanism of {release.name!r}"
+    known = _Known(physical)
+    for block in blocks_of(plan):
+        yield from known.contradicted(block)
+
+
+def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:
+    by_number = number_law(release.law)
+    if by_number is None:
+        return draw.law == law_of(release.law)
+    if not isinstance(draw.law, kernel.Threshold) or not 0 <= draw.law.draw < len(draws):
+        return False
+    threshold, noise = by_number
+    return draw.law.least == threshold and draws[draw.law.draw].law == law_of(noise)
+
+
+class _Known:
+    """All that a physical plan has, to look up what a reading says.
+
+    Parameters
+    ----------
+    physical
+        The physical plan.
+    """
+
+    def __init__(self, physical: kernel.Plan) -> None:
+        nodes = [*_nodes(physical.frames), *_nodes(physical.tables)]
+        self.scans = [node for node in nodes if isinstance(node, kernel.Scan)]
+        self.keys = [node for node in nodes if isinstance(node, kernel.Listed)]
+        self.terms = {term for node in nodes for term in _terms_of(node)}
+
+    def contradicted(self, plan: PlanData) -> Iterator[str]:
+        """What the plan of one frame says that is not there."""
+        mine = [scan for scan in self.scans if _is_named(scan.name, plan.source)]
+        if not any(scan.unit == _unit(plan.unit) for scan in mine):
+            yield "unit"
+        for column in plan.columns or ():
+            types = (
+                kind
+                for scan in self.scans
+                if _is_named(scan.name, column.frame)
+                for name, kind in scan.columns
+                if name == column.name
+            )
+            if not any(column.type == kind or _is_always(column.type, kind) for kind in types):
+                yield f"type of the column {column.name!r}"
+        if plan.groups is not None:
+            listed = (plan.keys_digest, plan.groups)
+            if listed not in [(keys.digest, prod(keys.sizes)) for keys in self.keys]:
+                yield "groups"
+        elif plan.keys_digest is not None and plan.keys is not None:
+            yield "groups"
+        for place, step in enumerate(plan.steps):
+            yield from self._missing(step.definition, f"steps[{place}].definition")
+        yield from self._missing(plan.grouped_by, "grouped_by")
+        for output in plan.outputs:
+            found = output.definition
+            if isinstance(found, list):  # formulas of what was released follow the measurements
+                found = [one for one in found if not _is_expression(one)]
+            yield from self._missing(found, f"definition of {output.name!r}")
+
+    def _missing(self, definition: Json, where: str) -> Iterator[str]:
+        if any(term not in self.terms for term in _terms_in(definition)):
+            yield where
+
+
+def _is_named(name: str, stated: str) -> bool:
+    """Whether a source has a name, with a number where several sources do."""
+    return name == stated or (name.startswith(f"{stated} (") and name.endswith(")"))
+
+
+def _is_always(stated: str, kind: str) -> bool:
+    """Whether a type is stated with the one value that a declaration leaves."""
+    return stated.startswith(f"{kind}, always ")
+
+
+def _unit(unit: Unit) -> kernel.Unit:
+    if isinstance(unit, Identifier):
+        return kernel.Person(unit.column, unit.window, unit.time)
+    return kernel.Rows(unit.contributions)
+
+
+def _nodes(value: object) -> Iterator[object]:
+    """All nodes of a part of a physical plan."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _nodes(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for field in fields(value):
+            yield from _nodes(getattr(value, field.name))
+
+
+_EXPRESSIONS = ("Column", "Literal", "Call")
+
+
+def _is_expression(found: Json) -> bool:
+    return isinstance(found, dict) and found.get("type") in _EXPRESSIONS
+
+
+def _terms_in(found: Any) -> Iterator[Term]:
+    """The expressions, grids, cells and limits of a definition, from the outermost in."""
+    if isinstance(found, list):
+        for item in found:
+            yield from _terms_in(item)
+    elif isinstance(found, dict):
+        term = _term_of(found)
+        if term is not None:
+            yield term
+        if _is_expression(found) or found.get("step") == "Part":
+            return
+        # the grid of a sum of squares follows from that of the values, which the kernel has
+        skipped = "grid" if found.get("type") == "SquareSum" else None
+        for name, item in found.items():
+            if name != skipped:
+                yield from _terms_in(item)
+
+
+def _terms_of(node: object) -> Iterator[Term]:
+    """What a node is in the form of `_term_of`."""
+    match node:
+        case kernel.Col() | kernel.Lit() | kernel.Call():
+            yield _of_row(node)
+        case kernel.Grid(step, centre, lo, hi):
+            yield "grid", step, centre, lo, hi
+        case kernel.Edges(_, edges, other):
+            yield "bins", edges, other
+        case kernel.Values(_, listed, other):
+            yield "values", listed, other
+        case kernel.Points(_, low, step, number):
+            yield "points", low, step, number
+        case kernel.Between(_, candidates):
+            yield "candidates", candidates
+        case kernel.KeepRows(_, n, by, first):
+            yield "limit_rows", n, by, first
+        case kernel.KeepGroups(_, n, by, first):
+            yield "limit_groups", n, by, first
+        case kernel.Weigh(_, norm):
+            yield "limit_norm", norm
+        case kernel.Part(_, by, key):
+            yield "part", tuple(map(_of_row, by)), key
+        case _:
+            return
+
+
+def _of_row(row: kernel.Row) -> Term:
+    match row:
+        case kernel.Col(name):
+            return "column", name
+        case kernel.Lit(_, value):
+            return "literal", value
+        case kernel.Call(operation, operands, constants):
+            return "call", operation, tuple(map(_of_row, operands)), constants
+
+
+def _term_of(found: Mapping[str, Any]) -> Term | None:
+    """The expression, grid, cells or limit that an object of a definition is; None for others."""
+    kind = found.get("type", found.get("step"))
+    match kind:
+        case "Column":
+            return "column", found["name"]
+        case "Literal":
+            named = found.get("parameter")
+            of_parameter = "" if named is None else f" of parameter {text_of(named['name'])}"
+            return "literal", text_of(found.get("value")) + of_parameter
+        case "Call":
+            operands = tuple(_term_of(one) for one in found["args"])
+            return "call", found["op"], operands, text_of(found["options"])
+        case "Grid":
+            lo, hi = (_integer(found[end]) for end in ("lo", "hi"))
+            return "grid", _fraction(found["step"]), _fraction(found["centre"]), lo, hi
+        case "BinCells":
+            return "bins", tuple(map(_fraction, found["edges"])), found["other"]
+        case "CategoryCells":
+            return "values", tuple(map(text_of, found["categories"])), found["other"]
+        case "PointCells":
+            low, step = _fraction(found["lo"]), _fraction(found["step"])
+            return "points", low, step, _integer(found["points"])
+        case "PositionCells":
+            return "candidates", tuple(map(_fraction, found["candidates"]))
+        case "LimitRows":
+            return "limit_rows", found["n"], tuple(found["by"]), found.get("order_by")
+        case "LimitGroups":
+            return "limit_groups", found["n"], tuple(found["by"]), found.get("order_by")
+        case "LimitNorm":
+            return "limit_norm", _fraction(found["n"])
+        case "Part":
+            by = tuple(_term_of(one["tree"]) for one in found["by"])
+            return "part", by, tuple(map(_value, found["key"]))
+    return None
+
+
+def _value(found: Any) -> str:
+    """A value of a key, which may be that of a parameter."""
+    return text_of(found["value"] if _is_expression(found) else found)
+
+
+def _integer(found: Any) -> int:
+    return int(found["int"]) if isinstance(found, dict) else found
+
+
+def _fraction(found: Any) -> Fraction:
+    return Fraction(found["fraction"] if isinstance(found, dict) else found)
