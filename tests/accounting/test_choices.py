@@ -49,6 +49,7 @@ def test_the_worst_of_few_choices_is_met(e: float, times: int) -> None:
     law = Choices(Fraction(e), times)
     masses, beyond = loss_masses(law.epsilon, law.times)
     losses = (np.arange(masses.size) - masses.size // 2) * float(law.step)
+    assert math.isclose(masses.sum() + beyond, 1, rel_tol=1e-9)
     for x in np.linspace(-0.9, 0.97, 9) * e * times:
         found = beyond + float((masses * np.maximum(0.0, -np.expm1(x - losses))).sum())
         exact = float(worst(e, times, np.array([x]))[0])
