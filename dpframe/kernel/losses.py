@@ -157,6 +157,8 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     turned = 4 * end * price + sum(n * (200 + 4 * end * _angle(law, c)) for law, n in known.items())
     off = (_ROUNDING + _UNIT * turned) * size + size_off
     found = (max(total, 0.0) + rest + off) * w / (2 * math.pi)
+    if not 0 < found < math.inf:
+        return Fraction(1)
     logarithm = scale + math.log(found) + _ROUNDING
     if logarithm >= 0:
         return Fraction(1)
@@ -298,14 +300,17 @@ def _transform(law: Loss, c: Floats, t: Floats) -> tuple[Floats, Complexes]:
             return c * e, (turn + low * turn.conjugate() + middle) / whole
         case Ranged(epsilon):
             e = float(epsilon)
-            turn = _turn(t * e)
-            low, factor = np.exp(-(1 + 2 * c) * e), -0.5 / math.expm1(-e)
-            return c * e, factor * (turn - low * turn.conjugate()) / (c + 0.5 + 1j * t)
+            fall = _fall((1 + 2 * c) * e, 2 * t * e)
+            return c * e, -0.5 / math.expm1(-e) * _turn(t * e) * fall / (c + 0.5 + 1j * t)
         case Geometrics(h, steps):
             g = float(h)
-            power = -g * (1 + 2 * c) - 2j * g * t
-            r, end = np.exp(power), np.exp(steps * power)
-            inner = -math.expm1(-g) * (r - end) / (1 - r)
+            rate, angle = (1 + 2 * c) * g, 2 * t * g
+            first, end = (
+                np.exp(-rate) * _turn(-angle),
+                np.exp(-steps * rate) * _turn(-steps * angle),
+            )
+            several = _fall((steps - 1) * rate, (steps - 1) * angle) / _fall(rate, angle)
+            inner = -math.expm1(-g) * first * several
             turn = _turn(t * (g * steps))
             return c * g * steps, turn * (1 + inner + end) / (1 + math.exp(-g))
         case Normals(d_squared):
@@ -316,6 +321,12 @@ def _transform(law: Loss, c: Floats, t: Floats) -> tuple[Floats, Complexes]:
             turn = _turn(t * ((2 * c + 1) / (2 * v)))
             return c * (c + 1) / (2 * v), turn * _wholes(v, c, t)
     raise ValueError(law)
+
+
+def _fall(rate: Floats, angle: Floats) -> Complexes:
+    """1 - exp(-rate - i angle), where both may be tiny."""
+    real = -np.expm1(-rate) * np.cos(angle) + 2 * np.sin(angle / 2) ** 2
+    return np.asarray(real + 1j * (np.exp(-rate) * np.sin(angle)), dtype=np.complex128)
 
 
 def _turn(angles: Floats) -> Complexes:

@@ -8,7 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, product
 from statistics import NormalDist
+from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,6 +27,7 @@ from dpframe.kernel.losses import (
     Ranged,
     Reported,
     Wholes,
+    _transform,
     losses_delta,
 )
 from dpframe.kernel.moves import Norms
@@ -281,6 +284,38 @@ def test_losses_of_many_draws_cost_what_other_methods_find() -> None:
     losses = frozenset({(Geometrics(F(1, 10), 1), 100)})
     assert math.isclose(float(losses_delta(losses, F("4.774568"))), 1e-6, rel_tol=1e-4)
     assert losses_delta(losses, F(10)) == 0
+
+
+def true_transform(law: Geometrics | Ranged, s: Any) -> Any:
+    """E[exp(s L)] with 60 digits."""
+    with mp.workdps(60):
+        if isinstance(law, Ranged):
+            e = mp.mpf(law.epsilon.numerator) / law.epsilon.denominator
+            return mp.sinh(e * (s + 0.5)) / (s + 0.5) / mp.sinh(e / 2) / 2
+        h = mp.mpf(law.h.numerator) / law.h.denominator
+        q, r = mp.exp(-h), mp.exp(-h * (1 + 2 * s))
+        inner = (1 - q) * (r - r**law.steps) / (1 - r)
+        return mp.exp(s * h * law.steps) * (1 + inner + r**law.steps) / (1 + q)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometrics(F(1, 10**9), 10**8),
+        Geometrics(F(1, 10**12), 10**12),
+        Geometrics(F(1, 1 << 56), 1 << 50),
+        Geometrics(F(1, 4), 5),
+        Ranged(F(1, 10**8)),
+        Ranged(F(1, 2)),
+    ],
+)
+@pytest.mark.parametrize("c", [0.5, 10.0, 1000.0])
+def test_transforms_of_tiny_steps_keep_their_digits(law: Geometrics | Ranged, c: float) -> None:
+    for t in (0.0, 3.0, 1000.0):
+        log, curve = _transform(law, np.full(1, c), np.array([t]))
+        true = true_transform(law, mp.mpc(c, t)) * mp.exp(-mp.mpf(float(log[0])))
+        whole = abs(true_transform(law, mp.mpc(c, 0)) * mp.exp(-mp.mpf(float(log[0]))))
+        assert abs(mp.mpc(complex(curve[0])) - true) <= 1e-12 * whole
 
 
 @given(
