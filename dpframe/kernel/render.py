@@ -384,7 +384,8 @@ def _what(what: What) -> str:
             )
         case Choice(tables, among, rounds):
             listed = ", ".join(map(str, tables))
-            return f"{rounds} winners among the {among} of table {listed}, by their numbers"
+            winners = "One winner" if rounds == 1 else f"{rounds} winners, one after another,"
+            return f"{winners} among the {among} of table {listed}, by their numbers"
         case Rank(table, quantile):
             return f"The cell of table {table} at the quantile {_number(quantile)} of each group"
         case Ranks(table, quantiles):
@@ -436,7 +437,7 @@ def _law(law: Law) -> str:
         case Response(epsilon):
             return f"each row at random, its own cell e^{_number(epsilon)} times as likely"
         case Exponential(scale):
-            return f"chosen with probabilities exp(score / {_number(scale)})"
+            return f"chosen with chances that grow as exp(score / s), where s is {_number(scale)}"
         case PermuteAndFlip(scale):
             return f"chosen by permute and flip with scale {_number(scale)}"
         case NoisyMax(scale):
@@ -449,8 +450,11 @@ def _law(law: Law) -> str:
         case Threshold(least, draw):
             return f"where the number of draw {draw} is at least {least}"
         case WeighedThreshold(rounds):
-            each = [f"{least} with variance {_number(variance)}" for least, variance in rounds]
-            return f"where the number with Gaussian noise is at least, in each round, {_list(each)}"
+            each = [
+                f"at least {least} in round {number}, whose variance is {_number(variance)}"
+                for number, (least, variance) in enumerate(rounds, 1)
+            ]
+            return f"where the number with Gaussian noise is {_list(each)}"
 
 
 def _fine(fine: int) -> str:

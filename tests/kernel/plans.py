@@ -75,13 +75,7 @@ WITH_A_DELTA: Mapping[str, Query] = {
     "weights": lambda f: (
         f.limit_norm(2).limit_groups(9, by="town").group_by("town").agg(dp.n_unique("who"))
     ),
-    "rounds": lambda f: (
-        f.limit_norm(2)
-        .limit_groups(9, by="town")
-        .limit_rows(3, by="town")
-        .group_by("town", rounds=2)
-        .agg(dp.count())
-    ),
+    "rounds": lambda f: f.group_by("town").dp_groups(rounds=2),
 }
 """Queries of persons whose groups are found by weights."""
 
