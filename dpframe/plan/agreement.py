@@ -192,19 +192,34 @@ def _is_expression(found: Json) -> bool:
     return isinstance(found, dict) and found.get("type") in _EXPRESSIONS
 
 
+def _has_aggregate(found: Any) -> bool:
+    """Whether an aggregate of one individual's rows is in an expression."""
+    if found.get("type") != "Call":
+        return False
+    operation = found["op"]
+    if operation == "over_individual" or operation.startswith("individual_"):
+        return True
+    return any(map(_has_aggregate, found["args"]))
+
+
 def _terms_in(found: Any) -> Iterator[Term]:
     """The expressions, grids, cells and limits of a definition, from the outermost in."""
     if isinstance(found, list):
         for item in found:
             yield from _terms_in(item)
     elif isinstance(found, dict):
+        if _is_expression(found) and _has_aggregate(found):
+            return  # of one individual's rows: the kernel has it as a text, and in several steps
+        if found.get("step") == "PerIndividual":
+            return  # numbers of an individual, of which the kernel knows their columns alone
         term = _term_of(found)
         if term is not None:
             yield term
         if _is_expression(found) or found.get("step") == "Part":
             return
-        # the grid of a sum of squares follows from that of the values, which the kernel has
-        skipped = "grid" if found.get("type") == "SquareSum" else None
+        # the grid of a sum of squares follows from that of the values, which the kernel has; that
+        # of an individual's total, which is put into a cell, moves no number
+        skipped = "grid" if found.get("type") in ("SquareSum", "TotalValue") else None
         for name, item in found.items():
             if name != skipped:
                 yield from _terms_in(item)

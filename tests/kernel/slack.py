@@ -1,6 +1,7 @@
-"""A watch over all tests that no plan states clearly more than the kernel finds.
+"""A watch over all tests that no plan states clearly more than the kernel finds, and that what
+people read of a plan agrees with its physical plan, so that its document can be read.
 
-`conftest.py` calls `watch` once. From then on a test fails that charges such a plan.
+`conftest.py` calls `watch` once. From then on a test fails that charges another plan.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from fractions import Fraction
 from dpframe.kernel import Plan, verify
 from dpframe.kernel import plan as laws
 from dpframe.kernel.plan import Gaussian
+from dpframe.plan.agreement import disagreement
 from dpframe.planning import soundness
 from dpframe.planning.physical import physical
 from dpframe.planning.prepared import PreparedTogether
@@ -29,6 +31,9 @@ def watch() -> None:
 
 def _watched(prepared: PreparedTogether) -> Plan:
     plan = physical(prepared)
+    if prepared.plan.physical is not None:
+        wrong = disagreement(prepared.plan, plan)
+        assert wrong is None, f"what is read contradicts the physical plan: {wrong}"
     for kind, share in shares(plan):
         least = LEAST if kind in vars(laws) else LEAST_DELTA
         assert share >= least, f"{kind} costs {float(share):.4f} of what the plan states"

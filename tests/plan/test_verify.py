@@ -59,6 +59,32 @@ def test_every_plan_is_verified_as_plan_and_as_document(name: str) -> None:
         assert statement in str(found)
 
 
+OF_INDIVIDUALS = {
+    "one row each": lambda f: (
+        f.group_by("who").agg(n=pl.col("x").clip(0, 8).sum()).agg(dp.sum("n", (0, 8)))
+    ),
+    "beside rows": lambda f: f.filter(pl.len().over("who") * 2 > 2).limit_rows(3).agg(dp.count()),
+    "totals in bins": lambda f: f.limit_rows(3).agg(
+        dp.col("x").dp_histogram([0, 5, 10], per="unit")
+    ),
+    "median of totals": lambda f: f.limit_rows(3).agg(
+        dp.col("x").dp_median(bounds=(0, 20), per="unit")
+    ),
+    "a limit that is found by groups": lambda f: (
+        f.limit_rows(1, by="town").group_by("town", keys=["a", "b"]).agg(dp.count())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_INDIVIDUALS)
+def test_plans_of_what_individuals_have_are_read_again(name: str) -> None:
+    rows = pl.DataFrame({"who": [1, 1, 2], "x": [1, 2, 3], "town": ["a", "b", "b"]})
+    frame = dp.Session(epsilon=10).protect(rows, unit="who")
+    plan = OF_INDIVIDUALS[name](frame).plan(epsilon=1)
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+    assert dp.verify(plan.to_json()).is_complete
+
+
 def test_files_are_verified_too(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(plan_of("grouped").to_json(), encoding="utf-8")
