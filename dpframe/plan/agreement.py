@@ -211,7 +211,7 @@ def _terms_in(found: Any) -> Iterator[Term]:
         if _is_expression(found) and _has_aggregate(found):
             return  # of one individual's rows: the kernel has it as a text, and in several steps
         if found.get("step") == "PerIndividual":
-            return  # numbers of an individual, of which the kernel knows their columns alone
+            return  # the kernel knows only the columns of these numbers
         term = _term_of(found)
         if term is not None:
             yield term
