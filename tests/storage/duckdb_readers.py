@@ -50,6 +50,16 @@ def _query(
     return read
 
 
+def _beside(stored: Stored) -> Path:
+    """A folder for other files of the same rows: neighbours have different ones."""
+    place = Path(stored.path.removesuffix("*.parquet"))
+    if not place.is_dir():
+        return place.parent
+    made = place.with_name(f"{place.name}-beside")
+    made.mkdir(exist_ok=True)
+    return made
+
+
 def _relation(stored: Stored, view: View) -> tuple[Any, dict[str, Any]]:
     return _connect().read_parquet(stored.path).filter(view.where), {}
 
@@ -65,7 +75,7 @@ def _made(
 
     def read(stored: Stored, view: View) -> tuple[Any, dict[str, Any]]:
         connection = _connect()
-        place = Path(stored.path.removesuffix("*.parquet")).parent
+        place = _beside(stored)
         for statement in statements:
             connection.execute(
                 statement.format(files=_files(stored), where=view.where, place=place)
@@ -78,7 +88,7 @@ def _made(
 
 def _stored_table(stored: Stored, view: View) -> tuple[Any, dict[str, Any]]:
     """A table of a database file, opened again."""
-    path = str(Path(stored.path.removesuffix("*.parquet")).parent / "rows.db")
+    path = str(_beside(stored) / "rows.db")
     with duckdb.connect(path) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"CREATE TABLE rows AS FROM {_files(stored)}")
