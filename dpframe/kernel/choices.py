@@ -58,7 +58,7 @@ def blocks_of(times: int) -> Iterator[tuple[int, int]]:
 
 def cells_of(times: int) -> int:
     """Into how many cells the range is divided. The grid adds a few parts in 1000 to what many
-    choices cost, and less to that of few.
+    choices cost, and less to what few cost.
     """
     return min(128, max(16, 1 << (512 // times).bit_length() - 1))
 

@@ -159,7 +159,7 @@ def _frame(frame: Frame) -> str:
             owner = ""
             if owners is not None:
                 source, here, there = map(_name, (owners.source, owners.here, owners.there))
-                owner = f" The owner is that of the row of {source} with {there} = {here}."
+                owner = f" Each belongs to the owner of the row of {source} with {there} = {here}."
             return f"All rows of {_name(name)} with an owner: {listed}. {_unit(unit)}{owner}"
         case Map(input, columns):
             made = [

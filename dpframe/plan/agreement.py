@@ -217,8 +217,8 @@ def _terms_in(found: Any) -> Iterator[Term]:
             yield term
         if _is_expression(found) or found.get("step") == "Part":
             return
-        # the grid of a sum of squares follows from that of the values, which the kernel has; that
-        # of an individual's total, which is put into a cell, moves no number
+        # the kernel has the grid of the values, and the grid of their squares follows from it; the
+        # grid of an individual's total, which is put into a cell, moves no number
         skipped = "grid" if found.get("type") in ("SquareSum", "TotalValue") else None
         for name, item in found.items():
             if name != skipped:
@@ -300,7 +300,7 @@ def _term_of(found: Mapping[str, Any]) -> Term | None:
 
 
 def _value(found: Any) -> str:
-    """A value of a key, which may be that of a parameter."""
+    """A value of a key, which may be the value of a parameter."""
     return text_of(found["value"] if _is_expression(found) else found)
 
 

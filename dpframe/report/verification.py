@@ -86,7 +86,7 @@ def verify(plan: Plan | str | bytes | os.PathLike[str]) -> Verification:
     Raises
     ------
     Unsound
-        With the first statement that does not follow, such as a cost below that of the noise.
+        With the first statement that does not follow, such as a cost below what the noise costs.
     PlanMismatch
         When the document was edited, or when what people read in it contradicts what the kernel
         verifies.
