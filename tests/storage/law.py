@@ -188,10 +188,10 @@ def check(
 
 
 def _pairs(readers: Sequence[Reader], seed: int, trials: int) -> Iterator[tuple[Writer, Reader]]:
-    """Writers in turn, each with a reader of what it writes: readers are taken in turn too."""
+    """Writers in turn, each with one of the readers of what it writes that had the fewest turns."""
     writers = [w for w in installed() if any(r.forms & _forms(w) for r in readers)]
     rng = random.Random(seed)
-    turns = {w.name: 0 for w in writers}
+    turns = {reader.name: 0 for reader in readers}
     tried: set[str] = set()
     while True:
         for writer in writers:
@@ -199,10 +199,9 @@ def _pairs(readers: Sequence[Reader], seed: int, trials: int) -> Iterator[tuple[
                 continue
             tried.add(writer.name)
             fitting = [r for r in readers if r.forms & _forms(writer)]
-            if not turns[writer.name]:
-                turns[writer.name] = rng.randrange(len(fitting))
-            turns[writer.name] += 1
-            yield writer, fitting[turns[writer.name] % len(fitting)]
+            reader = min(fitting, key=lambda one: (turns[one.name], rng.random()))
+            turns[reader.name] += 1
+            yield writer, reader
 
 
 @lru_cache(maxsize=64)
