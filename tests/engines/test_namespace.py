@@ -16,8 +16,8 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 
 SQL = """
-    SELECT 1::TINYINT AS small, 2::BIGINT AS whole, 0.5::DOUBLE AS real, 1.5::DECIMAL(4, 2) AS price,
-        'a.b' AS text
+    SELECT 1::TINYINT AS small, 2::BIGINT AS whole, 0.5::DOUBLE AS real,
+        1.5::DECIMAL(4, 2) AS price, 'a.b' AS text
 """
 
 
@@ -94,6 +94,14 @@ def test_constant_moments_have_the_numbers_of_polars(relation: Any) -> None:
     found = engine.collect([engine.frame(relation).select(*made)])[0]
     assert found.row(0) == tuple(numbers.values())
     assert found.row(0) == pl.select(pl.lit(m).cast(pl.Int64).alias(str(m)) for m in numbers).row(0)
+
+
+def test_names_are_selected_beside_expressions(relation: Any) -> None:
+    engine = DuckDBEngine(relation)
+    frame, more = engine.frame(relation), (engine.ns.col("whole") + 1).alias("more")
+    found = engine.collect([frame.select("small", more, "real"), frame.select("text", "small")])
+    assert found[0].to_dicts() == [{"small": 1, "more": 3, "real": 0.5}]
+    assert found[1].to_dicts() == [{"text": "a.b", "small": 1}]
 
 
 def test_columns_that_a_step_does_not_use_may_be_of_any_type(relation: Any) -> None:
