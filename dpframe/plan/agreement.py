@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 from dpframe.core.budget import Budget
 from dpframe.core.units import Identifier, Unit
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.frame import Facts, facts_of
+from dpframe.kernel.moves import norms_of, ranges_of
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
 from dpframe.plan.laws import law_of, number_law, text_of
@@ -83,7 +85,10 @@ def _of_query(
     if len(releases) != len(draws):
         yield "releases"
         return
+    facts = facts_of(physical.frames)
     for release, draw in zip(releases, draws, strict=True):
+        if not _is_moved_enough(release, draw, physical, facts):
+            yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
             physical.measure,
@@ -96,6 +101,32 @@ def _of_query(
     known = _Known(physical)
     for block in blocks_of(plan):
         yield from known.contradicted(block)
+
+
+def _is_moved_enough(
+    release: NoisyAggregate, draw: kernel.Draw, physical: kernel.Plan, facts: Sequence[Facts]
+) -> bool:
+    """Whether an individual moves numbers or scores by what is stated, or by less."""
+    what = draw.what
+    if isinstance(what, kernel.Appear | kernel.Reports):  # their laws say all
+        return True
+    is_noisy = isinstance(draw.law, kernel.Laplace | kernel.Gaussian)
+    if isinstance(what, kernel.Vector | kernel.Running | kernel.Nights) or (
+        isinstance(what, kernel.Rank) and is_noisy
+    ):
+        norms = norms_of(physical, facts, what)
+        exact = release.exact if release.joint is None else release.joint.exact
+        return (
+            exact.l1 >= norms.l1
+            and exact.l2_squared >= norms.l2_squared
+            and exact.linf >= norms.linf
+        )
+    ranges, scores = ranges_of(physical, facts, what), release.scores
+    return scores is not None and (
+        scores.l1 >= ranges.l1
+        and scores.l2_squared >= ranges.squares
+        and scores.linf >= ranges.linf
+    )
 
 
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from dpframe.core.budget import Budget
@@ -34,6 +35,8 @@ def differences(before: PlanData, after: PlanData) -> Iterator[str]:
     if not found:
         found = list(_happens(before, after))
         yield from found
+    if before.physical is None or after.physical is None:  # one says no more than the reading
+        before, after = replace(before, physical=None), replace(after, physical=None)
     if not found and fingerprint(before) != fingerprint(after):
         yield "the plans differ in unlisted details, such as the reason of a mechanism"
 
