@@ -105,8 +105,29 @@ def facts_of(frames: Sequence[Frame]) -> tuple[Facts, ...]:
     """The facts of each frame, from those of the frames before it."""
     found: list[Facts] = []
     for frame in frames:
-        found.append(_facts(frame, found))
+        facts = _facts(frame, found)
+        facts = replace(facts, limits=_strictest(facts.limits))
+        if max([facts.rows, *(limit.n for limit in facts.limits)]) > _MOST_ROWS:
+            raise Refused("an individual with more rows than can be counted")
+        found.append(facts)
     return tuple(found)
+
+
+_MOST_ROWS = 1 << 128
+_MOST_LIMITS = 256
+"""More do not occur: a few joins of a frame with itself would make as many as there are atoms."""
+
+
+def _strictest(limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Of limits by the same columns, the one that leaves the fewest."""
+    found: dict[object, Limit] = {}
+    for limit in limits:
+        same = type(limit), limit.by, limit.first
+        if same not in found or limit.n < found[same].n:
+            found[same] = limit
+    if len(found) > _MOST_LIMITS:
+        raise Refused("too many limits")
+    return tuple(found.values())
 
 
 def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
@@ -638,7 +659,7 @@ def _follows_from_window(row: Row, facts: Facts) -> bool:
     time's zone distinguish windows, and these parts of a time as well.
     """
     match row:
-        case Call(operation, (Col(name),)) if operation in _IN_WINDOW:
+        case Call(operation, (Col(name),), "[]") if operation in _IN_WINDOW:
             return name == facts.time and facts.every in _IN_WINDOW[operation]
         case Call(operation, (Call() as inner,)) if operation in _IN_WINDOW:
             return _follows_from_window(inner, facts)

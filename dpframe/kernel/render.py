@@ -510,10 +510,16 @@ def _numbers(numbers: Sequence[Fraction]) -> str:
 def _number(number: Fraction) -> str:
     """A number exactly: as a decimal, or as a fraction with a decimal near it."""
     if number.denominator == 1:
-        return _short(str(number.numerator))
+        return _short(_digits(number.numerator))
     shown = Context(prec=24).divide(Decimal(number.numerator), Decimal(number.denominator))
-    if len(str(number)) <= _LONG and Fraction(shown) == number:
+    text = f"{_digits(number.numerator)}/{_digits(number.denominator)}"
+    if len(text) <= _LONG and Fraction(shown) == number:
         small = abs(number) < Fraction(1, 1000)
         return str(shown).lower() if small else format(shown, "f")
     near = Context(prec=6).divide(Decimal(number.numerator), Decimal(number.denominator))
-    return f"{_short(str(number))} (about {str(near).lower()})"
+    return f"{_short(text)} (about {str(near).lower()})"
+
+
+def _digits(number: int) -> str:
+    """A whole number; of more digits than Python writes, in hexadecimal ones."""
+    return str(number) if number.bit_length() < 1 << 13 else hex(number)

@@ -459,6 +459,10 @@ LISTED = replace(
         replace(THRESHOLD.tables[0], keys=p.Listed((("g", G),), (9,), "keys"), adds=adds)
         for adds in (p.People(), p.PersonRows(None, 1))
     ),
+    draws=(
+        *THRESHOLD.draws,
+        replace(THRESHOLD.draws[0], what=p.Vector((1,), ((1,),), (0,), 1, total=False)),
+    ),
 )
 TOTAL = plan(F(1), ROWS, by=("g",), sizes=(3,), total=True, change=True)
 WINDOWED = plan(F(1), WEEKS, p.KeepRows(0, 1, (), None))
@@ -919,7 +923,7 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
         (RULE, _law(RULE, delta=F(1))),
     ],
     "a threshold of a number that is not drawn": [
-        (LISTED, _law(LISTED, 1, draw=2)),
+        (LISTED, _law(LISTED, 1, draw=3)),
         (LISTED, _law(LISTED, 1, draw=-1)),
         (LISTED, _law(LISTED, 1, draw=1)),
     ],
