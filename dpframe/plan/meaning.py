@@ -24,7 +24,7 @@ _PLACES = {
     "tables": "tables",
     "draw": "draws",
 }
-"""Of the fields that name other items by their places: the list that these are in."""
+"""Fields that name other items by their places, each with the list of these items."""
 
 
 def meaning(plan: kernel.Plan, allowed: Mapping[str, str]) -> str:
@@ -97,8 +97,8 @@ def _texts(found: Any) -> Iterator[str]:
 
 
 def _digests(plan: Mapping[str, Any]) -> list[str]:
-    """A digest of each draw, which says what it is of by the digests of these tables and frames.
-    What names another draw is left out.
+    """A digest of each draw, in which digests of tables and frames stand for their places. Places of
+    other draws are left out.
     """
     known: dict[str, dict[int, Any]] = {
         "frames": {},
