@@ -97,8 +97,8 @@ def _texts(found: Any) -> Iterator[str]:
 
 
 def _digests(plan: Mapping[str, Any]) -> list[str]:
-    """A digest of each draw, in which digests of tables and frames stand for their places. Places of
-    other draws are left out.
+    """A digest of each draw, in which digests of tables and frames stand for their places. Places
+    of other draws are left out.
     """
     known: dict[str, dict[int, Any]] = {
         "frames": {},
