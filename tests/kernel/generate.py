@@ -61,6 +61,8 @@ def plans(seed: int, sample: Counter[str] | None = None) -> Iterator[Plan]:
 
 def with_costs(plan: Plan) -> Plan:
     """The plan with exactly the costs that its draws have."""
+    if plan.composition == "numerical":
+        return at_losses(plan, 0.5)
     verified = verify(plan)
     exact = zip(plan.draws, verified.costs, verified.deltas, strict=True)
     draws = tuple(replace(draw, cost=cost, delta=delta) for draw, cost, delta in exact)
@@ -69,6 +71,20 @@ def with_costs(plan: Plan) -> Plan:
         price = 4 * cost + 2  # some epsilon
         return replace(plan, draws=draws, cost=price, delta=delta + rho_delta(cost, price))
     return replace(plan, draws=draws, cost=cost, delta=delta)
+
+
+def at_losses(plan: Plan, wide: float) -> Plan:
+    """The plan with the costs that its draws have, an epsilon that about this many deviations of
+    Gaussian noise of the same rho exceed, and the delta that follows from all losses there.
+    """
+    draws = tuple(highest(draw, "rho") for draw in plan.draws)
+    cost, delta = PLENTY * len(draws), Fraction(len(draws) + 1)
+    ample = replace(plan, draws=draws, cost=cost, delta=delta)
+    exact = with_costs(replace(ample, composition="sum"))
+    rho = float(min(exact.cost, PLENTY))
+    epsilon = Fraction(max(1, round(64 * (rho + wide * (2 * rho) ** 0.5))), 64)
+    found = replace(exact, composition="numerical", cost=epsilon, delta=Fraction(1))
+    return replace(found, delta=verify(found).delta)
 
 
 def highest(draw: p.Draw, measure: str) -> p.Draw:
@@ -97,7 +113,8 @@ class Draft:
         self.every = rng.choice(("1d", "1w", "1mo", "1q", "1y")) if self.chance(0.25) else None
         self.rows = rng.choice((1, 1, 2, 3))
         self.measure = rng.choice(("epsilon", "epsilon", "epsilon", "rho", "rho", "mu_squared"))
-        self.composition = "zcdp" if self.measure == "rho" and self.chance(0.25) else "sum"
+        share = self.rng.random() if self.measure == "rho" else 1.0
+        self.composition = "zcdp" if share < 0.25 else "numerical" if share < 0.5 else "sum"
         changes = not self.person and self.chance(0.5)
         self.neighbours = "change-one" if changes else "add-remove"
         self.new = 0

@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpframe.kernel import plan as p
+from tests.kernel.pairs import Pair, centre_pair, delta_of, noise_pairs, pair_of, report_pair
 
 PARTS = 4096
 """A whole row has so many parts where rows are weighed."""
@@ -152,7 +153,7 @@ def require_laws(plan: p.Plan) -> None:
     units = [n for n in nodes(plan) if isinstance(n, (p.Rows, p.Person))]
     if len({(type(unit), getattr(unit, "every", None)) for unit in units}) > 1:
         raise Meaningless("individuals of two kinds")
-    if plan.composition == "zcdp" and (plan.measure != "rho" or plan.options):
+    if plan.composition != "sum" and (plan.measure != "rho" or plan.options):
         raise Meaningless("costs that are no rho")
     for option in plan.options:
         require_laws(option)
@@ -468,6 +469,13 @@ class World:
         together = [sum(each) for each in zip(*spent, strict=True)]
         if self.plan.composition == "sum":
             return (together, *max([(share_of(together, self.plan.cost), "all draws"), *shares]))
+        if self.plan.composition == "numerical":
+            lost = self.together(with_, without, float(self.plan.cost))
+            whole = share_of_delta(lost, self.plan.delta)
+            if not lost:  # so that worlds are found that move more
+                whole = 1e-12 * self.together(with_, without, 0.0)
+            worst = max(shares)
+            return ([self.plan.cost] * 2, *(worst if worst[0] > 1 else (whole, "all losses")))
         # all that costs rho costs as much as noise that costs no more, for which delta is known
         stated = sum((draw.cost for draw in self.plan.draws), Fraction())
         unsure = sum((draw.delta for draw in self.plan.draws), Fraction())
@@ -1136,8 +1144,7 @@ class World:
         order of a divergence.
         """
         what = draw.what
-        tables = what.tables if isinstance(what, (p.Vector, p.Choice)) else (what.table,)
-        for table in tables:
+        for table in tables_of(what):
             keys = self.plan.tables[self.checked(table)].keys
             if keys is not None and not isinstance(what, p.Nights):
                 here = self.plan.tables[table]
@@ -1158,18 +1165,7 @@ class World:
             return self.appeared(draw, what, with_, without)
         if isinstance(what, p.Reports):
             return self.reported(what, draw.law, with_, without)
-        if isinstance(what, p.Nights):
-            one_, other = self.nights(what)
-        else:
-            drawn = self.vector if isinstance(what, p.Vector) else self.running
-            one_, other = drawn(what, with_), drawn(what, without)  # type: ignore[arg-type]
-        moved: list[tuple[int, ...]] = []
-        for where in one_ | other:
-            a = one_.get(where) or [0] * len(other[where])
-            b = other.get(where) or [0] * len(a)
-            moves = tuple([x - y for x, y in zip(a, b, strict=True)])
-            if any(moves):
-                moved.append(moves)
+        moved = self.moves(what, with_, without)
         if self.plan.measure == "epsilon" and isinstance(draw.law, p.Gaussian):
             return self.failed(draw, draw.law, moved)
         if self.plan.measure == "epsilon":
@@ -1177,6 +1173,79 @@ class World:
         if self.plan.measure == "mu_squared":
             return [sum(mu_of_noise(draw.law, moves) for moves in moved)] * 2
         return [sum(rho_of(draw.law, moves, order) for moves in moved) for order in ORDERS] * 2
+
+    def moves(
+        self, what: p.Vector | p.Running | p.Nights, with_: list[Done], without: list[Done]
+    ) -> list[tuple[int, ...]]:
+        """How far numbers move, those of one draw of a box together."""
+        if isinstance(what, p.Nights):
+            one, other = self.nights(what)
+        else:
+            drawn = self.vector if isinstance(what, p.Vector) else self.running
+            one, other = drawn(what, with_), drawn(what, without)  # type: ignore[arg-type]
+        moved: list[tuple[int, ...]] = []
+        for where in one | other:
+            a = one.get(where) or [0] * len(other[where])
+            b = other.get(where) or [0] * len(a)
+            moves = tuple([x - y for x, y in zip(a, b, strict=True)])
+            if any(moves):
+                moved.append(moves)
+        return moved
+
+    def together(self, with_: list[Done], without: list[Done], epsilon: float) -> float:
+        """The delta that all draws together have at least at an epsilon. Of groups that are found,
+        either so many others are in them that they are found in any case, or nothing is seen but
+        that they are found.
+        """
+        finders = [d for d in self.plan.draws if isinstance(d.what, p.Appear)]
+        others = [d for d in self.plan.draws if not isinstance(d.what, p.Appear)]
+        pairs = [self.pairs(draw, with_, without) for draw in others]
+        delta = delta_of([pair for each in pairs for pair in each], epsilon)
+        if not finders:
+            return delta
+        alone = [self.pairs(draw, with_, without) for draw in finders]
+        for draw, each in zip(others, pairs, strict=True):
+            keys = [self.plan.tables[table].keys for table in tables_of(draw.what)]
+            if not any(isinstance(key, p.Found) for key in keys):
+                alone.append(each)
+        return max(delta, delta_of([pair for each in alone for pair in each], epsilon))
+
+    def pairs(self, draw: p.Draw, with_: list[Done], without: list[Done]) -> list[Pair]:
+        """Pairs of which the results of a draw are made, or some of them."""
+        what, law = draw.what, draw.law
+        match what:
+            case p.Choice() | p.Rank() | p.Ranks() | p.Levels():
+                return [pair_of(*pair) for pair in self.chances(what, law, with_, without)]
+            case p.Reports():
+                assert isinstance(law, p.Response)
+                sides = self.reporting(what, with_, without).values()
+                size = size_of(self.plan.tables[what.table].cells)
+                found = [report_pair(law, size, *counts) for counts in sides]
+                return [pair for pair in found if pair is not None]
+            case p.Appear():
+                return self.appearing(what, law, with_, without)
+        moved = self.moves(what, with_, without)
+        if isinstance(law, p.Box) and law.arches:
+            radii = [radius for moves in moved if (radius := radius_of(law, moves)) is not None]
+            found = [centre_pair(law, radius) for radius in radii]
+            return [pair for pair in found if pair is not None]
+        return [pair for moves in moved for pair in noise_pairs(law, moves)]
+
+    def appearing(
+        self, what: p.Appear, law: p.Law, with_: list[Done], without: list[Done]
+    ) -> list[Pair]:
+        """Pairs of which groups appear."""
+        if isinstance(law, p.WeighedThreshold):
+            results = self.found(what.table, law, 0, frozenset())
+            return [pair_of(*zip(*results, strict=True))]
+        if isinstance(law, p.Threshold):
+            appear = self.alone(what, law, with_, without)
+            return [pair_of(map(log_of, (appear, 1 - appear)), (-math.inf, 0.0))]
+        assert isinstance(law, p.Geometric)
+        return [
+            pair_of(*([log_of(chance), log_of(1 - chance)] for chance in pair))
+            for pair in self.appearances(what, law, with_, without)
+        ]
 
     def failed(self, draw: p.Draw, law: p.Gaussian, moved: Sequence[tuple[int, ...]]) -> Losses:
         """The stated epsilon where all numbers that move together have at most the stated delta,
@@ -1268,17 +1337,8 @@ class World:
         if what.rows < 1:
             raise Meaningless("individuals without rows")
         if isinstance(draw.law, p.Threshold):
-            earlier_draw = self.plan.draws[draw.law.draw]
-            if not isinstance(earlier_draw.what, p.Vector):
-                raise Meaningless("no numbers of groups")
-            one = self.vector(earlier_draw.what, with_)
-            other = self.table(what.table, without)
-            never = 1.0
-            for (key, cell), number in self.table(what.table, with_).items():
-                if number and not other.get((key, cell)):
-                    numbers = one.get((key, 0), [0])
-                    never *= 1 - tail_of(earlier_draw.law, draw.law.least - numbers[0])
-            return worst if 1 - never > float(draw.delta) * (1 + 1e-9) + 1e-12 else self.nothing()
+            appear = self.alone(what, draw.law, with_, without)
+            return worst if appear > float(draw.delta) * (1 + 1e-9) + 1e-12 else self.nothing()
         if isinstance(draw.law, p.WeighedThreshold):
             return self.weighed(draw, what, draw.law)
         assert isinstance(draw.law, p.Geometric)
@@ -1286,13 +1346,7 @@ class World:
             return worst
         if self.plan.measure != "epsilon":
             return self.nothing()
-        pairs: list[tuple[float, float]] = []
-        here, there = self.table(what.table, with_), self.table(what.table, without)
-        for where in here | there:
-            others = (0, 0, 1, 2, 5)[self.pick(5, "individuals", where)]
-            numbers = [-(-side.get(where, 0) // what.rows) + others for side in (here, there)]
-            pairs.append(tuple(appearance(draw.law, n) for n in numbers))  # type: ignore[arg-type]
-        pairs = [pair for pair in pairs if pair[0] != pair[1]][:8]
+        pairs = self.appearances(what, draw.law, with_, without)
         for a, b in ((0, 1), (1, 0)):
             unsure = 0.0
             for results in product((True, False), repeat=len(pairs)):
@@ -1307,6 +1361,34 @@ class World:
             if unsure > float(draw.delta) * (1 + 1e-6) + 1e-12:
                 return worst
         return self.nothing()
+
+    def alone(
+        self, what: p.Appear, law: p.Threshold, with_: list[Done], without: list[Done]
+    ) -> float:
+        """How likely one of the groups appears that nobody else is in, at least."""
+        earlier_draw = self.plan.draws[law.draw]
+        if not isinstance(earlier_draw.what, p.Vector):
+            raise Meaningless("no numbers of groups")
+        one = self.vector(earlier_draw.what, with_)
+        other = self.table(what.table, without)
+        never = 1.0
+        for (key, cell), number in self.table(what.table, with_).items():
+            if number and not other.get((key, cell)):
+                numbers = one.get((key, 0), [0])
+                never *= 1 - tail_of(earlier_draw.law, law.least - numbers[0])
+        return 1 - never
+
+    def appearances(
+        self, what: p.Appear, law: p.Geometric, with_: list[Done], without: list[Done]
+    ) -> list[tuple[float, float]]:
+        """The probabilities of the first few groups whose number of individuals changes."""
+        pairs: list[tuple[float, float]] = []
+        here, there = self.table(what.table, with_), self.table(what.table, without)
+        for where in here | there:
+            others = (0, 0, 1, 2, 5)[self.pick(5, "individuals", where)]
+            numbers = [-(-side.get(where, 0) // what.rows) + others for side in (here, there)]
+            pairs.append(tuple(appearance(law, n) for n in numbers))  # type: ignore[arg-type]
+        return [pair for pair in pairs if pair[0] != pair[1]][:8]
 
     def weighed(self, draw: p.Draw, what: p.Appear, law: p.WeighedThreshold) -> Losses:
         """From the chances of all that the rounds may find."""
@@ -1422,10 +1504,7 @@ class World:
     ) -> Losses:
         """By the event that all rows of a group report one cell."""
         assert isinstance(law, p.Response)
-        counts: dict[object, list[dict[int, int]]] = {}
-        for side, done in enumerate((with_, without)):
-            for (key, cell), number in self.table(what.table, done).items():
-                counts.setdefault(key, [{}, {}])[side][cell] = number
+        counts = self.reporting(what, with_, without)
         losses = [*self.nothing()]
         for one, other in counts.values():
             if sum(one.values()) != sum(other.values()):
@@ -1435,6 +1514,16 @@ class World:
                 if self.plan.measure == "epsilon":
                     losses[side] += most * law.epsilon
         return losses
+
+    def reporting(
+        self, what: p.Reports, with_: list[Done], without: list[Done]
+    ) -> dict[object, list[dict[int, int]]]:
+        """How many rows are in each cell of each group, on both sides."""
+        counts: dict[object, list[dict[int, int]]] = {}
+        for side, done in enumerate((with_, without)):
+            for (key, cell), number in self.table(what.table, done).items():
+                counts.setdefault(key, [{}, {}])[side][cell] = number
+        return counts
 
     def running(self, what: p.Running, done: list[Done]) -> Difference:
         """Sums of a cell and those before it."""
@@ -1556,6 +1645,11 @@ class World:
     def checked(self, table: int) -> int:
         self.shape(table)
         return table
+
+
+def tables_of(what: p.What) -> tuple[int, ...]:
+    """The tables that a draw needs."""
+    return what.tables if isinstance(what, (p.Vector, p.Choice)) else (what.table,)
 
 
 def row_of(cells: p.Cells) -> p.Row:
@@ -1701,6 +1795,17 @@ def share_of(lost: Sequence[Fraction | float], stated: Fraction) -> float:
             ratio = min(ratio, 1.0) if ratio < 1 + 1e-7 else ratio
         worst = max(worst, ratio)
     return worst
+
+
+def share_of_delta(lost: float, stated: Fraction) -> float:
+    """A delta that is never too large, as a share of the stated one: above 1 where it is more."""
+    share = lost / max(float(stated), 1e-300)
+    return min(share, 1.0) if share < 1 + 1e-9 else share
+
+
+def log_of(chance: float) -> float:
+    """The logarithm of a chance."""
+    return math.log(chance) if chance > 0 else -math.inf
 
 
 def tail_of(law: p.Law, least: int) -> float:
