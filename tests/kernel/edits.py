@@ -19,7 +19,7 @@ from typing import Any
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
 from tests.kernel.generate import at_losses, plans
-from tests.kernel.mutate import at, paths, put
+from tests.kernel.mutate import at, paths, put, show
 from tests.kernel.oracle import Hints, World, judge
 
 WIDE = (0.05, 0.2, 0.5, 1.0, 2.0, 3.0)
@@ -174,8 +174,6 @@ def is_accepted(plan: Plan) -> bool:
 
 
 def main() -> None:
-    from tests.kernel.mutate import show
-
     parser = argparse.ArgumentParser(prog="python -m tests.kernel.edits", description=__doc__)
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)

@@ -2,8 +2,10 @@
 
 `judge` makes small worlds: a few rows of a few individuals. In each world it does what the plan
 says, in plain Python, once with and once without the rows of one individual (or with other values
-in them). It subtracts, and adds up what the noise reveals of exactly this difference. A plan whose
-draws reveal more than it states is unsafe, and the world is the proof. It never proves a plan safe.
+in them). It subtracts, and adds up what the noise reveals of exactly this difference. Where an
+epsilon follows from losses, it takes the results of all draws together (`tests.kernel.pairs`). A
+plan whose draws reveal more than it states is unsafe, and the world is the proof. It never proves a
+plan safe.
 
 It knows the grammar in `dpframe.kernel.plan` and its docstrings, and none of the kernel's rules.
 What the grammar leaves open (what a row-wise operation computes, which rows a limit keeps, which
@@ -474,8 +476,10 @@ class World:
             whole = share_of_delta(lost, self.plan.delta)
             if not lost:  # so that worlds are found that move more
                 whole = 1e-12 * self.together(with_, without, 0.0)
-            worst = max(shares)
-            return ([self.plan.cost] * 2, *(worst if worst[0] > 1 else (whole, "all losses")))
+            share, why = max(shares)
+            if share <= 1:
+                share, why = whole, "all losses"
+            return [self.plan.cost] * 2, share, why
         # all that costs rho costs as much as noise that costs no more, for which delta is known
         stated = sum((draw.cost for draw in self.plan.draws), Fraction())
         unsure = sum((draw.delta for draw in self.plan.draws), Fraction())
