@@ -189,7 +189,7 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 types=(),
             )
         case Gather(input, by, new, beside):
-            return _gather(_input(before, input), by, tuple(name for name, _ in new), beside)
+            return _gather(_input(before, input), by, new, beside)
 
 
 def _input(before: Sequence[Facts], place: int) -> Facts:
@@ -411,12 +411,14 @@ def _limit(facts: Facts, n: int, by: tuple[str, ...], first: str | None, of_grou
 
 
 def _gather(
-    facts: Facts, by: Sequence[tuple[str, Row]], new: tuple[str, ...], beside: bool
+    facts: Facts, by: Sequence[tuple[str, Row]], made: Sequence[tuple[str, Row]], beside: bool
 ) -> Facts:
     """Aggregates of one individual's rows. A row of the result stands for one of the rows that it
     was made of, with the same keys: so limits hold as before.
     """
-    _require_columns(facts, (row for _, row in by))
+    _require_columns(facts, (row for _, row in (*by, *made)))
+    new = tuple(name for name, _ in made)
+    _require_names(new)
     if facts.person is None:
         raise Refused("aggregates of an individual's rows, where rows have no owner")
     if beside:
@@ -431,9 +433,9 @@ def _gather(
     for name, row in by:
         if isinstance(row, Col):
             same.setdefault(row.name, name)
-    made = _with_columns(facts, names, same)
+    facts = _with_columns(facts, names, same)
     limit = RowLimit(1, frozenset(name for name, _ in by))
-    return replace(made, complete=False, limits=(*made.limits, limit), alone=False)
+    return replace(facts, complete=False, limits=(*facts.limits, limit), alone=False)
 
 
 def rows_of(facts: Facts) -> int | None:

@@ -172,7 +172,7 @@ def _frame(frame: Frame) -> str:
             return f"The rows of frame {input} for which each of these is true: {true}."
         case Part(input, by, key):
             rows = _list([_row(row) for row in by])
-            values = _list([_plain(value) for value in key])
+            values = _list([_row(value) for value in key])
             return f"The rows of frame {input} in one of disjoint parts: {rows} has {values}."
         case Without(input, by):
             rows = _list([_row(row) for row in by])
@@ -221,7 +221,7 @@ def _frame(frame: Frame) -> str:
             )
         case Gather(input, by, new, beside):
             keys = _named(by)
-            aggregates = _list([f"{_name(name)} = {_plain(what)}" for name, what in new])
+            aggregates = _list([f"{_name(name)} = {_row(what)}" for name, what in new])
             where = "in all rows" if beside else "in one row"
             return (
                 f"Aggregates of the rows that one individual of frame {input} has for each value "
@@ -247,8 +247,9 @@ def _row(row: Row) -> str:
     match row:
         case Col(name):
             return _name(name)
-        case Lit(dtype, value):
-            return f"{_plain(value)} ({_plain(dtype)})"
+        case Lit(dtype, value, parameter):
+            of = "" if parameter is None else f" of parameter {_name(parameter)}"
+            return f"{_plain(value)}{of} ({_plain(dtype)})"
         case Call(operation, operands, constants):
             inner = ", ".join(map(_row, operands))
             options = "" if constants == "[]" else f"; {_plain(constants)}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from dpframe.errors import Unsound
 from dpframe.kernel import Plan, Refused, verify
-from dpframe.kernel.plan import Call
+from dpframe.kernel.plan import Call, Gather
 from dpframe.rows.registry import BY_NAME
 
 __all__ = ["nodes_of", "require_verified"]
@@ -34,10 +35,16 @@ def require_verified(physical: Plan) -> None:
             "plan states, or no plan at all",
             remedy="do not approve or run it; plan the query again",
         ) from None
+    others, aggregates = Counter[str](), Counter[str]()
     for node in nodes_of(physical):
         if isinstance(node, Call) and node.operation not in BY_NAME:
+            others[node.operation] += 1
+        elif isinstance(node, Gather):
+            aggregates.update(call.operation for _, call in node.new)
+    for operation in others:
+        if others[operation] > aggregates[operation] or not operation.startswith("individual_"):
             raise Unsound(
-                f"the plan does not hold: dpframe has no operation {node.operation!r}",
+                f"the plan does not hold: dpframe has no operation {operation!r}",
                 where="the physical plan",
                 why="the kernel believes of each operation that its result for a row follows from "
                 "that row alone, which is sure of those that dpframe has",

@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.infer import measurements_of
+from dpframe.infer import joint, measurements_of
 from dpframe.infer.coordinates import ball_impact, box_impact, fine_scales, root
 from dpframe.infer.joint import ways_of
 from tests.laws.neighbours import query_of
@@ -40,6 +40,31 @@ def test_numbers_in_a_box_are_as_coarse_as_rows_move_them(bounds: tuple[int, int
                 found[one.mechanism] = one.measurement.widths
     assert found["auto"] == (1, 5)
     assert min(found["discrete_gaussian"]) > 1
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+@pytest.mark.parametrize("rows", ["all", "some", "groups"])
+@pytest.mark.parametrize("bounds", [(0, 10), (5, 10), (-10, 2)])
+def test_of_numbers_in_a_box_those_are_drawn_that_err_least(
+    bounds: tuple[int, int], rows: str, adjacency: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums that are centred on the number of rows, or as they are."""
+    schema = {"x": pl.Int64, "y": pl.Int64, "g": pl.String}
+    frame = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=schema), dp.Rows(adjacency))
+    outputs = [dp.sum("x", bounds), dp.sum("y", bounds)]
+    if rows == "groups":
+        query = frame.group_by("g", keys=["a", "b"]).agg(*outputs)
+    else:
+        query = (frame if rows == "all" else frame.filter(X > 3)).agg(*outputs)
+
+    def accuracy() -> float:
+        return sum(one.accuracy(0.95) for one in query.plan(epsilon=1).releases)
+
+    chosen, others = accuracy(), []
+    for place in (0, -1):
+        monkeypatch.setattr(joint, "least", lambda offered, *_, place=place: offered[place])
+        others.append(accuracy())
+    assert chosen == min(others)
 
 
 @pytest.mark.parametrize("width", [1, 1 << 10, 1 << 40])

@@ -451,7 +451,10 @@ STREAMS_THAT_MOVE_MORE: Mapping[str, Callable[[Plan], Plan]] = {
         Map(2, (("who", Col("who")), ("day", _date_of(Col("x"))), ("x", Col("x")))),
     ),
     "rows that depend on others": lambda p: _with_frames(
-        p, p.frames[0], Gather(0, (), (("n", "len"),), beside=True), *p.frames[2:]
+        p,
+        p.frames[0],
+        Gather(0, (), (("n", Call("individual_len", (), "[]")),), beside=True),
+        *p.frames[2:],
     ),
     "rows of other frames": lambda p: _with_frames(p, p.frames[0], Union(0, 0), *p.frames[2:]),
     "rows that earlier draws left": lambda p: _with_frames(
