@@ -194,13 +194,13 @@ def _require_keys(by: Sequence[Named], before: FrameFacts, where: str) -> None:
 
 def gather_parts(
     part: FramePart,
-) -> tuple[tuple[Named, ...], tuple[tuple[str, str], ...], bool] | None:
+) -> tuple[tuple[Named, ...], tuple[Named, ...], bool] | None:
     """The keys of aggregates of individuals' rows, the columns that they make and how, and whether
     the rows stay; None for other parts.
     """
     if not isinstance(part, _Aggregates):
         return None
-    made = tuple((name, repr((how, of))) for name, how, of in part.aggregates)
+    made = tuple(Named(name, Call(how, of)) for name, how, of in part.aggregates)
     return part.by, made, part.beside
 
 

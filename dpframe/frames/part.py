@@ -69,7 +69,7 @@ class Part(Step):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         table = dict(before.columns)
-        for tree, dtype, value in self._pairs(before):
+        for tree, dtype, value in self.pairs(before):
             if value is not None:
                 table = refine(table, Call(Eq(), (tree, Literal(value, dtype))))
         return replace(before, columns=columns(table), complete=False)
@@ -77,7 +77,7 @@ class Part(Step):
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
-        return frame.filter(*(self._holds(*pair, before, ns) for pair in self._pairs(before)))
+        return frame.filter(*(self._holds(*pair, before, ns) for pair in self.pairs(before)))
 
     def _holds(
         self, tree: Tree, dtype: DType, value: Scalar, before: FrameFacts, ns: Namespace
@@ -92,7 +92,7 @@ class Part(Step):
         equal: pl.Expr = expression == literal_lower(Literal(value, dtype), ns)
         return equal
 
-    def _pairs(self, before: FrameFacts) -> Iterator[tuple[Tree, DType, Scalar]]:
+    def pairs(self, before: FrameFacts) -> Iterator[tuple[Tree, DType, Scalar]]:
         """Each expression, the type in which it is compared, and its value."""
         for named, value in zip(self.by, self.values, strict=True):
             yield named.tree, key_type(domain(named.tree, before.columns).dtype), value

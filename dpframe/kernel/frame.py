@@ -105,8 +105,29 @@ def facts_of(frames: Sequence[Frame]) -> tuple[Facts, ...]:
     """The facts of each frame, from those of the frames before it."""
     found: list[Facts] = []
     for frame in frames:
-        found.append(_facts(frame, found))
+        facts = _facts(frame, found)
+        facts = replace(facts, limits=_strictest(facts.limits))
+        if max([facts.rows, *(limit.n for limit in facts.limits)]) > _MOST_ROWS:
+            raise Refused("an individual with more rows than can be counted")
+        found.append(facts)
     return tuple(found)
+
+
+_MOST_ROWS = 1 << 128
+_MOST_LIMITS = 256
+"""More do not occur: a few joins of a frame with itself would make as many as there are atoms."""
+
+
+def _strictest(limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Of limits by the same columns, the one that leaves the fewest."""
+    found: dict[object, Limit] = {}
+    for limit in limits:
+        same = type(limit), limit.by, limit.first
+        if same not in found or limit.n < found[same].n:
+            found[same] = limit
+    if len(found) > _MOST_LIMITS:
+        raise Refused("too many limits")
+    return tuple(found.values())
 
 
 def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
@@ -168,7 +189,7 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 types=(),
             )
         case Gather(input, by, new, beside):
-            return _gather(_input(before, input), by, tuple(name for name, _ in new), beside)
+            return _gather(_input(before, input), by, new, beside)
 
 
 def _input(before: Sequence[Facts], place: int) -> Facts:
@@ -390,12 +411,14 @@ def _limit(facts: Facts, n: int, by: tuple[str, ...], first: str | None, of_grou
 
 
 def _gather(
-    facts: Facts, by: Sequence[tuple[str, Row]], new: tuple[str, ...], beside: bool
+    facts: Facts, by: Sequence[tuple[str, Row]], made: Sequence[tuple[str, Row]], beside: bool
 ) -> Facts:
     """Aggregates of one individual's rows. A row of the result stands for one of the rows that it
     was made of, with the same keys: so limits hold as before.
     """
-    _require_columns(facts, (row for _, row in by))
+    _require_columns(facts, (row for _, row in (*by, *made)))
+    new = tuple(name for name, _ in made)
+    _require_names(new)
     if facts.person is None:
         raise Refused("aggregates of an individual's rows, where rows have no owner")
     if beside:
@@ -410,9 +433,9 @@ def _gather(
     for name, row in by:
         if isinstance(row, Col):
             same.setdefault(row.name, name)
-    made = _with_columns(facts, names, same)
+    facts = _with_columns(facts, names, same)
     limit = RowLimit(1, frozenset(name for name, _ in by))
-    return replace(made, complete=False, limits=(*made.limits, limit), alone=False)
+    return replace(facts, complete=False, limits=(*facts.limits, limit), alone=False)
 
 
 def rows_of(facts: Facts) -> int | None:
@@ -636,7 +659,7 @@ def _follows_from_window(row: Row, facts: Facts) -> bool:
     time's zone distinguish windows, and these parts of a time as well.
     """
     match row:
-        case Call(operation, (Col(name),)) if operation in _IN_WINDOW:
+        case Call(operation, (Col(name),), "[]") if operation in _IN_WINDOW:
             return name == facts.time and facts.every in _IN_WINDOW[operation]
         case Call(operation, (Call() as inner,)) if operation in _IN_WINDOW:
             return _follows_from_window(inner, facts)

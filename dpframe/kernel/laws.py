@@ -221,6 +221,8 @@ def response_cost(plan: Plan, rows: int, cells: int, law: Law) -> Fraction:
     """What the reports of an individual's rows cost."""
     if not isinstance(law, Response) or law.epsilon <= 0 or cells < 2:
         raise Refused("reports that are not random")
+    if law.epsilon < Fraction(1, 1 << 100):  # 110 digits would lose it
+        raise Refused("reports whose cost is not known")
     match plan.measure:
         case "epsilon":
             return rows * law.epsilon

@@ -92,6 +92,8 @@ _TABLE = 1e-13
 """More than a table by a fast Fourier transform is off by, of its largest number."""
 _LARGEST = Fraction(9000)
 _MOST_NODES = 60_000
+_LONGEST_TABLE = 1 << 22
+"""Where a block of choices would need more memory, each choice is taken alone."""
 
 
 @lru_cache(maxsize=256)
@@ -117,9 +119,10 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     known = _in_blocks(losses)
     if price <= 0 or sum(known.values()) > 10**6 or len(known) > 200 or _largest(known) > 1e4:
         return Fraction(1)
-    c, low, spread = _height(known, price)
-    wide = max((25 - min(0.0, low)) / c, 8 * spread)
-    step, wide = _grid(known, wide)
+    c, step, wide = _grid(known, price)
+    if wide > _LONGEST_TABLE * step:
+        known = Counter(dict(losses))
+        c, step, wide = _grid(known, price)
     w = 2 * math.pi / wide
     normal = sum(float(law.d_squared) * n for law, n in known.items() if isinstance(law, Normals))
     added = max(2 * _ADDED * price / (c + 1), 60 / (_MOST_NODES * w) ** 2)
@@ -199,15 +202,17 @@ def _height(known: Mapping[Loss, int], price: float) -> tuple[float, float, floa
     return c, height, math.sqrt(max(below + above - 2 * here, 0.0)) / step
 
 
-def _grid(known: Mapping[Loss, int], wide: float) -> tuple[float, float]:
-    """The step on which all losses of `Choices` lie, and a width of at least `wide` that is a whole
+def _grid(known: Mapping[Loss, int], price: float) -> tuple[float, float, float]:
+    """About the best c, the step on which all losses of `Choices` lie, and a width that is a whole
     number of them: then transforms have a period.
     """
+    c, low, spread = _height(known, price)
+    wide = max((25 - min(0.0, low)) / c, 8 * spread)
     steps = [float(law.epsilon) / cells_of(law.times) for law in known if isinstance(law, Choices)]
     if not steps:
-        return wide, wide
+        return c, wide, wide
     step = min(steps)  # the other one is this times a power of two
-    return step, math.ceil(wide / step) * step
+    return c, step, math.ceil(wide / step) * step
 
 
 def _turned(law: Choices, c: float, step: float, number: int) -> tuple[float, Complexes, float]:

@@ -6,6 +6,7 @@ draw gives how far a row moves each number, and the reach of an individual gives
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -276,6 +277,8 @@ def _of_vector(plan: Plan, facts: Sequence[Facts], vector: Vector) -> Norms:
     first = tables[0]
     if not vector.matrix or any(len(factors) != len(tables) for factors in vector.matrix):
         raise Refused("a matrix of another size")
+    if not all(map(any, zip(*vector.matrix, strict=True))):
+        raise Refused("a table that no number needs")
     _require_one_cell(first)
     cells = cells_in(first.cells)
     if not 0 <= vector.run <= cells:
@@ -387,17 +390,21 @@ def _change_norms(column: tuple[int, ...]) -> tuple[int, int]:
     sum of the first k, the difference has the L1 norm 2 S(s) + S(n - s) - S(n). Its sum of squares
     is that of both less twice the sum of w(u) w(u - s). These sums are digits of a product.
     """
-    size, bits = len(column), 2 * column[0].bit_length() + len(column).bit_length() + 1
-    forward = sum(c << (bits * k) for k, c in enumerate(column))
-    backward = sum(c << (bits * k) for k, c in enumerate(reversed(column)))
-    product, digit = forward * backward, (1 << bits) - 1
+    size = len(column)
+    width = (2 * column[0].bit_length() + size.bit_length() + 8) // 8  # bytes of a digit
+    forward, backward = (
+        int.from_bytes(b"".join(c.to_bytes(width, "little") for c in digits), "little")
+        for digits in (column, column[::-1])
+    )
+    product = (forward * backward).to_bytes(2 * size * width, "little")
     first, squares = [0], [0]
     for c in column:
         first.append(first[-1] + c)
         squares.append(squares[-1] + c * c)
     l1, square = first[size], squares[size]
     for s in range(1, size):
-        both = (product >> (bits * (size - 1 + s))) & digit
+        place = width * (size - 1 + s)
+        both = int.from_bytes(product[place : place + width], "little")
         l1 = max(l1, 2 * first[s] + first[size - s] - first[size])
         square = max(square, squares[size] + squares[size - s] - 2 * both)
     return l1, square
@@ -743,15 +750,10 @@ def _largest_range(
     row = _parts_of_row(quantiles)
     if sorted(i for level in levels for i in level) != [*range(len(quantiles))]:
         raise Refused("levels that do not have each quantile once")
-    found, known = list[Fraction](), set[int]()
+    found, known = list[Fraction](), list[int]()
     for number, level in enumerate(levels):
-        around = [
-            (
-                max((j for j in known if j < i), default=-1),
-                min((j for j in known if j > i), default=-1),
-            )
-            for i in level
-        ]
+        ends = (-1, *known, -1)  # of no quantile
+        around = [(ends[at], ends[at + 1]) for at in (bisect(known, i) for i in level)]
         if len({*around}) != len(level):
             raise Refused("choices of one level among the same rows")
         for i, (lower, upper) in zip(level, around, strict=True):
@@ -764,7 +766,7 @@ def _largest_range(
             only = alone and number == 0
             stays = Fraction(1 if q in (0, 1) else 2) if only else 2 * comes
             found.append(stays if changes else comes)
-        known |= {*level}
+        known = sorted((*known, *level))
     return max(found) * row
 
 

@@ -69,6 +69,7 @@ class Lit:
 
     dtype: str
     value: str
+    parameter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Part:
 
     input: int
     by: tuple[Row, ...]
-    key: tuple[str, ...]
+    key: tuple[Lit, ...]
 
 
 @dataclass(frozen=True)
@@ -232,12 +233,13 @@ class OneEach:
 @dataclass(frozen=True)
 class Gather:
     """Aggregates of the rows that one individual has for each value of `by`. They stand in one row
-    for each value, or, with `beside`, in all of the rows.
+    for each value, or, with `beside`, in all of the rows. The operands of an aggregate are computed
+    from each row; it gives a value or null for all of them, and never fails.
     """
 
     input: int
     by: tuple[tuple[str, Row], ...]
-    new: tuple[tuple[str, str], ...]
+    new: tuple[tuple[str, Call], ...]
     beside: bool
 
 

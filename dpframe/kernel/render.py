@@ -172,7 +172,7 @@ def _frame(frame: Frame) -> str:
             return f"The rows of frame {input} for which each of these is true: {true}."
         case Part(input, by, key):
             rows = _list([_row(row) for row in by])
-            values = _list([_plain(value) for value in key])
+            values = _list([_row(value) for value in key])
             return f"The rows of frame {input} in one of disjoint parts: {rows} has {values}."
         case Without(input, by):
             rows = _list([_row(row) for row in by])
@@ -221,7 +221,7 @@ def _frame(frame: Frame) -> str:
             )
         case Gather(input, by, new, beside):
             keys = _named(by)
-            aggregates = _list([f"{_name(name)} = {_plain(what)}" for name, what in new])
+            aggregates = _list([f"{_name(name)} = {_row(what)}" for name, what in new])
             where = "in all rows" if beside else "in one row"
             return (
                 f"Aggregates of the rows that one individual of frame {input} has for each value "
@@ -247,8 +247,9 @@ def _row(row: Row) -> str:
     match row:
         case Col(name):
             return _name(name)
-        case Lit(dtype, value):
-            return f"{_plain(value)} ({_plain(dtype)})"
+        case Lit(dtype, value, parameter):
+            of = "" if parameter is None else f" of parameter {_name(parameter)}"
+            return f"{_plain(value)}{of} ({_plain(dtype)})"
         case Call(operation, operands, constants):
             inner = ", ".join(map(_row, operands))
             options = "" if constants == "[]" else f"; {_plain(constants)}"
@@ -509,10 +510,16 @@ def _numbers(numbers: Sequence[Fraction]) -> str:
 def _number(number: Fraction) -> str:
     """A number exactly: as a decimal, or as a fraction with a decimal near it."""
     if number.denominator == 1:
-        return _short(str(number.numerator))
+        return _short(_digits(number.numerator))
     shown = Context(prec=24).divide(Decimal(number.numerator), Decimal(number.denominator))
-    if len(str(number)) <= _LONG and Fraction(shown) == number:
+    text = f"{_digits(number.numerator)}/{_digits(number.denominator)}"
+    if len(text) <= _LONG and Fraction(shown) == number:
         small = abs(number) < Fraction(1, 1000)
         return str(shown).lower() if small else format(shown, "f")
     near = Context(prec=6).divide(Decimal(number.numerator), Decimal(number.denominator))
-    return f"{_short(str(number))} (about {str(near).lower()})"
+    return f"{_short(text)} (about {str(near).lower()})"
+
+
+def _digits(number: int) -> str:
+    """A whole number; of more digits than Python writes, in hexadecimal ones."""
+    return str(number) if number.bit_length() < 1 << 13 else hex(number)

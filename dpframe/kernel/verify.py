@@ -40,6 +40,7 @@ from dpframe.kernel.plan import (
     Laplace,
     Law,
     Levels,
+    Meet,
     Nights,
     Owners,
     Person,
@@ -52,9 +53,11 @@ from dpframe.kernel.plan import (
     Running,
     Scan,
     Threshold,
+    Union,
     Unit,
     Vector,
     WeighedThreshold,
+    What,
 )
 
 
@@ -94,7 +97,7 @@ def verify(plan: Plan) -> Verified:
         return _check(plan)
     except RecursionError:
         raise Refused("an expression is nested too deeply") from None
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
         raise Refused("numbers for which no cost can be computed") from None
 
 
@@ -132,6 +135,7 @@ def _check(plan: Plan) -> Verified:
             raise Refused(f"draw {number} costs more than the plan states")
         costs.append(cost)
         deltas.append(delta)
+    _require_used(plan)
     most, unsure = _largest(plan)
     whole = sum(draw.cost for draw in plan.draws) + most
     delta = sum((draw.delta for draw in plan.draws), unsure)
@@ -151,6 +155,28 @@ def _check(plan: Plan) -> Verified:
     if delta > plan.delta:
         raise Refused("the draws fail more often than the plan states")
     return Verified(tuple(costs), tuple(deltas), delta)
+
+
+def _require_used(plan: Plan) -> None:
+    """Refuse frames and tables that no draw needs: a reader could take them for what is drawn."""
+    tables = {place for draw in plan.draws for place in _tables_of(draw.what)}
+    if tables != {*range(len(plan.tables))}:
+        raise Refused("no draw needs one of the tables")
+    needed = {plan.tables[place].frame for place in tables}
+    for place in reversed(range(len(plan.frames))):
+        if place not in needed:
+            raise Refused(f"no draw needs frame {place}")
+        match plan.frames[place]:
+            case Scan():
+                pass
+            case Union(left, right) | Meet(left, right):
+                needed |= {left, right}
+            case frame:
+                needed.add(frame.input)
+
+
+def _tables_of(what: What) -> tuple[int, ...]:
+    return what.tables if isinstance(what, Vector | Choice) else (what.table,)
 
 
 def _together(plan: Plan, facts: Sequence[Facts]) -> Fraction:
@@ -216,9 +242,7 @@ def _weights_losses(
 
 def _require_found(plan: Plan, number: int) -> None:
     """Refuse tables of groups that were not found before."""
-    what = plan.draws[number].what
-    tables = what.tables if isinstance(what, Vector | Choice) else (what.table,)
-    for place in tables:
+    for place in _tables_of(plan.draws[number].what):
         if not 0 <= place < len(plan.tables):
             raise Refused("a table that is not there")
         keys = plan.tables[place].keys

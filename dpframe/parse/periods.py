@@ -10,7 +10,7 @@ from dpframe.aggregates.nightly import nightly_output, of_individuals
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.units import Identifier
-from dpframe.errors import MissingKeys, UnsupportedOperation, require
+from dpframe.errors import MissingKeys, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.nights import require_rowwise, require_streamable, through_nights
@@ -39,7 +39,6 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     where = f"stream(..., by={schedule.by!r})"
     require_streamable(relation.facts.unit, schedule.by)
     require_rowwise(relation)
-    require(relation.facts.norm is None, "no step of a stream weighs rows")
     _require_names(query, where)
     tree = best_tree(schedule.periods) if pure else None
     rule = RunningError(schedule.periods, *((tree.branching, tree.levels) if tree else (0, 0)))

@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from math import prod
@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 from dpframe.core.budget import Budget
 from dpframe.core.units import Identifier, Unit
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.frame import Facts, facts_of
+from dpframe.kernel.moves import norms_of, ranges_of
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
 from dpframe.plan.laws import law_of, number_law, text_of
@@ -83,7 +85,10 @@ def _of_query(
     if len(releases) != len(draws):
         yield "releases"
         return
+    facts = facts_of(physical.frames)
     for release, draw in zip(releases, draws, strict=True):
+        if not _is_moved_enough(release, draw, physical, facts):
+            yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
             physical.measure,
@@ -96,6 +101,32 @@ def _of_query(
     known = _Known(physical)
     for block in blocks_of(plan):
         yield from known.contradicted(block)
+
+
+def _is_moved_enough(
+    release: NoisyAggregate, draw: kernel.Draw, physical: kernel.Plan, facts: Sequence[Facts]
+) -> bool:
+    """Whether an individual moves numbers or scores by what is stated, or by less."""
+    what = draw.what
+    if isinstance(what, kernel.Appear | kernel.Reports):  # their laws say all
+        return True
+    is_noisy = isinstance(draw.law, kernel.Laplace | kernel.Gaussian)
+    if isinstance(what, kernel.Vector | kernel.Running | kernel.Nights) or (
+        isinstance(what, kernel.Rank) and is_noisy
+    ):
+        norms = norms_of(physical, facts, what)
+        exact = release.exact if release.joint is None else release.joint.exact
+        return (
+            exact.l1 >= norms.l1
+            and exact.l2_squared >= norms.l2_squared
+            and exact.linf >= norms.linf
+        )
+    ranges, scores = ranges_of(physical, facts, what), release.scores
+    return scores is not None and (
+        scores.l1 >= ranges.l1
+        and scores.l2_squared >= ranges.squares
+        and scores.linf >= ranges.linf
+    )
 
 
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:
@@ -122,6 +153,11 @@ class _Known:
         self.scans = [node for node in nodes if isinstance(node, kernel.Scan)]
         self.keys = [node for node in nodes if isinstance(node, kernel.Listed)]
         self.terms = {term for node in nodes for term in _terms_of(node)}
+        gathers = (node for node in nodes if isinstance(node, kernel.Gather))
+        names = frozenset(name for gather in gathers for name, _ in gather.new)
+        if names:  # a reading has the aggregates themselves in the place of these columns
+            rows = (n for n in nodes if isinstance(n, kernel.Col | kernel.Lit | kernel.Call))
+            self.terms |= {_of_row(row, names) for row in rows}
 
     def contradicted(self, plan: PlanData) -> Iterator[str]:
         """What the plan of one frame says that is not there."""
@@ -192,14 +228,31 @@ def _is_expression(found: Json) -> bool:
     return isinstance(found, dict) and found.get("type") in _EXPRESSIONS
 
 
-def _has_aggregate(found: Any) -> bool:
-    """Whether an aggregate of one individual's rows is in an expression."""
-    if found.get("type") != "Call":
-        return False
-    operation = found["op"]
-    if operation == "over_individual" or operation.startswith("individual_"):
-        return True
-    return any(map(_has_aggregate, found["args"]))
+_OVER = "over_individual"
+_AGGREGATE: Term = ("aggregate",)
+"""Stands for an aggregate of one individual's rows in a larger expression."""
+
+
+def _is_aggregate(found: Mapping[str, Any]) -> bool:
+    """Whether an expression is an aggregate of one individual's rows."""
+    operation = found.get("op", "")
+    return bool(operation == _OVER or operation.startswith("individual_"))
+
+
+def _aggregates_in(found: Any) -> Iterator[Term]:
+    """The aggregates of one individual's rows in an expression, and the keys that these are by."""
+    if not isinstance(found, dict) or found.get("type") != "Call":
+        return
+    if not _is_aggregate(found):
+        for one in found["args"]:
+            yield from _aggregates_in(one)
+    elif found["op"] != _OVER:
+        yield _call_of(found["op"], found["args"], found["options"])
+    else:
+        (_, operation), *options = found["options"]
+        arity = 0 if operation == "individual_len" else 1
+        yield _call_of(operation, found["args"][:arity], options)
+        yield from (_term_of(one) or () for one in found["args"][arity:])
 
 
 def _terms_in(found: Any) -> Iterator[Term]:
@@ -208,8 +261,8 @@ def _terms_in(found: Any) -> Iterator[Term]:
         for item in found:
             yield from _terms_in(item)
     elif isinstance(found, dict):
-        if _is_expression(found) and _has_aggregate(found):
-            return  # of one individual's rows: the kernel has it as a text, and in several steps
+        if _is_expression(found):
+            yield from _aggregates_in(found)
         if found.get("step") == "PerIndividual":
             return  # the kernel knows only the columns of these numbers
         term = _term_of(found)
@@ -247,19 +300,25 @@ def _terms_of(node: object) -> Iterator[Term]:
         case kernel.Weigh(_, norm):
             yield "limit_norm", norm
         case kernel.Part(_, by, key):
-            yield "part", tuple(map(_of_row, by)), key
+            yield "part", tuple(map(_of_row, by)), tuple(map(_of_row, key))
         case _:
             return
 
 
-def _of_row(row: kernel.Row) -> Term:
+def _of_row(row: kernel.Row, aggregates: Collection[str] = ()) -> Term:
+    """An expression, in which columns with these names stand for aggregates."""
     match row:
         case kernel.Col(name):
-            return "column", name
-        case kernel.Lit(_, value):
-            return "literal", value
+            return _AGGREGATE if name in aggregates else ("column", name)
+        case kernel.Lit(_, value, parameter):
+            return "literal", value, parameter
         case kernel.Call(operation, operands, constants):
-            return "call", operation, tuple(map(_of_row, operands)), constants
+            inner = tuple(_of_row(one, aggregates) for one in operands)
+            return "call", operation, inner, constants
+
+
+def _call_of(operation: str, operands: Sequence[Any], constants: Json) -> Term:
+    return "call", operation, tuple(map(_term_of, operands)), text_of(constants)
 
 
 def _term_of(found: Mapping[str, Any]) -> Term | None:
@@ -270,11 +329,12 @@ def _term_of(found: Mapping[str, Any]) -> Term | None:
             return "column", found["name"]
         case "Literal":
             named = found.get("parameter")
-            of_parameter = "" if named is None else f" of parameter {text_of(named['name'])}"
-            return "literal", text_of(found.get("value")) + of_parameter
+            of = None if named is None else named["name"]
+            return "literal", text_of(found.get("value")), of
         case "Call":
-            operands = tuple(_term_of(one) for one in found["args"])
-            return "call", found["op"], operands, text_of(found["options"])
+            if _is_aggregate(found):
+                return _AGGREGATE
+            return _call_of(found["op"], found["args"], found["options"])
         case "Grid":
             lo, hi = (_integer(found[end]) for end in ("lo", "hi"))
             return "grid", _fraction(found["step"]), _fraction(found["centre"]), lo, hi
@@ -295,13 +355,12 @@ def _term_of(found: Mapping[str, Any]) -> Term | None:
             return "limit_norm", _fraction(found["n"])
         case "Part":
             by = tuple(_term_of(one["tree"]) for one in found["by"])
-            return "part", by, tuple(map(_value, found["key"]))
+            key = tuple(
+                _term_of(one) if _is_expression(one) else ("literal", text_of(one), None)
+                for one in found["key"]
+            )
+            return "part", by, key
     return None
-
-
-def _value(found: Any) -> str:
-    """A value of a key, which may be the value of a parameter."""
-    return text_of(found["value"] if _is_expression(found) else found)
 
 
 def _integer(found: Any) -> int:

@@ -7,19 +7,15 @@ its noise was not made for, or a mechanism that its law is not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from itertools import accumulate
-from typing import Any
 
-from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Identifier, Unit
-from dpframe.core.weights import PARTS, norm_in_parts
 from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -33,7 +29,7 @@ from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.drawn_together import of_draws
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import contradicted
-from dpframe.plan.pieces import FoundLimit, PlanOutput
+from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import after_search, blocks_of, distinct_names, whole_fields
 from dpframe.plan.stated_costs import understated
 
@@ -139,10 +135,6 @@ def _of_block(plan: PlanData) -> Iterator[str]:
         known = all(0 <= number < len(plan.releases) for number in output.releases)
         if not (known and output.releases):
             yield f"outputs[{i}].releases"
-        elif isinstance(output.error, RunningError) and not _is_streamed(plan, output):
-            yield f"outputs[{i}].error"
-        elif not _is_measured(plan, output):
-            yield f"outputs[{i}].definition"
     for i, release in enumerate(plan.releases):
         for what in _of_release(release):
             yield f"releases[{i}].{what}"
@@ -153,67 +145,6 @@ def _of_block(plan: PlanData) -> Iterator[str]:
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
     yield from of_draws(plan)
-
-
-_GRIDS = {"GridSum": "grid", "SquareSum": "grid"}
-"""The fields in the definitions of sums with the integers that a row may add."""
-
-
-def _is_measured(plan: PlanData, output: PlanOutput) -> bool:
-    """Whether an output of sums and counts of rows is made of possible releases: in steps of
-    their grids, and moved by a row's addition where rows come and go.
-    """
-    parts = output.definition if isinstance(output.definition, list) else []
-    found = [part for part in parts if isinstance(part, dict) and part.get("type") == "Additive"]
-    if len(found) != len(output.releases) or plan.unit.adjacency != "add-remove":
-        return True
-    weight = _largest_weight(plan)
-    return all(
-        _may_be(part, plan.releases[number], weight)
-        for part, number in zip(found, output.releases, strict=True)
-    )
-
-
-def _largest_weight(plan: PlanData) -> Fraction:
-    """How much one row counts at most: below 1 where a norm below 1 limits all of them."""
-    steps: list[Any] = [one.definition for one in plan.steps if isinstance(one.definition, dict)]
-    norms = [Fraction(step["n"]["fraction"]) for step in steps if step.get("step") == "LimitNorm"]
-    return min([Fraction(1), *(Fraction(norm_in_parts(norm), PARTS) for norm in norms)])
-
-
-def _may_be(part: Mapping[str, Any], release: NoisyAggregate, weight: Fraction) -> bool:
-    table = part.get("table")
-    statistic = table.get("statistic") if isinstance(table, dict) else None
-    kind = statistic.get("type") if isinstance(statistic, dict) else None
-    if not isinstance(statistic, dict) or isinstance(release.law, KeyMechanism):
-        return True
-    if kind in ("RowCount", "ValueCount"):
-        return release.step == 1 and release.exact.linf >= weight
-    if kind not in _GRIDS:
-        return True
-    grid = statistic[_GRIDS[kind]]
-    ends = [grid[end] for end in ("lo", "hi")]
-    reach = max(abs(int(end["int"]) if isinstance(end, dict) else end) for end in ends)
-    enough = release.exact.linf >= reach * weight
-    return enough and release.step == Fraction(grid["step"]["fraction"])
-
-
-def _is_streamed(plan: PlanData, output: PlanOutput) -> bool:
-    """Whether an output of a stream is made of one vector with as many sums as it has groups and
-    nights, and at least as sensitive as what one row moves in all of them.
-    """
-    error, (number, *others) = output.error, output.releases
-    assert isinstance(error, RunningError)
-    release, sums = plan.releases[number], error.sums
-    if others or plan.groups is None or plan.groups % error.periods:
-        return False
-    if release.entries != plan.groups // error.periods * sums.drawn_rows:
-        return False
-    law = "discrete_laplace" if error.levels else "discrete_gaussian"
-    column, exact = sums.moved(1), release.exact
-    one = exact.linf / sums.moved(error.periods).linf  # of one row in the first period, or more
-    enough = exact.l2_squared >= one**2 * column.l2_squared and exact.l1 >= one * column.l1
-    return enough and (release.mechanism == law or exact.is_zero)
 
 
 def _of_groups(plan: PlanData) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Plans as JSON documents: their contents, and how edits are detected.
 
 ``physical`` is what happens: the plan that the kernel verifies, see `dpframe.kernel.plan`. ``plan``
-says it for people, with all that a reviewer's decision rests on; the fingerprint is its digest.
-``session`` is what a session had left when the plan was made, which another run
+says it for people, with all that a reviewer's decision rests on. The fingerprint is the digest of
+both. ``session`` is what a session had left when the plan was made, which another run
 changes. ``digest`` is that of the whole document. Both are made with all numbers listed, for which
 `regular` writes rules.
 
@@ -32,6 +32,7 @@ from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
+from dpframe.plan.meaning import meaning
 from dpframe.plan.parameters import template, without_values
 from dpframe.plan.regular import by_rules, written_out
 
@@ -87,8 +88,8 @@ the rules of the version that shows them.
 
 
 def fingerprint(plan: PlanData) -> str:
-    """The digest of all that matters to privacy and all that a reviewer's decision rests on."""
-    return _fingerprint(_contents(plan))
+    """The digest of all that happens and all that a reviewer's decision rests on."""
+    return _fingerprint(_contents(plan) | _done(plan))
 
 
 def earlier_fingerprint(plan: PlanData) -> str:
@@ -115,7 +116,14 @@ def template_fingerprint(
         if name not in known:
             raise KeyError(name)
     contents = _contents(plan)
-    return _fingerprint(template(_earlier(contents) if earlier else contents, allowed))
+    if earlier:
+        return _fingerprint(template(_earlier(contents), allowed))
+    return _fingerprint(template(contents, allowed) | _done(plan, allowed))
+
+
+def _done(plan: PlanData, allowed: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The part of a fingerprint that is about what happens; nothing for documents of version 1."""
+    return {} if plan.physical is None else {"physical": meaning(plan.physical, allowed or {})}
 
 
 def lacks_types(plan: PlanData) -> bool:
@@ -135,7 +143,10 @@ def says_the_same(earlier: PlanData, plan: PlanData, allowed: Mapping[str, str])
         When one does not have the parameter.
     """
     untyped = replace(
-        plan, columns=None, blocks=tuple(replace(block, columns=None) for block in plan.blocks)
+        plan,
+        physical=None,
+        columns=None,
+        blocks=tuple(replace(block, columns=None) for block in plan.blocks),
     )
     if not lacks_types(earlier):
         return False
@@ -173,7 +184,7 @@ def document_of(plan: PlanData) -> dict[str, Any]:
     contents = _contents(plan)
     document: dict[str, Any] = {
         "schema_version": _FIRST_VERSION,
-        "fingerprint": _fingerprint(contents),
+        "fingerprint": _fingerprint(contents | _done(plan)),
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }

@@ -99,7 +99,7 @@ def without_values(plan: P) -> P:
     every = {parameter.name: "" for parameter in plan.parameters}
     if not every:
         return plan
-    bare = partial(_without, allowed=every)
+    bare = partial(without, allowed=every)
 
     def steps(given: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
         return tuple(replace(step, definition=bare(step.definition)) for step in given)
@@ -124,7 +124,7 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
     the value, and so may the windows of time that are read. Everything else that depends on it
     (bounds, sensitivities, errors) is in the plan's releases, and these stay.
     """
-    found = {name: _without(value, allowed) for name, value in contents.items()}
+    found = {name: without(value, allowed) for name, value in contents.items()}
     found["parameters"] = [
         one if one["name"] not in allowed else {**one, "value": {"any of": allowed[one["name"]]}}
         for one in contents["parameters"]
@@ -138,15 +138,16 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
     return {**found, "template": sorted(allowed)}
 
 
-def _without(value: Any, allowed: Mapping[str, str]) -> Any:
+def without(value: Any, allowed: Mapping[str, str]) -> Any:
+    """A part of a definition without the values of some parameters."""
     if isinstance(value, list):
-        return [_without(inner, allowed) for inner in value]
+        return [without(inner, allowed) for inner in value]
     if not isinstance(value, dict):
         return value
     if _is_open(value, allowed):
         left = {name: item for name, item in value.items() if name not in ("value", "values")}
         return {**left, PARAMETER: {**value[PARAMETER], "value": None}}
-    return {name: _without(item, allowed) for name, item in value.items()}
+    return {name: without(item, allowed) for name, item in value.items()}
 
 
 def _is_open(value: Mapping[str, Any], allowed: Mapping[str, str]) -> bool:

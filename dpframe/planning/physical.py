@@ -44,6 +44,7 @@ from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.grid import Grid, squares_shortened
+from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.describe import digest_of_keys
@@ -142,6 +143,10 @@ class _Lists:
     frames: dict[kernel.Frame, int] = field(default_factory=dict)
     tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
+    relations: dict[int, tuple[Relation, int]] = field(default_factory=dict)
+    """Frames after all steps, by their identities, and their places. They are kept here so that no
+    other one gets such an identity.
+    """
     finder: int = 0
     """The draw that finds the groups of the query whose draws are added."""
 
@@ -187,6 +192,8 @@ class _Lists:
 
     def relation(self, relation: Relation) -> int:
         """The place of a frame after all its steps."""
+        if id(relation) in self.relations:
+            return self.relations[id(relation)][1]
         owners = relation.owners
         facts = relation.source
         columns = tuple((n, type_words(domain.dtype)) for n, domain in facts.columns.items())
@@ -202,6 +209,7 @@ class _Lists:
                 continue
             for part, known in step.parts(before):
                 place = self.frame(_step(part, known, place))
+        self.relations[id(relation)] = relation, place
         return place
 
     def binary(self, step: Binary, before: FrameFacts, place: int) -> kernel.Frame:
@@ -356,11 +364,18 @@ def _row(tree: Tree) -> kernel.Row:
         case Column(name):
             return kernel.Col(name)
         case Literal(value, dtype, parameter):
-            named = "" if parameter is None else f" of parameter {_text(parameter.name)}"
-            return kernel.Lit(type_words(dtype), f"{_text(value)}{named}")
-        case _:
-            operands = tuple(map(_row, tree.args))
-            return kernel.Call(tree.operation.name, operands, _text(tree.operation.constants))
+            return _literal(type_words(dtype), value, parameter)
+        case Call():
+            return _call(tree)
+
+
+def _call(call: Call) -> kernel.Call:
+    operation = call.operation
+    return kernel.Call(operation.name, tuple(map(_row, call.args)), _text(operation.constants))
+
+
+def _literal(dtype: str, value: object, parameter: Parameter | None) -> kernel.Lit:
+    return kernel.Lit(dtype, _text(value), None if parameter is None else parameter.name)
 
 
 def _text(value: object) -> str:
@@ -394,9 +409,15 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
         case DropNulls(names):
             filled = (kernel.Call("is_not_null", (kernel.Col(name),), "[]") for name in names)
             return kernel.Filter(place, tuple(filled))
-        case Part(by, _):
-            key = tuple(map(_text, step.values))
-            return kernel.Part(place, tuple(_row(n.tree) for n in by), key)
+        case Part(by, key):
+            types = (type_words(dtype) for _, dtype, _ in step.pairs(before))
+            values = tuple(
+                _literal(dtype, one.value, one.parameter)
+                if isinstance(one, Literal)
+                else _literal(dtype, one, None)
+                for dtype, one in zip(types, key, strict=True)
+            )
+            return kernel.Part(place, tuple(_row(n.tree) for n in by), values)
         case WithoutFound(by):
             return kernel.Without(place, tuple(_row(n.tree) for n in by))
         case Explode(column):
@@ -419,7 +440,8 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
     if aggregates is None:
         raise _missing(type(step).__name__)
     keys_of_rows, made, beside = aggregates
-    return kernel.Gather(place, _named(keys_of_rows), made, beside)
+    calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
+    return kernel.Gather(place, _named(keys_of_rows), calls, beside)
 
 
 def _keys(groups: Groups, finder: int) -> kernel.Keys:

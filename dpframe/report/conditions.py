@@ -140,23 +140,27 @@ def ways_by_output(plan: PlanData) -> dict[str, tuple[Way, ...]]:
     }
 
 
-def aggregates_of(plan: PlanData, output: PlanOutput) -> Iterator[tuple[frozenset[Condition], str]]:
-    """The noisy numbers that an output is computed from: the conditions of each, and what is
-    computed of the rows that meet them.
+def aggregates_of(plan: PlanData) -> Iterator[tuple[PlanOutput, frozenset[Condition], str]]:
+    """The noisy numbers that outputs are computed from: each output, the conditions of the number,
+    and what is computed of the rows that meet them.
     """
     of_steps = list(_conditions([step.definition for step in plan.steps]))
-    definition = output.definition
-    for part in definition if isinstance(definition, list) else ():
+    pairs = (
+        (output, part)
+        for output in plan.outputs
+        for part in (output.definition if isinstance(output.definition, list) else ())
+    )
+    for one, part in pairs:
         if not isinstance(part, dict) or part.get("type") == "Call":
             continue
         statistics = [
             str(statistic.get("type"))
-            for one in objects_in(part)
-            if isinstance(statistic := one.get("statistic"), dict)
+            for inner in objects_in(part)
+            if isinstance(statistic := inner.get("statistic"), dict)
         ]
         conditions = frozenset(_with_ranges([*of_steps, *_conditions(part)]))
-        values = {*_columns(part)} - {one.column for one in conditions}
-        yield conditions, " ".join([*statistics, *sorted(values)])
+        values = {*_columns(part)} - {condition.column for condition in conditions}
+        yield one, conditions, " ".join([*statistics, *sorted(values)])
 
 
 def branch_numbers(definition: Json) -> list[Fraction]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from dpframe.core.budget import Budget
 from dpframe.core.visible import quoted
+from dpframe.kernel.render import render
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
 from dpframe.plan.document import fingerprint
@@ -30,8 +32,20 @@ def differences(before: PlanData, after: PlanData) -> Iterator[str]:
         forced = (forced_words(plan) if plan.forced else None for plan in (before, after))
         found = list(_changed("forced", *forced))
     yield from found
+    if not found:
+        found = list(_happens(before, after))
+        yield from found
+    if before.physical is None or after.physical is None:  # one says no more than the reading
+        before, after = replace(before, physical=None), replace(after, physical=None)
     if not found and fingerprint(before) != fingerprint(after):
         yield "the plans differ in unlisted details, such as the reason of a mechanism"
+
+
+def _happens(before: PlanData, after: PlanData) -> Iterator[str]:
+    """Changes of what happens, in the kernel's words; documents of version 1 do not say it."""
+    if before.physical is not None and after.physical is not None:
+        one, other = (render(plan).splitlines() for plan in (before.physical, after.physical))
+        yield from _items("physical plan:", one, other)
 
 
 def _differences(before: PlanData, after: PlanData) -> Iterator[str]:

@@ -5,11 +5,11 @@ not round, outputs that get nearly nothing of the spend, and names that mislead.
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, combinations, pairwise
 from typing import Final
 
 from dpframe.core.exact import show
@@ -400,7 +400,7 @@ def _of_bands(plan: PlanData) -> Iterator[str]:
             bands.append((int(match[1]), int(match[1]), key))
     if not re.search(r" and [\d,]+ more$", plan.keys):  # else further keys may lie between
         bands.sort()
-    pairs = list(itertools.pairwise(bands))
+    pairs = list(pairwise(bands))
     if len(bands) < 3 or any(low > high for low, high, _ in bands):
         return
     if any(before[1] > after[0] for before, after in pairs):  # nested, or of several columns
@@ -610,16 +610,15 @@ def yearly(plan: PlanData) -> tuple[Fraction, int, str, str] | None:
 
 def differencing(plan: PlanData) -> Iterator[str]:
     """Pairs of numbers whose conditions are almost equal: their difference is about few people."""
-    found = list[tuple[str, str, frozenset[Condition]]]()
+    found = dict[str, list[tuple[str, frozenset[Condition]]]]()
     for block in blocks_of(plan):
-        for output in block.outputs:
-            subtracts = _subtracts(output.definition)
-            for conditions, statistic in aggregates_of(block, output):
-                kind = f"{statistic} {'in ' + output.name if subtracts else _kind(output)}"
-                found.append((output.name, kind, conditions))
+        for output, conditions, statistic in aggregates_of(block):
+            of = f"in {output.name}" if _subtracts(output.definition) else _kind(output)
+            found.setdefault(f"{statistic} {of}", []).append((output.name, conditions))
     said = set[str]()
-    for (one, kind, mine), (other, kind2, theirs) in itertools.combinations(found, 2):
-        if kind != kind2 or not (words := _apart(mine, theirs)) or words in said:
+    pairs = chain.from_iterable(combinations(alike, 2) for alike in found.values())
+    for (one, mine), (other, theirs) in pairs:
+        if not (words := _apart(mine, theirs)) or words in said:
             continue
         said.add(words)
         if one == other:

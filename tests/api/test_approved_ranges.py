@@ -50,8 +50,8 @@ def test_values_that_a_range_covers_are_no_difference() -> None:
 
 
 def of_before(found: dp.Plan, *, ranged: bool) -> Approval:
-    """As the edition before recorded it, with a document that says no types."""
-    stated = replace(found, columns=None)
+    """As the edition before recorded it: its documents have neither types nor a physical plan."""
+    stated = replace(found, columns=None, physical=None)
     made = earlier_fingerprint(stated)
     if ranged:
         words = {"day": approval(found, ranged=True).allowed[0][1].words}

@@ -179,6 +179,34 @@ def test_a_ledger_that_fails_after_the_data_was_read(
     watch.require_silence(failed.value, session)
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"), [(ValueError, dp.EngineError), (KeyboardInterrupt, KeyboardInterrupt)]
+)
+def test_a_failure_is_what_is_said_where_the_ledger_fails_too(
+    watch: Watch,
+    tmp_path: Path,
+    monkeypatch: Any,
+    kind: type[BaseException],
+    said: type[BaseException],
+) -> None:
+    """An interrupt ends the program also then, and the charge counts as before."""
+
+    def broken(*_: Any) -> Any:
+        raise kind(f"{TEXT} {NUMBER}")
+
+    def refuse(*_: Any) -> None:
+        raise dp.LedgerError("the disk is full")
+
+    session, query = asked(ROWS, tmp_path / "budget.db")
+    monkeypatch.setattr(pipeline, "draw", broken)
+    monkeypatch.setattr(session._payer.ledger, "settle", refuse)
+    with pytest.raises(said) as failed:
+        query.collect(epsilon="0.5")
+    assert session.history["status"].to_list() == ["charged"]
+    assert session.spent == dp.PureDP("0.5")
+    watch.require_silence(failed.value, session)
+
+
 def test_refusals_after_data_was_read(watch: Watch, tmp_path: Path) -> None:
     """Over budget, not approved: by a session that has answered from the same frame."""
     session, query = asked(ROWS, tmp_path / "budget.db")

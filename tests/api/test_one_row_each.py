@@ -18,6 +18,7 @@ FRAME = pl.DataFrame(
         "n": [1, 2, 3, 2**62, 5],
         "s": ["a", "b", "a", None, "a"],
         "day": [date(2026, 1, 1), date(2026, 1, 2), date(2026, 2, 1), None, date(2026, 1, 1)],
+        "nothing": [None] * 5,
     }
 )
 
@@ -34,6 +35,8 @@ def protected(unit: Any = "who", **more: Any) -> dp.PrivateFrame:
         (pl.col("x").std(), dp.UnsupportedOperation, "variance of means"),
         (pl.col("x").sum(), dp.UnboundedSensitivity, ".clip(low, high).sum()"),
         (pl.col("n").mean(), dp.UnboundedSensitivity, ".clip(low, high).mean()"),
+        (pl.col("s").sum(), dp.UnsupportedOperation, "use a column of numbers"),
+        (pl.col("nothing").mean(), dp.UnsupportedOperation, "values of type Null"),
         (pl.col("n").clip(0, 2**40).sum(), dp.UnboundedSensitivity, "cast(pl.Float64)"),
         (pl.col("s").max(), dp.UnsupportedOperation, "String"),
         (pl.col("s"), dp.UnsupportedOperation, "one row for each individual"),
@@ -127,6 +130,39 @@ def test_a_query_and_its_plan() -> None:
     )
     changed = other.agg(dp.count().alias("people"), dp.sum("rows", (0, 9)), dp.sum("total", (0, 8)))
     assert changed.plan(epsilon=1).fingerprint != plan.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("step", "total"),
+    [
+        (lambda f: f.with_columns(r=pl.len().over("who"), n=pl.col("n").clip(0, 3)), 15),
+        (lambda f: f.select("who", pl.col("n").clip(0, 3), r=pl.len().over("who")), 15),
+        (lambda f: f.filter(pl.len().over("who") > 1, pl.col("n") < 2).with_columns(r=2), 3),
+    ],
+    ids=["with_columns", "select", "filter"],
+)
+def test_aggregates_stand_beside_other_expressions(step: Any, total: int) -> None:
+    rows = step(protected()).limit_rows(4)
+    query = rows.agg(s=dp.col("n").dp_sum((0, 3)), r=dp.col("r").dp_sum((0, 4)))
+    assert sum(query.collect(epsilon=ENOUGH).row(0)) == total
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [
+        (pl.Decimal(9, 2), pl.col("key") > 1),
+        (pl.Int128, pl.col("key") > 1),
+        (pl.Enum(["1", "2"]), pl.col("key") == "2"),
+    ],
+    ids=["Decimal", "Int128", "Enum"],
+)
+def test_keys_keep_their_type(dtype: Any, kept: pl.Expr) -> None:
+    """Some are grouped as text, and are what they were afterwards."""
+    data = pl.DataFrame({"who": [1, 1, 2], "key": pl.Series(["1", "1", "2"]).cast(dtype)})
+    frame = dp.Session(epsilon=ENOUGH).protect(data, "who").group_by("who", "key").agg(n=pl.len())
+    assert frame.schema["key"] == dtype
+    query = frame.filter(kept).limit_rows(2).agg(dp.count())
+    assert query.collect(epsilon=ENOUGH).item() == 1
 
 
 def test_group_by_len_of_people_and_repr() -> None:

@@ -165,3 +165,5 @@ def test_what_is_pruned_does_not_move(tmp_path: Path) -> None:
     move(store_at(place), store_at(there), "Ann")
     with pytest.raises(dp.LedgerError, match="pruned"):
         kept(there)[1].collect(epsilon="0.1", reuse="same")
+    with pytest.raises(dp.LedgerError, match="was moved to"):  # nothing is missing there
+        move(store_at(place), store_at(there), "Ann")

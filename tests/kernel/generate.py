@@ -217,7 +217,7 @@ class Draft:
         if self.chance(0.4):
             return self.add(p.OneEach(known.place, new), (*owners, *new))
         by = tuple((self.name("h"), self.key(known)) for _ in range(self.some(0, 1, 1)))
-        numbers = tuple((name, "('sum', 'x')") for name in new)
+        numbers = tuple((name, p.Call("sum", (p.Col(known.columns[-1]),), "[]")) for name in new)
         beside = self.chance(0.5)
         gather = p.Gather(known.place, by, numbers, beside)
         names = tuple(name for name, _ in by)
@@ -236,7 +236,9 @@ class Draft:
                 return self.add(p.Filter(at, tuple(conditions)), columns)
             case 3:
                 by = tuple(self.key(known) for _ in range(self.some(1, 1, 2)))
-                return self.add(p.Part(at, by, tuple(map(self.text, by))), columns)
+                return self.add(
+                    p.Part(at, by, tuple(p.Lit("", self.text(row)) for row in by)), columns
+                )
             case 4:
                 return self.add(p.Without(at, (self.key(known),)), columns)
             case 5 if self.of_kind(known, "l"):

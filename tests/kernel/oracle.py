@@ -246,10 +246,10 @@ class Hints:
         for node in nodes(self.plan):
             match node:
                 case p.Part(_, _, key):
-                    texts += key
+                    texts += [value.value for value in key]
                 case p.Values(_, listed, _):
                     texts += listed
-                case p.Lit(_, value):
+                case p.Lit(value=value):
                     texts.append(value)
         return [value_of(text) for text in dict.fromkeys(texts)]
 
@@ -714,7 +714,8 @@ class World:
                 return before.like(
                     line
                     for line in rows
-                    if [text_of(self.value(row, line, "key")) for row in by] == [*key]
+                    if [text_of(self.value(row, line, "key")) for row in by]
+                    == [value.value for value in key]
                 )
             case p.Without(_, by):
                 return before.like(
@@ -891,7 +892,7 @@ class World:
         self,
         before: Done,
         by: Sequence[tuple[str, p.Row]],
-        new: Sequence[tuple[str, str]],
+        new: Sequence[tuple[str, p.Row]],
         beside: bool,
     ) -> Iterator[Line]:
         """Aggregates of an individual's rows."""

@@ -94,7 +94,7 @@ HONEST: dict[str, Plan] = {
         sizes=(9,),
     ),
     "filter": plan(1 / S, ROWS, p.Filter(0, (other("gt", X), B)), change=True),
-    "part": plan(1 / S, ROWS, p.Part(0, (H,), ("1",)), change=True),
+    "part": plan(1 / S, ROWS, p.Part(0, (H,), (p.Lit("Int64", "1"),)), change=True),
     "without": plan(1 / S, ROWS, p.Without(0, (G,)), change=True),
     "explode": plan(3 / S, ROWS, p.Explode(0, "l", 3)),
     "lookup": plan(4 / S, ROWS, p.Lookup(0, "digest", (("g", "k"),), "inner", ("n",), 4)),
@@ -129,12 +129,16 @@ HONEST: dict[str, Plan] = {
     "weigh over groups": plan(F(16384) / S, PEOPLE, p.Weigh(0, F(2)), by=("g",), sizes=(4,)),
     "one each": plan(5 / S, PEOPLE, p.OneEach(0, ("x",)), adds=(p.Placed(X, GRID),)),
     "gather": plan(
-        3 / S, PEOPLE, p.Gather(0, (("k", G),), (("x", "sum"),), False), by=("k",), sizes=(3,)
+        3 / S,
+        PEOPLE,
+        p.Gather(0, (("k", G),), (("x", p.Call("sum", (H,), "[]")),), False),
+        by=("k",),
+        sizes=(3,),
     ),
     "gather beside": plan(
         10 / S,
         PEOPLE,
-        p.Gather(0, (), (("x", "sum"),), True),
+        p.Gather(0, (), (("x", p.Call("sum", (H,), "[]")),), True),
         p.KeepRows(1, 2, (), None),
         adds=(p.Placed(X, GRID),),
     ),

@@ -384,7 +384,18 @@ def test_files_are_closed_after_an_error(
 
 @pytest.mark.parametrize(
     ("memory", "expected"),
-    [("2GB", 2 * 10**9), ("512 MiB", 512 * 2**20), ("1.5gb", 1_500_000_000), (7, 7)],
+    [
+        ("9kB", 9_000),
+        ("3 KiB", 3 * 2**10),
+        ("20mb", 2 * 10**7),
+        ("512 MiB", 512 * 2**20),
+        ("2GB", 2 * 10**9),
+        ("1.5gb", 1_500_000_000),
+        ("1.5GiB", 3 * 2**29),
+        ("1TB", 10**12),
+        ("1 TiB", 2**40),
+        (7, 7),
+    ],
 )
 def test_amounts_of_memory(memory: object, expected: int) -> None:
     assert bytes_of(memory) == expected

@@ -8,7 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from dpframe.kernel.plan import Refused, plan_of
 from dpframe.plan import document
+from dpframe.plan.meaning import meaning
 
 Path = tuple[str | int, ...]
 
@@ -88,6 +90,9 @@ def with_digest(found: Any) -> Any:
 def with_fingerprint(found: Any) -> Any:
     """The document with the fingerprint that it should have, where it can have one."""
     try:
-        return {**found, "fingerprint": document._fingerprint(found["plan"])}
-    except (KeyError, TypeError, IndexError, AttributeError):
+        contents = found["plan"]
+        if "physical" in found:
+            contents = contents | {"physical": meaning(plan_of(found["physical"]), {})}
+        return {**found, "fingerprint": document._fingerprint(contents)}
+    except (KeyError, TypeError, IndexError, AttributeError, Refused):
         return {**found, "fingerprint": digest_of(found.get("plan"))}

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -261,6 +262,6 @@ def test_a_document_from_before_plans_stated_their_budget_is_read() -> None:
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     again = dp.Plan.from_json(json.dumps({**document, "digest": digest}))
     assert again.budget is None
-    assert again.fingerprint == plan.fingerprint
+    assert again.fingerprint == replace(plan, physical=None).fingerprint != plan.fingerprint
     with pytest.raises(dp.PlanMismatch):
         dp.Plan.from_json(json.dumps({**document, "digest": "0" * 64}))

@@ -185,10 +185,10 @@ def test_a_document_of_the_edition_before_that_lost_its_risks_is_another_plan(na
     assert document.earlier_fingerprint(less) == document.earlier_fingerprint(plan)
     assert less.fingerprint != plan.fingerprint
     assert as_of_before(plan) != as_of_before(less)
-    read = dp.Plan.from_json(json.dumps(as_of_before(less)))
-    assert read.fingerprint == less.fingerprint
+    read, read_before = (dp.Plan.from_json(json.dumps(as_of_before(p))) for p in (less, plan))
+    assert read.fingerprint == replace(less, physical=None).fingerprint
     assert not document.says_the_same(read, replace(plan, columns=()), {})
-    assert document.says_the_same(plan, replace(plan, columns=()), {})
+    assert document.says_the_same(read_before, replace(plan, columns=()), {})
 
 
 def as_of_before(plan: dp.Plan) -> dict[str, Any]:

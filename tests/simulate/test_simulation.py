@@ -214,6 +214,19 @@ def test_quantiles_within_their_bounds_have_no_bias(q: float, values: list[int])
     assert found["plain"][1] == scored(frame["f"].to_list(), q)
 
 
+def test_nan_is_no_value_of_plain_results() -> None:
+    """As it is none of exact ones: neither alone nor in an individual's total."""
+    frame = pl.DataFrame({"who": [1, 2, 2, 3], "x": [1.0, float("nan"), 3.0, None]})
+    people = dp.Session(epsilon=1).protect(frame.clear(), "who").limit_rows(2)
+    x = pl.col("x")
+    query = people.agg(
+        x.dp_count().alias("n"),
+        x.dp_mean((0, 4)).alias("mean"),
+        dp.sum("x", (0, 4), per="unit").alias("total"),
+    )
+    assert errors_of(query, frame)["plain"].to_list() == [2, 2.0, 4.0]
+
+
 def test_dates_are_days() -> None:
     people, _ = trapped()
     found = errors_of(people.dp_mean("day", (date(2019, 1, 1), date(2024, 1, 1))))

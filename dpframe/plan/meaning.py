@@ -1,0 +1,165 @@
+"""What happens by a physical plan, in the one form that fingerprints are made of. Columns that
+nothing reads do not change it, nor does the order of columns and outputs; values of parameters may
+be left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dpframe.kernel import plan as kernel
+from dpframe.plan.parameters import without
+
+__all__ = ["meaning"]
+
+_PLACES = {
+    "input": "frames",
+    "left": "frames",
+    "right": "frames",
+    "frame": "frames",
+    "table": "tables",
+    "tables": "tables",
+    "draw": "draws",
+}
+"""Fields that name other items by their places, each with the list of these items."""
+
+
+def meaning(plan: kernel.Plan, allowed: Mapping[str, str]) -> str:
+    """The digest of a physical plan. Values of the parameters in `allowed`, which has what is
+    allowed of each in words, are no part of it.
+    """
+    found = json.loads(kernel.write(plan))
+    if allowed:
+        found = _without_values(found, allowed)
+    return _digest(_in_order(found))
+
+
+def _digest(found: object) -> str:
+    text = json.dumps(found, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan with its draws in the order of their digests, tables and frames in that of their first
+    use, and columns in that of their names. The draws of a plan that leaves out groups which draws
+    before found stay in their order.
+    """
+    plan = {**plan, "frames": _of_columns(plan), "options": list(map(_in_order, plan["options"]))}
+    if len(plan["draws"]) < 2 or any(frame["node"] == "Without" for frame in plan["frames"]):
+        return plan
+    digests = _digests(plan)
+    draws = sorted(range(len(digests)), key=lambda place: digests[place])
+    tables = _by_use(plan, "tables", _used([plan["draws"][place] for place in draws], "tables"))
+    frames = _by_use(plan, "frames", _used([plan["tables"][place] for place in tables], "frames"))
+    orders = {"frames": frames, "tables": tables, "draws": draws}
+    new = {kind: {old: n for n, old in enumerate(order)} for kind, order in orders.items()}
+    return plan | {
+        kind: [_moved(plan[kind][old], new) for old in order] for kind, order in orders.items()
+    }
+
+
+def _of_columns(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The frames of a plan without columns that no part of it names. A step that only passes a
+    column on does not name it; any other text that is the name of a column does.
+    """
+    named: set[str] = set()
+    for frame in plan["frames"]:
+        left_out = ("columns",) if frame["node"] in ("Scan", "Map") else ()
+        named |= {*_texts({name: item for name, item in frame.items() if name not in left_out})}
+        if frame["node"] == "Map":
+            made = [pair for pair in frame["columns"] if not _is_passed_on(pair)]
+            named |= {*_texts(made)}
+    named |= {*_texts(plan["tables"]), *_texts(plan["draws"])}
+    return [_of_named(frame, named) for frame in plan["frames"]]
+
+
+def _of_named(frame: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
+    if frame["node"] not in ("Scan", "Map"):
+        return frame
+    kept = (p for p in frame["columns"] if p[0] in named)
+    return {**frame, "columns": sorted(kept, key=lambda pair: str(pair[0]))}
+
+
+def _is_passed_on(pair: Sequence[Any]) -> bool:
+    name, row = pair
+    return bool(row == {"node": "Col", "name": name})
+
+
+def _texts(found: Any) -> Iterator[str]:
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, dict | list):
+        for item in found.values() if isinstance(found, dict) else found:
+            yield from _texts(item)
+
+
+def _digests(plan: Mapping[str, Any]) -> list[str]:
+    """A digest of each draw, in which digests of tables and frames stand for their places. Places
+    of other draws are left out.
+    """
+    known: dict[str, dict[int, Any]] = {
+        "frames": {},
+        "tables": {},
+        "draws": dict.fromkeys(range(len(plan["draws"]))),
+    }
+    for kind in ("frames", "tables"):
+        for place, item in enumerate(plan[kind]):
+            known[kind][place] = _digest(_moved(item, known))
+    return [_digest(_moved(draw, known)) for draw in plan["draws"]]
+
+
+def _moved(found: Mapping[str, Any], new: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
+    """A part of a plan with something else in place of the places that it names."""
+    result = {}
+    for name, item in found.items():
+        if name in _PLACES:
+            places = new[_PLACES[name]]
+            result[name] = [*map(places.get, item)] if isinstance(item, list) else places[item]
+        else:  # nothing in a list names a place
+            result[name] = _moved(item, new) if isinstance(item, dict) else item
+    return result
+
+
+def _used(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[int]:
+    """The places in a list that some parts of a plan name, in order."""
+    for found in items:
+        for name, item in found.items():
+            if _PLACES.get(name) == kind:
+                yield from item if isinstance(item, list) else [item]
+            elif isinstance(item, dict):
+                yield from _used([item], kind)
+
+
+def _by_use(plan: Mapping[str, Any], kind: str, first: Iterable[int]) -> list[int]:
+    """All places of a list: those that are named first, each after those that it names itself, and
+    then those that nothing names.
+    """
+    order: dict[int, None] = {}
+    left = [*reversed([*first, *range(len(plan[kind]))])]
+    while left:
+        place = left.pop()
+        inner = [p for p in _used([plan[kind][place]], kind) if p not in order]
+        if place in order:
+            continue
+        if inner:
+            left += [place, *reversed(inner)]
+        else:
+            order[place] = None
+    return [*order]
+
+
+def _without_values(found: Any, allowed: Mapping[str, str]) -> Any:
+    """A part of a plan without the values of some parameters."""
+    if isinstance(found, list):
+        return [_without_values(item, allowed) for item in found]
+    if not isinstance(found, dict):
+        return found
+    if found["node"] == "Lit" and found["parameter"] in allowed:
+        return {**found, "value": None}
+    result = {name: _without_values(item, allowed) for name, item in found.items()}
+    if found["node"] == "Call":
+        result["constants"] = without(json.loads(found["constants"]), allowed)
+    return result
