@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from dpframe.errors import Unsound
+from dpframe.frames.individual_aggregates import NAMES
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import Call, Gather
 from dpframe.rows.registry import BY_NAME
@@ -42,7 +43,7 @@ def require_verified(physical: Plan) -> None:
         elif isinstance(node, Gather):
             aggregates.update(call.operation for _, call in node.new)
     for operation in others:
-        if others[operation] > aggregates[operation] or not operation.startswith("individual_"):
+        if others[operation] > aggregates[operation] or operation not in NAMES:
             raise Unsound(
                 f"the plan does not hold: dpframe has no operation {operation!r}",
                 where="the physical plan",
