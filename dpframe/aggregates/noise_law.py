@@ -171,8 +171,8 @@ class _Blocks:
         return Slices(
             weights,
             tuple(found[place] for place in range(1, len(self.parts))),
-            above=lambda x: first.above(x.reshape(*x.shape[:-1], -1, size)).reshape(x.shape),
-            below=lambda x: first.below(x.reshape(*x.shape[:-1], -1, size)).reshape(x.shape),
+            above=lambda x: first.above(x.reshape(-1, size)).reshape(x.shape),
+            below=lambda x: first.below(x.reshape(-1, size)).reshape(x.shape),
         )
 
     def _points(

@@ -167,7 +167,6 @@ class QuantileTree(ChosenTogether):
             found,
             mechanism,
             self.rounds,
-            weighted=True,
             candidates=self.candidates,
             shared=found.is_shared(self.spread(scope).touched),
             chosen=self.chosen,

@@ -119,7 +119,6 @@ class QuantilesAtOnce(ChosenTogether):
             found,
             mechanism,
             self.rounds,
-            weighted=True,
             candidates=self.candidates,
             shared=found.is_shared(self.spread(scope).touched),
             chosen=self.chosen,

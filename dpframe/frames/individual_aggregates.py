@@ -43,6 +43,7 @@ from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
 __all__ = [
+    "NAMES",
     "All",
     "Any_",
     "Count",
@@ -504,6 +505,16 @@ class Quantile(IndividualAggregate):
         if self.is_median:
             return f"{args[0]}.median()"
         return f"{args[0]}.quantile({self.q}, {self.interpolation!r})"
+
+
+NAMES = frozenset(
+    aggregate.name
+    for aggregate in (
+        *(Length, Count, NullCount, Any_, All, Sum, Mean),
+        *(Least, Largest, DistinctCount, Quantile),
+    )
+)
+"""The names of all aggregates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -80,7 +80,8 @@ def gaussian_delta(
     if not l2_squared:
         return Fraction(0)
     if l0 == 1 and sigma_squared < _WIDEST:  # this is delta itself
-        return fraction_up(_on_integers(sigma_squared, math.isqrt(l2_squared), epsilon))
+        step = math.isqrt(l2_squared - 1) + 1  # rounded up
+        return fraction_up(_on_integers(sigma_squared, step, epsilon))
     found = [ONE]
     if l0 > 1 and linf <= 1 and l0 * sigma_squared < _WIDEST:
         ripple = _ripple(sigma_squared, l0)

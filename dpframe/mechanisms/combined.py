@@ -218,9 +218,7 @@ class CombinedNoise(AdditiveMechanism):
 
 
 @lru_cache(maxsize=256)
-def _tail_of(
-    law: CombinableNoise, factors: tuple[int, ...], tier: int, rough: bool = False
-) -> Tail:
+def _tail_of(law: CombinableNoise, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
     return law.tail_of_sum(factors, tier, rough)
 
 

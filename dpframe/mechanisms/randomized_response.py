@@ -121,7 +121,7 @@ class RandomizedResponse(ReportMechanism):
         return (event,) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
-        """The logarithm of the number of false reports per true one."""
+        """The logarithm of the number of reports per one that is the truth."""
         return -math.log(self.truthful)
 
     def details(self) -> str:

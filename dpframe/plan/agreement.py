@@ -7,11 +7,11 @@ one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from dpframe.core.budget import Budget
 from dpframe.core.units import Identifier, Unit
@@ -22,19 +22,25 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
 from dpframe.plan.laws import law_of, number_law, text_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import after_search, blocks_of
+from dpframe.plan.verified import nodes_of
 
 __all__ = ["disagreement"]
 
 Term: TypeAlias = tuple[object, ...]
 """An expression, or another part of a definition, in one form for both plans."""
+_WINNERS, _OWNER = "winners", "owner"
+"""How many a choice has; where numbers with noise decide, physical plans have the numbers only. And
+the new name of the column that identifies individuals.
+"""
 
 
 def disagreement(plan: PlanData, physical: kernel.Plan) -> str | None:
     """The first statement of a plan that its physical plan contradicts, if any."""
     try:
         return next(_disagreements(plan, physical), None)
-    except (ArithmeticError, LookupError, ValueError, TypeError, kernel.Refused):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, kernel.Refused):
         return "its numbers"
 
 
@@ -47,21 +53,34 @@ def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
         if physical.composition != plan.composition:
             yield "composition"
         yield from _of_query(plan, physical, list(plan.draws), physical.draws)
+        yield from _unsaid(plan, physical)
         return
     search, choices = next(blocks_of(plan)), plan.found.choices
     if len(physical.options) != len(choices):
         yield "found"
         return
     yield from _of_query(search, physical, list(search.draws), physical.draws)
+    yield from _unsaid(search, physical)
+    query = after_search(plan)
     for choice, option in zip(choices, physical.options, strict=True):
         if not _is_cost(choice.cost, option):
             yield f"found.choices (limit {choice.n})"
         if not any(_limit_of(frame) == choice.n for frame in option.frames):
             yield f"found.choices (limit {choice.n})"
-    query, last = after_search(plan), physical.options[-1]
+        yield from _unsaid(query, option, _limits_found(plan.found, choice.n, option))
+    last = physical.options[-1]
     if last.composition != plan.composition:
         yield "composition"
     yield from _of_query(query, last, list(query.draws), last.draws)
+
+
+def _limits_found(found: FoundLimit, least: int, option: kernel.Plan) -> set[Term]:
+    """The limits of an option that follow from the one that is found: that one, and weaker ones, by
+    which it is found what that one drops.
+    """
+    limits = {term for frame in option.frames for term in _terms_of(frame)}
+    like = found.step, found.by, None
+    return {x for x in limits if (x[0], *x[2:]) == like and cast("int", x[1]) >= least}
 
 
 def _limit_of(frame: kernel.Frame) -> int | None:
@@ -149,7 +168,7 @@ class _Known:
     """
 
     def __init__(self, physical: kernel.Plan) -> None:
-        nodes = [*_nodes(physical.frames), *_nodes(physical.tables)]
+        nodes = [*nodes_of(physical.frames), *nodes_of(physical.tables)]
         self.scans = [node for node in nodes if isinstance(node, kernel.Scan)]
         self.keys = [node for node in nodes if isinstance(node, kernel.Listed)]
         self.terms = {term for node in nodes for term in _terms_of(node)}
@@ -190,13 +209,77 @@ class _Known:
             yield from self._missing(found, f"definition of {output.name!r}")
 
     def _missing(self, definition: Json, where: str) -> Iterator[str]:
-        if any(term not in self.terms for term in _terms_in(definition)):
+        terms = (term for term in _terms_in(definition) if term[0] not in (_WINNERS, _OWNER))
+        if any(term not in self.terms for term in terms):
             yield where
+
+
+def _unsaid(
+    plan: PlanData, physical: kernel.Plan, said: Collection[Term] = frozenset()
+) -> Iterator[str]:
+    """What happens to rows, and is no part of the plan that people read; `said` are parts that it
+    has in other places.
+    """
+    blocks = list(blocks_of(plan))
+    read = {*said}
+    for block in blocks:
+        found: list[Json] = [step.definition for step in block.steps]
+        found += [block.grouped_by, *(output.definition for output in block.outputs)]
+        read |= {*_terms_in(found)}
+    for frame in physical.frames:
+        if not isinstance(frame, kernel.Scan):
+            continue
+        if isinstance(frame.unit, kernel.Person):
+            owner = "column", frame.unit.column
+            read |= {("named", term[1], owner) for term in read if term[0] == _OWNER}
+        if not any(_is_of(frame.name, b) for b in blocks):
+            yield f"what it states of the source {frame.name!r}"
+    made = {
+        name if isinstance(name, str) else name[0]
+        for frame in physical.frames
+        if isinstance(frame, kernel.Gather | kernel.OneEach)
+        for name in frame.new
+    }
+    for what, nodes in (("frame", physical.frames), ("table", physical.tables)):
+        for place, node in enumerate(nodes):
+            if any(term not in read for term in _done_by(node, made)):
+                yield f"what it states of {what} {place}"
+    for draw in physical.draws:
+        if isinstance(draw.what, kernel.Choice) and (_WINNERS, draw.what.rounds) not in read:
+            yield "what it states of winners"
+
+
+def _done_by(node: kernel.Frame | kernel.Table, made: Collection[str]) -> Iterator[Term]:
+    """The terms of a step or table that a plan must have which people read: all but expressions on
+    their own, and what reads aggregates of an individual's rows.
+    """
+    for part in nodes_of((node,)):
+        if isinstance(part, kernel.Col | kernel.Lit | kernel.Call):
+            continue
+        for term in _terms_of(part):
+            stays = term[0] == "named" and term[2] == ("column", term[1])
+            if not stays and not any(_reads(term, name) for name in made):
+                yield term
+
+
+def _reads(term: object, column: str) -> bool:
+    """Whether a column is in a term."""
+    if not isinstance(term, tuple):
+        return False
+    return term == ("column", column) or any(_reads(one, column) for one in term)
+
+
+def _is_of(name: str, plan: PlanData) -> bool:
+    """Whether a plan names a source. With all but the first one it states whom they protect."""
+    others = (other.split(": ") for other in plan.others)
+    stated = (": ".join(words[:n]) for words in others for n in range(1, len(words)))
+    return any(_is_named(name, one) for one in (plan.source, *stated))
 
 
 def _is_named(name: str, stated: str) -> bool:
     """Whether a source has a name, with a number where several sources do."""
-    return name == stated or (name.startswith(f"{stated} (") and name.endswith(")"))
+    rest = name.removeprefix(stated)
+    return name.startswith(stated) and re.fullmatch(r"( \([0-9]+\))?", rest) is not None
 
 
 def _is_always(stated: str, kind: str) -> bool:
@@ -208,17 +291,6 @@ def _unit(unit: Unit) -> kernel.Unit:
     if isinstance(unit, Identifier):
         return kernel.Person(unit.column, unit.window, unit.time)
     return kernel.Rows(unit.contributions)
-
-
-def _nodes(value: object) -> Iterator[object]:
-    """All nodes of a part of a physical plan."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _nodes(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        yield value
-        for field in fields(value):
-            yield from _nodes(getattr(value, field.name))
 
 
 _EXPRESSIONS = ("Column", "Literal", "Call")
@@ -265,6 +337,7 @@ def _terms_in(found: Any) -> Iterator[Term]:
             yield from _aggregates_in(found)
         if found.get("step") == "PerIndividual":
             return  # the kernel knows only the columns of these numbers
+        yield from _roles_in(found)
         term = _term_of(found)
         if term is not None:
             yield term
@@ -278,8 +351,81 @@ def _terms_in(found: Any) -> Iterator[Term]:
                 yield from _terms_in(item)
 
 
+def _roles_in(found: Any) -> Iterator[Term]:
+    """What an object of a definition does with expressions and columns."""
+    match found.get("type", found.get("step")):
+        case "Filter":
+            for one in found["predicates"]:
+                if not any(_aggregates_in(one)):
+                    yield "filter", _term_of(one)
+        case "DropNulls":
+            for name in found["names"]:
+                yield "filter", ("call", "is_not_null", (("column", name),), "[]")
+        case "Rename":
+            for old, new in found["mapping"]:
+                yield "named", new, ("column", old)
+        case "GroupByIndividual":
+            yield _OWNER, found["who"]
+        case "Named":
+            if not any(_aggregates_in(found["tree"])):
+                yield "named", found["name"], _term_of(found["tree"])
+        case "JoinPublic":
+            on = tuple(zip(found["left_on"], found["right_on"], strict=True))
+            yield "join", found["digest"], on, found["how"]
+        case "JoinPrivate":
+            yield "meet", found["how"]
+        case "Concat":
+            yield ("union",)
+        case "Explode":
+            yield "explode", found["column"]
+        case "ValueCount" | "DistinctCount" as kind:
+            yield kind, _term_of(found["tree"])
+        case "GridSum":
+            yield "sum", _term_of(found["value"]["tree"]), _term_of(found["grid"])
+        case "CategoryCells":
+            yield "cell", _term_of(found["tree"])
+        case "BinCells" | "PointCells" | "PositionCells" | "UpToCells":
+            yield "cell", _term_of(found["value"]["tree"])
+        case "CategoryChoice" | "ScoredChoice":
+            yield _WINNERS, found["winners"]
+
+
+def _roles_of(node: object) -> Iterator[Term]:
+    """What a node does, in the form of `_roles_in`."""
+    match node:
+        case kernel.Filter(_, conditions):
+            yield from (("filter", _of_row(row)) for row in conditions)
+        case kernel.Map(_, named) | kernel.Gather(_, named):
+            yield from (("named", name, _of_row(row)) for name, row in named)
+        case kernel.Listed(named) | kernel.Found(named):
+            yield from (("named", name, _of_row(row)) for name, row in named)
+        case kernel.Lookup(_, digest, on, how):
+            yield "join", digest, on, how
+        case kernel.Meet(_, _, _, how):
+            yield "meet", how
+        case kernel.Union():
+            yield ("union",)
+        case kernel.Explode(_, column):
+            yield "explode", column
+        case kernel.Valued(row):
+            yield "ValueCount", _of_row(row)
+        case kernel.Distinct(row):
+            yield "DistinctCount", _of_row(row)
+        case kernel.Placed(row, grid):
+            yield from (("sum", _of_row(row), term) for term in _terms_of(grid))
+        case (
+            kernel.Edges(row)
+            | kernel.Values(row)
+            | kernel.Points(row)
+            | kernel.Between(row)
+            | kernel.UpTo(row)
+        ):
+            yield "cell", _of_row(row)
+
+
 def _terms_of(node: object) -> Iterator[Term]:
     """What a node is in the form of `_term_of`."""
+    yield from _roles_of(node)
     match node:
         case kernel.Col() | kernel.Lit() | kernel.Call():
             yield _of_row(node)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from dpframe.errors import Unsound
+from dpframe.frames.individual_aggregates import NAMES
 from dpframe.kernel import Plan, Refused, verify
+from dpframe.kernel.plan import Call, Gather
+from dpframe.rows.registry import BY_NAME
 
-__all__ = ["require_verified"]
+__all__ = ["nodes_of", "require_verified"]
 
 
 @lru_cache(maxsize=256)
 def require_verified(physical: Plan) -> None:
-    """Refuse a physical plan that states what does not follow from it. A plan that was verified is
-    remembered.
+    """Refuse a physical plan that states what does not follow from it, or has operations that
+    dpframe does not have. A plan that was verified is remembered.
 
     Raises
     ------
@@ -30,3 +36,29 @@ def require_verified(physical: Plan) -> None:
             "plan states, or no plan at all",
             remedy="do not approve or run it; plan the query again",
         ) from None
+    others, aggregates = Counter[str](), Counter[str]()
+    for node in nodes_of(physical):
+        if isinstance(node, Call) and node.operation not in BY_NAME:
+            others[node.operation] += 1
+        elif isinstance(node, Gather):
+            aggregates.update(call.operation for _, call in node.new)
+    for operation in others:
+        if others[operation] > aggregates[operation] or operation not in NAMES:
+            raise Unsound(
+                f"the plan does not hold: dpframe has no operation {operation!r}",
+                where="the physical plan",
+                why="the kernel believes of each operation that its result for a row follows from "
+                "that row alone, which is sure of those that dpframe has",
+                remedy="verify it by the version of dpframe that made it",
+            )
+
+
+def nodes_of(value: object) -> Iterator[object]:
+    """All nodes of a part of a physical plan."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from nodes_of(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for field in fields(value):
+            yield from nodes_of(getattr(value, field.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from typing import TypeVar
 
@@ -55,8 +56,14 @@ def with_physical(prepared: Made) -> Made:
             f"the query has no physical plan: {refused}",
             remedy="report this as an error of dpframe, with the query",
         ) from None
-    plan = replace(prepared.plan, physical=made, dpframe_version=version("dpframe"))
+    plan = replace(prepared.plan, physical=made, dpframe_version=_version())
     return replace(prepared, plan=plan)
+
+
+@cache
+def _version() -> str:
+    """The version of dpframe, which takes longer to look up than a plan takes to make."""
+    return version("dpframe")
 
 
 def alone(prepared: Prepared) -> PreparedTogether:

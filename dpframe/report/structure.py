@@ -471,6 +471,7 @@ def _of_names(plan: PlanData) -> Iterator[str]:
     by = set(_COLUMN.findall(plan.grouping or ""))
     conditions = conditions_by_output(plan)
     computed = columns_by_name(plan)
+    made = {w for s in plan.steps for w in re.findall(r"(\w+)=", s.words)}
     for output in plan.outputs:
         words = name_words(output.name)
         if claimed := _other_value(output.name, conditions):
@@ -486,7 +487,6 @@ def _of_names(plan: PlanData) -> Iterator[str]:
         }
         sources = {source for name in read for source in computed.get(name, {name})}
         used = {c.column for c in conditions[output.name]} | read | sources
-        made = {w for s in plan.steps for w in re.findall(r"(\w+)=", s.words)}
         functions = set(_FUNCTION.findall(output.words)) | {s for s in "/*" if s in output.words}
         if output.name in columns and used and output.name not in used | made | by:
             yield (

@@ -17,6 +17,7 @@ from dpframe.aggregates.joint_noise import Independent
 from dpframe.aggregates.mean import _down, _up
 from dpframe.aggregates.mean_interval import _fieller
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
+from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
 from tests.aggregates.cases import KINDS, Case, Data, Floats
 from tests.aggregates.test_derived_error import BOUNDS, SPENDS
@@ -152,6 +153,27 @@ def test_means_are_those_that_noise_of_their_cell_explains() -> None:
             assert most == pytest.approx(held.max(), abs=1.1e-3)
         else:
             assert np.isnan(least) or most - least < 1.1e-3
+
+
+@pytest.mark.parametrize("half", [1.0, 2.0**-536], ids=["plain", "next to nothing"])
+@pytest.mark.parametrize("count", [3, 6])
+def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
+    count: int, half: float
+) -> None:
+    """Noise of the sum is many values wide, and its square decides; or floats lose all digits."""
+    runs, unit = 4000, Fraction(half)
+    laws = [(2, unit**2 / 32), (2, unit / 2), (Fraction(1, 4), Fraction(1))]
+    noise = Independent(tuple((DiscreteLaplace(Fraction(t)), step) for t, step in laws))
+    x, y, z = (law.draw(runs, Seeded(n)) for n, (law, _) in enumerate(noise.parts))
+    for mean, spread in SHAPES[1:]:
+        variance = spread * (1 - mean**2)  # in squared units
+        squares = count * (mean**2 + variance) + x / 32 + z / 2
+        noisy = squares * half**2, (count * mean + y / 2) * half, (count + z).astype(float)
+        low, high = variance_ends(noisy, noise, half, 1, 1 - LEVEL)
+        exact = variance * half**2 * count / (count - 1)
+        slack = 1e-9 * half**2
+        held = float(((low - slack <= exact) & (exact <= high + slack)).mean())
+        assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])

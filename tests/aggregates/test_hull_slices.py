@@ -85,6 +85,19 @@ def test_moments_are_those_of_the_law(epsilon: Fraction) -> None:
         assert slices.weights @ other == pytest.approx(0.0, abs=0.02)
 
 
+def test_few_whole_steps_have_the_laws_of_their_parts() -> None:
+    """A count, and a number beside it less the middle of each counted value: whole both."""
+    law = law_of(((1, 64, 4096, 50), ((0, 1, 2),)), Fraction(6))
+    first = part(law, {1: 1})
+    for factors, divisor in (((1, 0, 0, 0), 1), ((25, 0, 0, 1), 50)):
+        other = CombinedNoise(law, factors, divisor)
+        slices = Together((first, (other, Fraction(1)))).slices(0.05, (1.0,))
+        (noise,) = slices.others
+        for x in (0.25, 1.25):
+            exact = 2 * float(other.above(np.array([x]))[0])
+            assert slices.weights @ (np.abs(noise) > x) == pytest.approx(exact, abs=0.04)
+
+
 def test_a_law_is_even_but_for_squares_beside_the_count() -> None:
     law = law_of(ONE, Fraction(1))
     assert Together((part(law, {1: 1}), part(law, {0: 1}))).even

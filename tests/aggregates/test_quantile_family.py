@@ -212,6 +212,15 @@ def test_few_candidates_are_counted() -> None:
     assert [*found["p10"], *found["rest"].to_list()[0]] == [exact(q) for q in DECILES]
 
 
+@pytest.mark.parametrize("q", [[0, 0.1, 0.25, 0.5, 0.75], [0.1, 0.25, 0.5, 0.75, 1]])
+def test_the_least_and_the_greatest_value_are_not_read_off_counts(q: list[float]) -> None:
+    """They lie where noise of empty candidates begins and ends, wherever rows are."""
+    asked = X.dp_quantile(q, candidates=range(0, 50, 10))
+    assert "discrete_laplace" not in {name for name, _ in mechanisms(people().agg(asked))}
+    inner = X.dp_quantile([0.25, 0.5, 0.75], candidates=range(0, 50, 10))
+    assert {name for name, _ in mechanisms(people().agg(inner))} == {"discrete_laplace"}
+
+
 def test_much_data_in_rho_is_chosen_and_little_in_epsilon_counted() -> None:
     query = people(rho=1).agg(X.dp_quantile(DECILES, (0, 100)))
     assert mechanisms(query, rho="0.1")[0][0] == TOGETHER

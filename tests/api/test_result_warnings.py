@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -26,6 +27,8 @@ FRAME = pl.DataFrame(
 )
 AT, DAY = pl.col("at"), pl.col("day")
 MONTH = DAY.str.to_date("%d.%m.%Y").dt.month()
+NONE: Any = pl.col("text").cast(pl.Float64)
+"""A cast that fits no row."""
 Query = Callable[[dp.PrivateFrame], dp.PrivateQuery]
 
 
@@ -62,6 +65,11 @@ WARNED: dict[str, tuple[Query, type[Warning], str]] = {
         dp.NoRows,
         "'q' rests on no rows",
     ),
+    "a quantile beside a count of its values": (
+        lambda f: f.agg(n=NONE.dp_count(), q=NONE.dp_median((0, 99))),
+        dp.NoRows,
+        "'q' rests on no rows",
+    ),
     "a format that fits no row": (
         lambda f: f.group_by(MONTH, keys=range(1, 13)).agg(dp.count()),
         dp.NoRows,
@@ -74,6 +82,11 @@ WARNED: dict[str, tuple[Query, type[Warning], str]] = {
     ),
     "a mean of what is clipped": (
         lambda f: f.agg(m=pl.col("salary").clip(0, 100).mean()),
+        dp.ValuesAtBounds,
+        "'m' is at its upper bound 100",
+    ),
+    "a mean at a bound above 0 of two around it": (
+        lambda f: f.agg(m=dp.mean("salary", (-100, 100))),
         dp.ValuesAtBounds,
         "'m' is at its upper bound 100",
     ),
@@ -91,6 +104,11 @@ WARNED: dict[str, tuple[Query, type[Warning], str]] = {
         lambda f: f.agg(q=dp.median("salary", (0, 100))),
         dp.ValuesAtBounds,
         "'q' is at its upper bound 100",
+    ),
+    "a median at a bound beside which floats are coarse": (
+        lambda f: f.agg(q=dp.median("age", (10**17, 10**17 + 1000))),
+        dp.ValuesAtBounds,
+        "'q' is at its lower bound 1e17",
     ),
     "weekdays from 0": (
         lambda f: f.group_by(AT.dt.weekday(), keys=range(7)).agg(dp.count()),
@@ -129,6 +147,9 @@ FINE: dict[str, Query] = {
     "a rare truth": lambda f: f.agg(pl.col("rare").mean()),
     "a sum and a count": lambda f: f.agg(dp.count(), dp.sum("age", (0, 100))),
     "a median": lambda f: f.agg(dp.median("age", (0, 100))),
+    "a median beside a count of other values": lambda f: f.agg(
+        n=NONE.dp_count(), q=dp.median("age", (0, 100))
+    ),
     "a least value": lambda f: f.agg(dp.quantile("age", 0, (20, 100))),
     "weekdays": lambda f: f.group_by(AT.dt.weekday(), keys=range(1, 8)).agg(dp.count()),
     "weeks": lambda f: f.group_by(AT.dt.truncate("1w"), keys=[datetime(2024, 1, 8)]).agg(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,14 +15,14 @@ from hypothesis import strategies as st
 from dpframe.aggregates.statistics import SquareSum, quantise
 from dpframe.aggregates.values import numeric_value
 from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64
+from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for, grid_of_squares
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Column
 
 MOST_ROWS = 2**32
 """More than Polars indexes."""
-INT64 = 2**63
+BEYOND_INT64 = 2**63
 
 numbers = st.one_of(
     st.floats(-1e30, 1e30).map(Fraction),
@@ -97,10 +98,39 @@ def test_squares_are_never_below_those_of_their_places(
     assert -2 * squares.step <= about <= 2 * squares.step or squares.hi == 1
 
 
-def square_sum(inner: Grid, squares: Grid) -> SquareSum:
+@pytest.mark.parametrize(
+    ("dtype", "lo", "hi", "is_exact"),
+    [
+        (INT64, 17, 90, True),
+        (INT64, -(2**20), 2**20, False),  # squares are shortened
+        (INT64, 0, 2**50 - 3, False),  # so are values
+        (FLOAT64, 0, 8, False),
+        (FLOAT64, Fraction(-1, 3), 5, False),
+    ],
+)
+def test_squares_are_off_by_no_more_than_their_bias(
+    dtype: DType, lo: Fraction, hi: Fraction, is_exact: bool
+) -> None:
+    whole = dtype == INT64
+    inner = grid_for(Fraction(lo), Fraction(hi), centred=True, integers=whole)
+    square = square_sum(inner, grid_of_squares(inner), dtype)
+    values: list[Any] = [float(x) for x in np.linspace(float(lo), float(hi), 999)]
+    if whole:
+        values = sorted({lo, hi, *(round(x) for x in values)})
+    column = pl.Series("x", values, dtype=pl.Int64 if whole else pl.Float64)
+    places = column.to_frame().select(square.place(pl.col("x"), pl)).to_series()
+    off = [
+        abs(place * square.grid.step + square.grid.centre - (Fraction(x) - inner.centre) ** 2)
+        for x, place in zip(values, places.to_list(), strict=True)
+    ]
+    assert max(off) <= square.bias * (1 + Fraction(1, 2**20))
+    assert (square.bias == 0) == is_exact
+
+
+def square_sum(inner: Grid, squares: Grid, dtype: DType = FLOAT64) -> SquareSum:
     """Of a column."""
     tree = Column("x")
-    return SquareSum(numeric_value(tree, domain_of_dtype(FLOAT64), "var"), inner, squares)
+    return SquareSum(numeric_value(tree, domain_of_dtype(dtype), "var"), inner, squares)
 
 
 @given(grids())
@@ -120,7 +150,7 @@ def test_the_step_is_small_beside_the_bounds(made: tuple[Fraction, Fraction, boo
 def test_sums_of_any_frame_fit_in_64_bits(made: tuple[Fraction, Fraction, bool, Grid]) -> None:
     *_, grid = made
     assert max(abs(grid.lo), abs(grid.hi)) <= 2**RESOLUTION_BITS
-    assert MOST_ROWS * 2**RESOLUTION_BITS <= INT64 // 2
+    assert MOST_ROWS * 2**RESOLUTION_BITS <= BEYOND_INT64 // 2
     assert grid.contribution == Contribution(Fraction(grid.lo), Fraction(grid.hi))
 
 

@@ -6,12 +6,13 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.joint_sums import JointSums
-from dpframe.infer import joint, measurements_of
+from dpframe.aggregates.joint_sums import JointSums, Rebuilt
+from dpframe.infer import effects_of, joint, measurements_of
 from dpframe.infer.coordinates import ball_impact, box_impact, fine_scales, root
 from dpframe.infer.joint import ways_of
 from tests.laws.neighbours import query_of
@@ -40,6 +41,32 @@ def test_numbers_in_a_box_are_as_coarse_as_rows_move_them(bounds: tuple[int, int
                 found[one.mechanism] = one.measurement.widths
     assert found["auto"] == (1, 5)
     assert min(found["discrete_gaussian"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("factors", "divisor"),
+    [((1, 0), 2), ((1, 1), 2), ((3, -5), 6), ((2**40, 1), 2**41), ((7, 2), 1)],
+)
+def test_rebuilt_numbers_are_the_nearest_and_halves_wait_for_a_coin(
+    factors: tuple[int, int], divisor: int
+) -> None:
+    noisy = [(a, b) for a in range(-7, 8) for b in (-4, -1, 0, 3, 2**40)]
+    whole, half = Rebuilt(factors, divisor).of(np.array(noisy, dtype=np.int64))
+    for z, found, coin in zip(noisy, whole.tolist(), half.tolist(), strict=True):
+        exact = Fraction(sum(f * x for f, x in zip(factors, z, strict=True)), divisor)
+        between = exact - math.floor(exact) == Fraction(1, 2)
+        assert coin == between
+        assert found == (math.floor(exact) if between else round(exact))
+
+
+@pytest.mark.parametrize("width", [1, 5, 3_000_000])
+def test_errors_are_relative_to_what_a_row_adds(width: int) -> None:
+    """A step of a sum is 1 / width of that, and its square what a variance of 1 does."""
+    frame = dp.Session(epsilon=1).protect(pl.LazyFrame(schema={"x": pl.Int64}), dp.Rows())
+    query = query_of(frame.agg(dp.count(), X.dp_sum((0, width)).alias("s")))
+    (_, count), (_, total) = effects_of(query, measurements_of(query))
+    assert [math.exp(effect) for _, effect in count] == pytest.approx([1.0])
+    assert [math.exp(effect) for _, effect in total] == pytest.approx([1 / width**2])
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])

@@ -115,6 +115,16 @@ def test_the_error_of_many_rows_is_that_of_the_normal_law() -> None:
     )
 
 
+@pytest.mark.parametrize("epsilon", ["0.1", "2"])
+def test_noise_is_the_number_of_reports_per_truth(epsilon: str) -> None:
+    """(e**epsilon + k - 1) / (e**epsilon - 1) of k categories."""
+    for categories in (2, 9):
+        weight = math.exp(float(epsilon))
+        law = RandomizedResponse(Fraction(epsilon), categories)
+        expected = (weight + categories - 1) / (weight - 1)
+        assert math.exp(law.log_noise(categories)) == pytest.approx(expected)
+
+
 def test_costs_add_up_over_the_rows_of_an_individual() -> None:
     mechanism = RandomizedResponse.for_pure(3, Fraction("0.6"), 4)
     assert mechanism.row_epsilon == Fraction(1, 5)

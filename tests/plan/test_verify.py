@@ -76,11 +76,16 @@ OF_INDIVIDUALS = {
 }
 
 
-@pytest.mark.parametrize("name", OF_INDIVIDUALS)
-def test_plans_of_what_individuals_have_are_read_again(name: str) -> None:
+def of_individuals(name: str) -> dp.Plan:
     rows = pl.DataFrame({"who": [1, 1, 2], "x": [1, 2, 3], "town": ["a", "b", "b"]})
     frame = dp.Session(epsilon=10).protect(rows, unit="who")
-    plan = OF_INDIVIDUALS[name](frame).plan(epsilon=1)
+    plan: dp.Plan = OF_INDIVIDUALS[name](frame).plan(epsilon=1)
+    return plan
+
+
+@pytest.mark.parametrize("name", OF_INDIVIDUALS)
+def test_plans_of_what_individuals_have_are_read_again(name: str) -> None:
+    plan = of_individuals(name)
     assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
     assert dp.verify(plan.to_json()).is_complete
 
@@ -94,6 +99,17 @@ def test_files_are_verified_too(tmp_path: Path) -> None:
 def test_fields_may_stand_in_any_order() -> None:
     plan = plan_of("grouped")
     assert dp.verify(json.dumps(json.loads(plan.to_json()), sort_keys=True)) == dp.verify(plan)
+
+
+def test_an_aggregate_that_dpframe_does_not_have_is_refused() -> None:
+    found = json.loads(of_individuals("one row each").to_json())
+    found["physical"] = json.loads(
+        json.dumps(found["physical"]).replace("individual_sum", "individual_first")
+    )
+    text = json.dumps(with_digest(with_fingerprint(found)))
+    for read in (dp.verify, dp.Plan.from_json):
+        with pytest.raises(dp.Unsound, match="no operation 'individual_first'"):
+            read(text)
 
 
 @pytest.mark.parametrize("name", ["grouped", "found_groups", "found_limit"])

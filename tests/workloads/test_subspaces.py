@@ -47,6 +47,15 @@ def test_factors_that_are_all_the_same_multiply_the_table() -> None:
     assert not Filter((3, 4), dict.fromkeys(sets_of(2), 0.0)).of(table).any()
 
 
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_factors_in_another_unit_give_the_same_in_that_unit(unit: float) -> None:
+    table = np.arange(24.0).reshape(2, 3, 4) ** 2
+    factors = {axes: 1.0 + n / 3 for n, axes in enumerate(sets_of(3))}
+    scaled = {axes: unit * factor for axes, factor in factors.items()}
+    found = Filter(table.shape, scaled).of(table)
+    assert found / unit == pytest.approx(Filter(table.shape, factors).of(table), rel=1e-12)
+
+
 @given(shapes, st.integers(0, 2**32), st.data())
 def test_margins_are_joined(shape: tuple[int, ...], seed: int, data: Any) -> None:
     kept = data.draw(st.lists(st.sampled_from(sets_of(len(shape))), unique=True))
