@@ -99,7 +99,9 @@ def _mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
 
 
 def mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, set[str]]:
-    """Modules that tell concrete mechanisms apart by `isinstance` or `match`, and which."""
+    """Modules that tell concrete mechanisms apart by `isinstance` or `match`, and which. The kernel
+    has nodes of the same names, and no mechanism.
+    """
     concrete = {
         node.name
         for path, tree in trees.items()
@@ -107,7 +109,11 @@ def mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, set[str]]:
         for node in tree.body
         if isinstance(node, ast.ClassDef) and _has_name(node)
     }
-    found = {path.as_posix(): _told_apart(tree) & concrete for path, tree in trees.items()}
+    found = {
+        path.relative_to(PACKAGE).as_posix(): _told_apart(tree) & concrete
+        for path, tree in trees.items()
+        if path.parent.name != "kernel"
+    }
     return {path: names for path, names in found.items() if names}
 
 

@@ -19,7 +19,10 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
 
 
 def test_no_module_tells_mechanisms_apart() -> None:
-    assert structure.mechanisms_known(trees()) == {}
+    """But where mechanisms become nodes of the kernel, which are for all engines and documents."""
+    known = structure.mechanisms_known(trees())
+    assert known.keys() == {"plan/laws.py", "planning/physical.py"}
+    assert known["planning/physical.py"] == {"NoisyTable"}
 
 
 def test_who_tells_mechanisms_apart_is_seen() -> None:
@@ -30,8 +33,7 @@ def test_who_tells_mechanisms_apart_is_seen() -> None:
         mechanisms / "two.py": ast.parse("isinstance(law, (One, M))"),
         mechanisms / "three.py": ast.parse("match law:\n    case M():\n        pass"),
     }
-    two = (mechanisms / "two.py").as_posix()
-    assert structure.mechanisms_known(made) == {two: {"One"}}
+    assert structure.mechanisms_known(made) == {"mechanisms/two.py": {"One"}}
 
 
 def test_a_circle_is_seen() -> None:

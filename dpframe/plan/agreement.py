@@ -184,14 +184,15 @@ class _Known:
         if not any(scan.unit == _unit(plan.unit) for scan in mine):
             yield "unit"
         for column in plan.columns or ():
-            types = (
+            types = [
                 kind
                 for scan in self.scans
                 if _is_named(scan.name, column.frame)
                 for name, kind in scan.columns
                 if name == column.name
-            )
-            if not any(column.type == kind or _is_always(column.type, kind) for kind in types):
+            ]  # none of a column that nothing reads
+            alike = (column.type == kind or _is_always(column.type, kind) for kind in types)
+            if types and not any(alike):
                 yield f"type of the column {column.name!r}"
         if plan.groups is not None:
             listed = (plan.keys_digest, plan.groups)

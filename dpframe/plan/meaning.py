@@ -1,13 +1,12 @@
-"""What happens by a physical plan, in the one form that fingerprints are made of. Columns that
-nothing reads do not change it, nor does the order of columns and outputs; values of parameters may
-be left out.
+"""What happens by a physical plan, in the form that fingerprints are made of. The order of outputs
+does not change it, and values of parameters may be left out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dpframe.kernel import plan as kernel
@@ -43,11 +42,10 @@ def _digest(found: object) -> str:
 
 
 def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan with its draws in the order of their digests, tables and frames in that of their first
-    use, and columns in that of their names. The draws of a plan that leaves out groups which draws
-    before found stay in their order.
+    """A plan with its draws in the order of their digests, and tables and frames in that of their
+    first use. A plan that finds groups in rounds keeps its own order.
     """
-    plan = {**plan, "frames": _of_columns(plan), "options": list(map(_in_order, plan["options"]))}
+    plan = {**plan, "options": list(map(_in_order, plan["options"]))}
     if len(plan["draws"]) < 2 or any(frame["node"] == "Without" for frame in plan["frames"]):
         return plan
     digests = _digests(plan)
@@ -59,41 +57,6 @@ def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
     return plan | {
         kind: [_moved(plan[kind][old], new) for old in order] for kind, order in orders.items()
     }
-
-
-def _of_columns(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The frames of a plan without columns that no part of it names. A step that only passes a
-    column on does not name it; any other text that is the name of a column does.
-    """
-    named: set[str] = set()
-    for frame in plan["frames"]:
-        left_out = ("columns",) if frame["node"] in ("Scan", "Map") else ()
-        named |= {*_texts({name: item for name, item in frame.items() if name not in left_out})}
-        if frame["node"] == "Map":
-            made = [pair for pair in frame["columns"] if not _is_passed_on(pair)]
-            named |= {*_texts(made)}
-    named |= {*_texts(plan["tables"]), *_texts(plan["draws"])}
-    return [_of_named(frame, named) for frame in plan["frames"]]
-
-
-def _of_named(frame: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
-    if frame["node"] not in ("Scan", "Map"):
-        return frame
-    kept = (p for p in frame["columns"] if p[0] in named)
-    return {**frame, "columns": sorted(kept, key=lambda pair: str(pair[0]))}
-
-
-def _is_passed_on(pair: Sequence[Any]) -> bool:
-    name, row = pair
-    return bool(row == {"node": "Col", "name": name})
-
-
-def _texts(found: Any) -> Iterator[str]:
-    if isinstance(found, str):
-        yield found
-    elif isinstance(found, dict | list):
-        for item in found.values() if isinstance(found, dict) else found:
-            yield from _texts(item)
 
 
 def _digests(plan: Mapping[str, Any]) -> list[str]:

@@ -5,8 +5,8 @@ Nothing here is trusted: the kernel checks what comes out, and refuses what it h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from itertools import count
 from typing import TypeAlias, cast, get_args
@@ -104,7 +104,7 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
         lists.add(part, block)
     return kernel.Plan(
         plan.unit.adjacency,
-        tuple(lists.frames),
+        _of_columns_read(lists),
         tuple(lists.tables),
         tuple(lists.draws),
         measure,
@@ -113,6 +113,48 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
         () if limits is None else tuple(physical(o, lists.sources) for o in limits.options),
         composition,
     )
+
+
+def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
+    """The frames without columns that nothing names. A step that only passes a column on does not
+    name it; any other text that is the name of a column does.
+    """
+    named = {*_texts((tuple(lists.tables), tuple(lists.draws)))}
+    for frame in lists.frames:
+        match frame:
+            case kernel.Scan():
+                named |= {*_texts((frame.unit, frame.owners))}
+            case kernel.Map():
+                named |= {*_texts(tuple(pair for pair in frame.columns if not _stays(pair)))}
+            case _:
+                named |= {*_texts(frame)}
+
+    def read(frame: kernel.Frame) -> kernel.Frame:
+        if isinstance(frame, kernel.Scan):
+            return replace(frame, columns=tuple(p for p in frame.columns if p[0] in named))
+        if isinstance(frame, kernel.Map):
+            return replace(frame, columns=tuple(p for p in frame.columns if p[0] in named))
+        return frame
+
+    return tuple(map(read, lists.frames))
+
+
+def _stays(pair: tuple[str, kernel.Row]) -> bool:
+    name, row = pair
+    return row == kernel.Col(name)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in a part of a physical plan."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        if value and not isinstance(value[0], int | Fraction):  # there may be many numbers
+            for item in value:
+                yield from _texts(item)
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from _texts(getattr(value, part.name))
 
 
 def _missing(what: str) -> kernel.Refused:
@@ -196,7 +238,8 @@ class _Lists:
             return self.relations[id(relation)][1]
         owners = relation.owners
         facts = relation.source
-        columns = tuple((n, type_words(domain.dtype)) for n, domain in facts.columns.items())
+        listed = sorted(facts.columns.items())  # sources have them in any order
+        columns = tuple((n, type_words(domain.dtype)) for n, domain in listed)
         name = self.source(relation.token, relation.name)
         through = None
         if owners is not None:
@@ -393,7 +436,7 @@ def _map(place: int, columns: Sequence[tuple[str, kernel.Row]]) -> kernel.Map:
 
 def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
     """One step on one frame."""
-    same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in before.columns}
+    same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in sorted(before.columns)}
     match step:
         case WithColumns(named):
             return _map(place, [*(same | dict(_named(named))).items()])
@@ -435,7 +478,7 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
         case PerIndividual():
             known = step.facts(before)
             owner = {before.identifier, before.time}
-            return kernel.OneEach(place, tuple(c for c in known.columns if c not in owner))
+            return kernel.OneEach(place, tuple(c for c in sorted(known.columns) if c not in owner))
     aggregates = gather_parts(step)
     if aggregates is None:
         raise _missing(type(step).__name__)

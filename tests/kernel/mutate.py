@@ -152,7 +152,7 @@ def change_text(old: str, plan: Plan, rng: random.Random) -> str:
     for others in (*lists, {"cells", "groups", "tables"}):
         if old in others:
             return rng.choice(sorted(others))
-    return rng.choice(sorted(names if rng.random() < 0.7 else words))
+    return rng.choice(sorted(names if names and rng.random() < 0.7 else words))
 
 
 def change_list(old: tuple[Any, ...], plan: Plan, rng: random.Random) -> Any:

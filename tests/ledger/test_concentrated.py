@@ -157,7 +157,11 @@ def rewritten(path: Path, seq: int, **values: Any) -> None:
         (3, {"measure": "zCDP within (1, 1/100000000)"}, "record 3 adds up costs in another way"),
         (5, {"measure": "zCDP"}, "record 5 adds up costs in another way"),
         (5, {"measure": "zCDP within (1/2, 1/100000000)"}, "record 5 adds up costs in another way"),
-        (5, {"measure": "pure DP within (2, 1/100000000)"}, "record 5 is in another measure"),
+        (
+            5,
+            {"measure": "pure DP within (2, 1/100000000)"},
+            "record 5 has an amount in another measure",
+        ),
         (5, {"measure": "zCDP within (2, 3)"}, "record 5 cannot be read"),
         (2, {"measure": "zCDP within (x, 1/2)"}, "record 2 cannot be read"),
         (2, {"measure": "zCDP"}, "record 5 adds up costs in another way"),

@@ -56,7 +56,7 @@ def test_columns_that_nothing_reads_and_the_order_of_columns_decide_nothing() ->
         people(data).with_columns(y=pl.col("x") * 2).limit_rows(2).dp_count().plan(epsilon=1)
         for data in frames
     ]
-    assert len({physical(plan) for plan in plans}) == len(frames)
+    assert len({physical(plan) for plan in plans}) == 1
     assert len({plan.fingerprint for plan in plans}) == 1
     read = people(DATA.with_columns(pl.col("x").cast(pl.Float32)))
     other = read.with_columns(y=pl.col("x") * 2).limit_rows(2).dp_count().plan(epsilon=1)
@@ -67,30 +67,15 @@ def test_columns_that_nothing_reads_and_the_order_of_columns_decide_nothing() ->
 @amounts("number", 8, 40)
 def test_every_other_change_decides(name: str, number: int) -> None:
     before = physical(plan_of(name))
-    decisive = 0
     for mutant in islice(mutants(before, random.Random(name)), number):
         if of_places_that_exist(mutant) == meaning(before, {}):
-            assert apart(before, mutant) <= {"columns"}, mutant
-        else:
-            decisive += 1
-    assert decisive
+            assert sorted(map(repr, mutant.draws)) == sorted(map(repr, before.draws))
+            assert replace(mutant, draws=before.draws) == before
 
 
 def of_places_that_exist(plan: Plan) -> str | None:
     """The meaning; None where the plan names what it does not have, which the kernel refuses."""
     try:
         return meaning(plan, {})
-    except LookupError:
+    except (LookupError, TypeError):
         return None
-
-
-def apart(before: Plan, after: Plan) -> set[str]:
-    """The fields of frames that differ."""
-    if replace(before, frames=()) != replace(after, frames=()):
-        return {"other than frames"}
-    found = set[str]()
-    for one, other in zip(before.frames, after.frames, strict=True):
-        if type(one) is not type(other):
-            return {"node"}
-        found |= {name for name in vars(one) if getattr(one, name) != getattr(other, name)}
-    return found
