@@ -218,6 +218,7 @@ SAID = {
     "pure_moments": ("cost",),  # its sums of squares have other bounds, in a last digit
     "individuals": ("cost", "events"),
     "accurate": ("cost", "events"),
+    "within_gdp": ("events", "accuracy"),
 }
 """What is the same of what plans say where their documents differ."""
 
