@@ -171,6 +171,8 @@ class _Known:
         nodes = [*nodes_of(physical.frames), *nodes_of(physical.tables)]
         self.scans = [node for node in nodes if isinstance(node, kernel.Scan)]
         self.keys = [node for node in nodes if isinstance(node, kernel.Listed)]
+        made = (n for n in nodes if isinstance(n, kernel.Scan | kernel.Map))
+        self.columns = {name for node in made for name, _ in node.columns}
         self.terms = {term for node in nodes for term in _terms_of(node)}
         gathers = (node for node in nodes if isinstance(node, kernel.Gather))
         names = frozenset(name for gather in gathers for name, _ in gather.new)
@@ -211,8 +213,17 @@ class _Known:
 
     def _missing(self, definition: Json, where: str) -> Iterator[str]:
         terms = (term for term in _terms_in(definition) if term[0] not in (_WINNERS, _OWNER))
-        if any(term not in self.terms for term in terms):
+        if any(term not in self.terms and not self._is_unread(term) for term in terms):
             yield where
+
+    def _is_unread(self, term: Term) -> bool:
+        """Whether a step only passes on a column that nothing reads, which physical plans lack."""
+        match term:
+            case ("named", name, ("column", of)) if name == of:
+                return name not in self.columns
+            case ("column", name):
+                return name not in self.columns
+        return False
 
 
 def _unsaid(
@@ -373,8 +384,8 @@ def _roles_in(found: Any) -> Iterator[Term]:
         case "JoinPublic":
             on = tuple(zip(found["left_on"], found["right_on"], strict=True))
             yield "join", found["digest"], on, found["how"]
-        case "JoinPrivate":
-            yield "meet", found["how"]
+        case "JoinPrivate" | "JoinPrivateKeys":
+            yield "meet", found["how"], tuple(map(tuple, found.get("on", [])))
         case "Concat":
             yield ("union",)
         case "Explode":
@@ -402,8 +413,8 @@ def _roles_of(node: object) -> Iterator[Term]:
             yield from (("named", name, _of_row(row)) for name, row in named)
         case kernel.Lookup(_, digest, on, how):
             yield "join", digest, on, how
-        case kernel.Meet(_, _, _, how):
-            yield "meet", how
+        case kernel.Meet(_, _, on, how):
+            yield "meet", how, on
         case kernel.Union():
             yield ("union",)
         case kernel.Explode(_, column):

@@ -284,3 +284,14 @@ def test_two_frames_of_one_name_are_two_sources() -> None:
     names = [frame.name for frame in both.physical.frames if isinstance(frame, Scan)]
     assert names == ["visits", "visits (2)"]
     assert dp.verify(both.to_json()).is_complete
+
+
+def test_columns_that_are_selected_and_not_read_contradict_nothing() -> None:
+    rows = pl.DataFrame({"who": [1, 2], "x": [1, 2], "town": ["a", "b"]})
+    frame = dp.Session(epsilon=10).protect(rows, unit="who").limit_rows(2)
+    plan = frame.select("who", "x", "town").agg(dp.sum("x", (0, 5))).plan(epsilon=1)
+    assert plan.physical is not None
+    (scan, *_) = plan.physical.frames
+    assert isinstance(scan, Scan)
+    assert [name for name, _ in scan.columns] == ["who", "x"]
+    assert dp.verify(plan.to_json()).is_complete
