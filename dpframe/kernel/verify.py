@@ -135,7 +135,7 @@ def _check(plan: Plan) -> Verified:
             raise Refused(f"draw {number} costs more than the plan states")
         costs.append(cost)
         deltas.append(delta)
-    _require_used(plan)
+    _require_no_spare(plan)
     most, unsure = _largest(plan)
     whole = sum(draw.cost for draw in plan.draws) + most
     delta = sum((draw.delta for draw in plan.draws), unsure)
@@ -157,7 +157,7 @@ def _check(plan: Plan) -> Verified:
     return Verified(tuple(costs), tuple(deltas), delta)
 
 
-def _require_used(plan: Plan) -> None:
+def _require_no_spare(plan: Plan) -> None:
     """Refuse frames and tables that no draw needs: a reader could take them for what is drawn."""
     tables = {place for draw in plan.draws for place in _tables_of(draw.what)}
     if tables != {*range(len(plan.tables))}:

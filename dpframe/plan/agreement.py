@@ -106,7 +106,7 @@ def _of_query(
         return
     facts = facts_of(physical.frames)
     for release, draw in zip(releases, draws, strict=True):
-        if not _is_moved_enough(release, draw, physical, facts):
+        if not _covers_norms(release, draw, physical, facts):
             yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
@@ -122,7 +122,7 @@ def _of_query(
         yield from known.contradicted(block)
 
 
-def _is_moved_enough(
+def _covers_norms(
     release: NoisyAggregate, draw: kernel.Draw, physical: kernel.Plan, facts: Sequence[Facts]
 ) -> bool:
     """Whether an individual moves numbers or scores by what is stated, or by less."""

@@ -42,20 +42,25 @@ def _digest(found: object) -> str:
 
 
 def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan with its draws in the order of their digests, and tables and frames in that of their
-    first use. A plan that finds groups in rounds keeps its own order.
+    """A plan with its draws in the order of their digests, and tables and frames in the order of
+    their first use. A plan that finds groups in rounds keeps its own order.
     """
     plan = {**plan, "options": list(map(_in_order, plan["options"]))}
     if len(plan["draws"]) < 2 or any(frame["node"] == "Without" for frame in plan["frames"]):
         return plan
     digests = _digests(plan)
     draws = sorted(range(len(digests)), key=lambda place: digests[place])
-    tables = _by_use(plan, "tables", _used([plan["draws"][place] for place in draws], "tables"))
-    frames = _by_use(plan, "frames", _used([plan["tables"][place] for place in tables], "frames"))
+    tables = _by_use(
+        plan, "tables", _places_in([plan["draws"][place] for place in draws], "tables")
+    )
+    frames = _by_use(
+        plan, "frames", _places_in([plan["tables"][place] for place in tables], "frames")
+    )
     orders = {"frames": frames, "tables": tables, "draws": draws}
     new = {kind: {old: n for n, old in enumerate(order)} for kind, order in orders.items()}
     return plan | {
-        kind: [_moved(plan[kind][old], new) for old in order] for kind, order in orders.items()
+        kind: [_replace_places(plan[kind][old], new) for old in order]
+        for kind, order in orders.items()
     }
 
 
@@ -70,11 +75,13 @@ def _digests(plan: Mapping[str, Any]) -> list[str]:
     }
     for kind in ("frames", "tables"):
         for place, item in enumerate(plan[kind]):
-            known[kind][place] = _digest(_moved(item, known))
-    return [_digest(_moved(draw, known)) for draw in plan["draws"]]
+            known[kind][place] = _digest(_replace_places(item, known))
+    return [_digest(_replace_places(draw, known)) for draw in plan["draws"]]
 
 
-def _moved(found: Mapping[str, Any], new: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
+def _replace_places(
+    found: Mapping[str, Any], new: Mapping[str, Mapping[int, Any]]
+) -> dict[str, Any]:
     """A part of a plan with something else in place of the places that it names."""
     result = {}
     for name, item in found.items():
@@ -82,18 +89,18 @@ def _moved(found: Mapping[str, Any], new: Mapping[str, Mapping[int, Any]]) -> di
             places = new[_PLACES[name]]
             result[name] = [*map(places.get, item)] if isinstance(item, list) else places[item]
         else:  # nothing in a list names a place
-            result[name] = _moved(item, new) if isinstance(item, dict) else item
+            result[name] = _replace_places(item, new) if isinstance(item, dict) else item
     return result
 
 
-def _used(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[int]:
+def _places_in(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[int]:
     """The places in a list that some parts of a plan name, in order."""
     for found in items:
         for name, item in found.items():
             if _PLACES.get(name) == kind:
                 yield from item if isinstance(item, list) else [item]
             elif isinstance(item, dict):
-                yield from _used([item], kind)
+                yield from _places_in([item], kind)
 
 
 def _by_use(plan: Mapping[str, Any], kind: str, first: Iterable[int]) -> list[int]:
@@ -104,7 +111,7 @@ def _by_use(plan: Mapping[str, Any], kind: str, first: Iterable[int]) -> list[in
     left = [*reversed([*first, *range(len(plan[kind]))])]
     while left:
         place = left.pop()
-        inner = [p for p in _used([plan[kind][place]], kind) if p not in order]
+        inner = [p for p in _places_in([plan[kind][place]], kind) if p not in order]
         if place in order:
             continue
         if inner:
