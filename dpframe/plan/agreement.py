@@ -44,8 +44,20 @@ def disagreement(plan: PlanData, physical: kernel.Plan) -> str | None:
     """The first statement of a plan that its physical plan contradicts, if any."""
     try:
         return next(_disagreements(plan, physical), None)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, kernel.Refused):
+    except _ODD:
         return "its numbers"
+
+
+_ODD = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    kernel.Refused,
+)
+"""What definitions raise that no planner writes."""
 
 
 def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
@@ -327,7 +339,7 @@ class _Block:
         self._by: list[Any] = [*plan.grouped_by] if isinstance(plan.grouped_by, list) else []
         chosen = [n for n, one in enumerate(plan.releases) if isinstance(one.law, KeyMechanism)]
         self._finder = chosen[0] if chosen else None
-        self._known: dict[int, kernel.What] = {}
+        self._known: dict[tuple[int, int], kernel.What] = {}
         self.whats: list[kernel.What] = []
         self.expected: set[int] = set()
         """The tables that are drawn from."""
@@ -402,7 +414,9 @@ class _Block:
     def _of_groups(self) -> Iterator[str]:
         """Public keys that no table has."""
         stated = self._plan.keys_digest, self._plan.groups
-        listed = ((one.digest, prod(one.sizes)) for one in self._whole.listed.values())
+        listed: Iterator[object] = (
+            (one.digest, prod(one.sizes)) for one in self._whole.listed.values()
+        )
         if self._plan.groups is not None and stated not in listed:
             yield "groups"
 
@@ -418,6 +432,8 @@ class _Block:
     def _of_draws(self) -> Iterator[str]:
         """Outputs that are not made of the draws that they name."""
         releases = self._plan.releases
+        if not all(output.releases for output in self._plan.outputs):
+            return  # `contradiction` says so in other words
         used = set[int]()
         if self._finder is not None:
             used.add(self._finder)
@@ -453,10 +469,10 @@ class _Block:
     def _is_drawn(self, found: Any, release: NoisyAggregate) -> bool:
         """Whether a measurement with a definition is what a release is, or follows from it."""
         stated = self._whole.whats[self._first + release.draw]
-        what = self._known.get(id(found))
+        key = id(found), release.draw
+        what = self._known.get(key)
         if what is None:
-            what = what_of(found, self._by, self._table, stated)
-            self._known[id(found)] = what
+            what = self._known[key] = what_of(found, self._by, self._table, stated)
         if isinstance(release.law, NoisyTable) and isinstance(what, kernel.Choice):
             number = len(what.tables)
             each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))

@@ -6,6 +6,7 @@ kernel's. What no definition has is left empty: a type of a key, the size of a p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -138,8 +139,8 @@ def frames_of(found: Any, columns: Iterable[str], owner: str | None) -> Iterator
         case "Explode":
             yield kernel.Explode(0, found["column"], found.get("max_length") or 0)
         case "JoinPublic":
-            keys = tuple(zip(found["left_on"], found["right_on"], strict=True))
-            yield kernel.Lookup(0, found["digest"], keys, found["how"], (), 0)
+            on = tuple(zip(found["left_on"], found["right_on"], strict=True))
+            yield kernel.Lookup(0, found["digest"], on, found["how"], (), 0)
         case "LimitRows":
             yield kernel.KeepRows(0, found["n"], tuple(found["by"]), found.get("order_by"))
         case "LimitGroups":
@@ -153,8 +154,8 @@ def frames_of(found: Any, columns: Iterable[str], owner: str | None) -> Iterator
             calls = [one for n in outputs for one in _aggregates_in(n["tree"])]
             new = {text_of(c): _call_of(c["op"], c["args"], c["options"]) for c in calls}
             yield kernel.Gather(0, named, tuple(new.items()), beside=False)
-            keys = ((name, kernel.Col(name)) for name, _ in named)
-            yield _map([(found["who"], kernel.Col(owner or "")), *keys, *named_of(outputs)])
+            stay = ((name, kernel.Col(name)) for name, _ in named)
+            yield _map([(found["who"], kernel.Col(owner or "")), *stay, *named_of(outputs)])
         case "OverIndividual":
             inner = found["inner"]
             trees = inner.get("predicates") or [one["tree"] for one in inner["named"]]
@@ -265,7 +266,11 @@ def number_of(found: Any) -> Fraction:
     if not isinstance(found, dict):
         return Fraction(found)
     ((kind, text),) = found.items()
-    return Fraction(float(text)) if kind == "float" else Fraction(text)
+    if kind == "float":
+        return Fraction(float(text))
+    if not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):  # "1e999999999" would take all memory
+        raise ValueError(text)
+    return Fraction(text)
 
 
 def _numbers_of(found: Iterable[Any]) -> tuple[Fraction, ...]:
@@ -290,7 +295,8 @@ def what_of(found: Any, keys: Sequence[Any], table: TableOf, stated: kernel.What
     table
         Numbers of tables.
     stated
-        What the physical plan draws, for what no reading has: the type of a date and the first one.
+        What the physical plan draws, for what no reading has, which are the type of a date and the
+        first one; and so that no list is made that is longer than its own.
     """
     kept = tuple(range(len(keys)))
     kind = found["type"]
@@ -315,8 +321,9 @@ def what_of(found: Any, keys: Sequence[Any], table: TableOf, stated: kernel.What
             total = kind.endswith("WithTotal")
             return kernel.Vector((table(found["table"], None),), ((1,),), kept, run, total)
         case "RootSums":
-            size = _size_of(found["table"])
-            return kernel.Running(table(found["table"], None), coefficients(size))
+            size, of = _size_of(found["table"]), table(found["table"], None)
+            known = isinstance(stated, kernel.Running) and len(stated.column) == size
+            return kernel.Running(of, coefficients(size) if known else ())
         case "NightlySums":
             return _nights_of(found, keys, table, stated)
         case "Responses":
@@ -380,6 +387,7 @@ def _nights_of(
 ) -> kernel.Nights:
     """The sums of a stream: its last key is the period."""
     assert isinstance(stated, kernel.Nights)
+    assert found["periods"] == stated.periods  # there may be very many
     day, every = keys[-1]["tree"], "1d"
     if day.get("op") == "dt_truncate":
         every = day["options"][0][1]
