@@ -176,8 +176,8 @@ class Through:
                 raise unknown_column(name, known, _WHERE)
         dtype = relation.facts.columns[there].dtype
         require_same_types([domain_of_dtype(types[here])], [dtype], [here], _WHERE)
-        name = None if relation.by_place else relation.name
-        return source.owned_by(owners, (here, there), who, owned(here, there, name))
+        remark = owned(here, there, None if relation.by_place else relation.name)
+        return source.owned_by(owners, (here, there), who, remark)
 
     def _in_relation(self, relation: Relation) -> Relation:
         """The protected frame, where it is known by which frame and keys; its name stands for it in

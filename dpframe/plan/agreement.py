@@ -106,9 +106,9 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
     if len(releases) != len(draws):
         yield "releases"
         return
-    facts = facts_of(physical.frames)
+    compared = _Comparison(plan, physical)
     for release, draw in zip(releases, draws, strict=True):
-        if not _covers_norms(release, draw, physical, facts):
+        if not _covers_norms(release, draw, physical, compared.facts):
             yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
@@ -119,7 +119,7 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
             yield f"cost of {release.name!r}"
         if not _is_law(release, draw, draws):
             yield f"mechanism of {release.name!r}"
-    yield from _Comparison(plan, physical).differences()
+    yield from compared.differences()
 
 
 def _covers_norms(
@@ -189,7 +189,7 @@ class _Comparison:
         for frame in physical.frames:
             if isinstance(frame, kernel.Scan):
                 self.sources.setdefault(replace(frame, columns=()), {}).update(frame.columns)
-        self.frames = self.terms.frames(physical)
+        self.facts, self.frames = facts_of(physical.frames), self.terms.frames(physical)
         self.computed, self.terms.computed = self.terms.computed, set()
         self.tables = [self.table(one, self.frames[one.frame]) for one in physical.tables]
         self.whats = [self._with_numbers(draw.what) for draw in physical.draws]
@@ -257,10 +257,10 @@ class _Comparison:
             for place, number in enumerate(self.tables):
                 if number not in known:
                     yield f"what it states of table {place}"
-            choices = {what for one in chosen for what in one.whats}
-            for what in self.whats:
-                if isinstance(what, kernel.Choice) and what not in choices:
-                    yield "what it states of winners"
+            forms = {_form_of(what) for one in chosen for what in one.whats}
+            for place, what in enumerate(self.whats):
+                if not isinstance(what, kernel.Appear) and _form_of(what) not in forms:
+                    yield f"what it states of draw {place}"
 
     def _of_types(self, block: PlanData) -> Iterator[str]:
         """Columns of other types. None is known of a column that nothing reads."""
@@ -300,8 +300,9 @@ class _Comparison:
         yield limits
         if steps and steps[-1]["step"] == "LimitRows" and not steps[-1]["by"]:
             most = steps[-1]["n"]
-            for n in {_limit_of(f) for f in self.physical.frames if isinstance(f, kernel.KeepRows)}:
-                if n is not None and self.limit <= n <= most:
+            rows = (f.n for f in self.physical.frames if isinstance(f, kernel.KeepRows))
+            for n in sorted({*rows}, reverse=True):
+                if self.limit <= n <= most:
                     yield {**limits, (kernel.KeepRows, (), most): n}
 
 
@@ -411,22 +412,32 @@ class _Block:
     ) -> int:
         return self._whole.table(kernel.Table(0, self._keys(kept), cells, adds), self._rows)
 
+    def _numbers_of(self, choice: kernel.Choice, found: Any) -> kernel.Vector:
+        """The numbers of candidates, where all of them are drawn with noise."""
+        number, by = len(choice.tables), found.get("kept", self._by)
+        each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
+        return kernel.Vector(choice.tables, each, tuple(range(len(by))), 1, total=False)
+
     def _of_groups(self) -> Iterator[str]:
         """Public keys that no table has."""
         stated = self._plan.keys_digest, self._plan.groups
-        listed: Iterator[object] = (
-            (one.digest, prod(one.sizes)) for one in self._whole.listed.values()
-        )
-        if self._plan.groups is not None and stated not in listed:
+        listed = self._whole.listed.values()
+        known = any(stated == (one.digest, prod(one.sizes)) for one in listed)
+        if self._plan.groups is not None and not known:
             yield "groups"
 
     def _of_tables(self) -> Iterator[str]:
         """For an option, whose draws may be other ones: all tables, and nothing different."""
         if self._finder is not None:
             self.expected |= self.counts
+        whats = self._whole.whats
+        stated = next((what for what in whats if isinstance(what, kernel.Running)), whats[0])
         for output in self._plan.outputs:
             for found in _measurements(output):
-                self.whats.append(what_of(found, self._by, self._table, self._whole.whats[0]))
+                what = what_of(found, self._by, self._table, stated)
+                self.whats.append(what)
+                if isinstance(what, kernel.Choice):
+                    self.whats.append(self._numbers_of(what, found))
         yield from ()
 
     def _of_draws(self) -> Iterator[str]:
@@ -464,7 +475,10 @@ class _Block:
         of_people = isinstance(self._plan.unit, Identifier)
         adds = kernel.People() if of_people else kernel.One()
         self.expected.add(what.table)
-        return what.table == self._table_of(None, None, adds) and (what.rows == 1 or not of_people)
+        place = self._whole.tables.index(what.table)
+        facts = self._whole.facts[self._whole.physical.tables[place].frame]
+        most = 1 if of_people else facts.rows
+        return (what.table, what.rows) == (self._table_of(None, None, adds), most)
 
     def _is_drawn(self, found: Any, release: NoisyAggregate) -> bool:
         """Whether a measurement with a definition is what a release is, or follows from it."""
@@ -474,10 +488,7 @@ class _Block:
         if what is None:
             what = self._known[key] = what_of(found, self._by, self._table, stated)
         if isinstance(release.law, NoisyTable) and isinstance(what, kernel.Choice):
-            number = len(what.tables)
-            each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
-            by = found.get("kept", self._by)
-            what = kernel.Vector(what.tables, each, tuple(range(len(by))), 1, total=False)
+            what = self._numbers_of(what, found)
         joint = release.joint
         if joint is None or not isinstance(stated, kernel.Vector):
             return what == stated
@@ -495,6 +506,11 @@ class _Block:
         parts = PARTS if self._rows.are_weighed else 1
         numbers = {table: n * parts for table, n in times.items() if n}
         return numbers == {what.tables[0]: joint.divisor}
+
+
+def _form_of(what: kernel.What) -> kernel.What:
+    """What is drawn, of any tables if it is a vector, in which several may be."""
+    return replace(what, tables=(), matrix=()) if isinstance(what, kernel.Vector) else what
 
 
 def _measurements(output: PlanOutput) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -88,15 +89,10 @@ def edits_of(plan: Any) -> Iterator[tuple[str, Edit]]:
         if "left" in frame:
             yield "exchange inputs", exchanged("frames", place, place, "left", "right")
         if "input" in frame:
-            yield "leave out", lambda g, n=place: put(g, g["frames"][n], g["frames"][n]["input"])
-            yield (
-                "do twice",
-                lambda g, n=place: put(
-                    g, g["frames"][n], dict(g["frames"][n], input=g["frames"][n])
-                ),
-            )
+            yield "leave out", partial(leave_out, place=place)
+            yield "do twice", partial(do_twice, place=place)
             if "input" in frames[frame["input"]]:
-                yield "exchange steps", lambda g, n=place: exchange_steps(g, g["frames"][n])
+                yield "exchange steps", partial(exchange_steps, place=place)
         for name in {*_INPUTS} & frame.keys():
             for other in range(place):
                 if other != frame[name]:
@@ -112,13 +108,23 @@ def edits_of(plan: Any) -> Iterator[tuple[str, Edit]]:
     for one, other in combinations(range(len(draws)), 2):
         if draws[one]["what"] != draws[other]["what"]:
             yield "exchange draws", exchanged("draws", one, other, "what", "what")
-            yield "exchange tables", lambda g, n=one, m=other: exchange_tables(g, n, m)
+            yield "exchange tables", partial(exchange_tables, one=one, other=other)
 
 
-def exchange_steps(graph: Graph, frame: Any) -> None:
+def leave_out(graph: Graph, place: int) -> None:
+    frame = graph["frames"][place]
+    put(graph, frame, frame["input"])
+
+
+def do_twice(graph: Graph, place: int) -> None:
+    frame = graph["frames"][place]
+    put(graph, frame, dict(frame, input=frame))
+
+
+def exchange_steps(graph: Graph, place: int) -> None:
+    frame = graph["frames"][place]
     before = frame["input"]
-    first = dict(frame, input=before["input"])
-    put(graph, frame, dict(before, input=first))
+    put(graph, frame, dict(before, input=dict(frame, input=before["input"])))
 
 
 def exchange_tables(graph: Graph, one: int, other: int) -> None:
@@ -199,8 +205,8 @@ def after(frame: Any, rows: list[Any]) -> tuple[object, dict[str, object]]:
         case "OneEach":
             return (kind, before), columns | {n: (kind, before, n) for n in frame["new"]}
         case "KeepRows" | "KeepGroups":
-            by = [columns[name] for name in frame["by"]]
-            return (kind, before, frame["n"], by, columns.get(frame["first"] or "")), columns
+            of = [columns[name] for name in frame["by"]]
+            return (kind, before, frame["n"], of, columns.get(frame["first"] or "")), columns
     rest = {name: item for name, item in frame.items() if name != "input"}
     return (before, written(rest, columns)), columns
 
