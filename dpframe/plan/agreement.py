@@ -159,13 +159,13 @@ def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.D
 
 
 _MOST_CHOICES = 256
-"""Of sources with one name, say; there is one choice nearly always."""
+"""There are several where sources have one name, and in options."""
 _Limits = Mapping[tuple[type, tuple[str, ...], int], int]
 """Other numbers for limits, by their kind and columns."""
 
 
 class _Comparison:
-    """The steps, tables and draws of a reading beside those of its physical plan.
+    """The steps, tables and draws of a reading, compared with those of its physical plan.
 
     Parameters
     ----------
@@ -207,13 +207,10 @@ class _Comparison:
         return replace(what, table=self.tables[what.table])
 
     @cached_property
-    def listed(self) -> Mapping[object, kernel.Listed]:
-        """Public keys by their expressions."""
-        return {
-            self.terms.node(table.keys.by, self.frames[table.frame]): table.keys
-            for table in self.physical.tables
-            if isinstance(table.keys, kernel.Listed)
-        }
+    def listed(self) -> Sequence[kernel.Listed]:
+        """All public keys."""
+        every = (table.keys for table in self.physical.tables)
+        return [*dict.fromkeys(keys for keys in every if isinstance(keys, kernel.Listed))]
 
     @cached_property
     def lists(self) -> Mapping[str, tuple[Fraction, ...]]:
@@ -353,7 +350,7 @@ class _Block:
 
     @cached_property
     def counts(self) -> set[int]:
-        """Tables of how many rows there are, which are drawn beside sums."""
+        """Tables with the number of rows, which a draw may have next to sums."""
         return {self._table_of(None, None, adds) for adds in (kernel.One(), kernel.People())}
 
     def _after(self, number: int, steps: Sequence[Any], names: Sequence[str]) -> RowsAfter:
@@ -386,18 +383,17 @@ class _Block:
                 self.steps.append(name)
         return rows
 
-    def _keys(self, kept: Sequence[int] | None) -> kernel.Keys | None:
-        """The keys of a table, by all columns or by some of them."""
+    def _keys(self, kept: Sequence[int] | None) -> Iterator[kernel.Keys | None]:
+        """The keys of a table, by all columns or by some of them, whose keys no reading has."""
         by = named_of(self._by if kept is None else [self._by[place] for place in kept])
         if not by:
-            return None
-        if self._finder is not None:
-            draw = self._plan.releases[self._finder].draw
-            return kernel.Found(by, self._first + draw)
-        if kept is not None and len(kept) < len(self._by):  # whose keys no reading has
-            known = self._whole.listed[self._whole.terms.node(by, self._rows)]
-            return kernel.Listed(by, known.sizes, known.digest)
-        return kernel.Listed(by, (self._plan.groups or 0,), self._plan.keys_digest or "")
+            yield None
+        elif self._finder is not None:
+            yield kernel.Found(by, self._first + self._plan.releases[self._finder].draw)
+        elif kept is None or len(kept) == len(self._by):
+            yield kernel.Listed(by, (self._plan.groups or 0,), self._plan.keys_digest or "")
+        else:
+            yield from (kernel.Listed(by, one.sizes, one.digest) for one in self._whole.listed)
 
     def _table(self, found: Any, kept: Sequence[int] | None) -> int:
         unit = self._plan.unit
@@ -410,7 +406,17 @@ class _Block:
     def _table_of(
         self, kept: Sequence[int] | None, cells: kernel.Cells | None, adds: kernel.Adds
     ) -> int:
-        return self._whole.table(kernel.Table(0, self._keys(kept), cells, adds), self._rows)
+        tables = (kernel.Table(0, keys, cells, adds) for keys in self._keys(kept))
+        numbers = [self._whole.table(table, self._rows) for table in tables]
+        return next((number for number in numbers if number in self._there), numbers[0])
+
+    @cached_property
+    def _there(self) -> set[int]:
+        """The tables that its draws are of; in an option all tables."""
+        if self._whole.found is not None:
+            return {*self._whole.tables}
+        draws = {self._first + release.draw for release in self._plan.releases}
+        return {table for place in draws for table in _tables_of(self._whole.whats[place])}
 
     def _numbers_of(self, choice: kernel.Choice, found: Any) -> kernel.Vector:
         """The numbers of candidates, where all of them are drawn with noise."""
@@ -421,8 +427,7 @@ class _Block:
     def _of_groups(self) -> Iterator[str]:
         """Public keys that no table has."""
         stated = self._plan.keys_digest, self._plan.groups
-        listed = self._whole.listed.values()
-        known = any(stated == (one.digest, prod(one.sizes)) for one in listed)
+        known = any(stated == (one.digest, prod(one.sizes)) for one in self._whole.listed)
         if self._plan.groups is not None and not known:
             yield "groups"
 
@@ -462,10 +467,8 @@ class _Block:
             used |= {*output.releases}
         if used != {*range(len(releases))}:
             yield "releases"
-        drawn = {self._first + release.draw for release in releases}
-        for what in (self._whole.whats[place] for place in drawn):
-            if isinstance(what, kernel.Vector) and {*what.tables} - self.expected - self.counts:
-                yield "releases"
+        if self._there - self.expected - self.counts:
+            yield "releases"
 
     def _finds_groups(self, release: NoisyAggregate) -> bool:
         """Whether groups appear by how many individuals, or rows, they have."""
@@ -506,6 +509,10 @@ class _Block:
         parts = PARTS if self._rows.are_weighed else 1
         numbers = {table: n * parts for table, n in times.items() if n}
         return numbers == {what.tables[0]: joint.divisor}
+
+
+def _tables_of(what: kernel.What) -> Sequence[int]:
+    return what.tables if isinstance(what, kernel.Vector | kernel.Choice) else (what.table,)
 
 
 def _form_of(what: kernel.What) -> kernel.What:

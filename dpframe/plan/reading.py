@@ -1,7 +1,7 @@
 """What a plan that people read says, as parts of a physical plan.
 
 Definitions have all that decides what is computed, in the planner's terms. Here they become the
-kernel's. What no definition has is left empty: a type of a key, the size of a public table.
+kernel's. A type of a key and the size of a public table are left empty: no definition has them.
 """
 
 from __future__ import annotations
@@ -295,8 +295,8 @@ def what_of(found: Any, keys: Sequence[Any], table: TableOf, stated: kernel.What
     table
         Numbers of tables.
     stated
-        What the physical plan draws, for what no reading has, which are the type of a date and the
-        first one; and so that no list is made that is longer than its own.
+        What the physical plan draws. It has the type of a date and the first one, which no reading
+        has. No list is made that is longer than its own.
     """
     kept = tuple(range(len(keys)))
     kind = found["type"]
@@ -334,7 +334,7 @@ def what_of(found: Any, keys: Sequence[Any], table: TableOf, stated: kernel.What
 
 
 def _run_of(found: Any, size: int) -> int:
-    """How many neighbouring cells, of so many, are added up at a level of a tree."""
+    """How many neighbouring cells are added up at a level of a tree over `size` cells."""
     return min(Axis.ordered(size, found["branching"]).width(found["level"]), size)
 
 
