@@ -254,6 +254,9 @@ class _Comparison:
             for place, number in enumerate(self.tables):
                 if number not in known:
                     yield f"what it states of table {place}"
+            for one in chosen:
+                if not one.expected <= {*self.tables}:
+                    yield f"what it states of the limit {self.limit}"
             forms = {_form_of(what) for one in chosen for what in one.whats}
             for place, what in enumerate(self.whats):
                 if not isinstance(what, kernel.Appear) and _form_of(what) not in forms:
@@ -434,7 +437,7 @@ class _Block:
     def _of_tables(self) -> Iterator[str]:
         """For an option, whose draws may be other ones: all tables, and nothing different."""
         if self._finder is not None:
-            self.expected |= self.counts
+            self.expected.add(self._table_of(None, None, self._counts))
         whats = self._whole.whats
         stated = next((what for what in whats if isinstance(what, kernel.Running)), whats[0])
         for output in self._plan.outputs:
@@ -475,13 +478,16 @@ class _Block:
         what = self._whole.whats[self._first + release.draw]
         if not isinstance(what, kernel.Appear):
             return False
-        of_people = isinstance(self._plan.unit, Identifier)
-        adds = kernel.People() if of_people else kernel.One()
         self.expected.add(what.table)
         place = self._whole.tables.index(what.table)
         facts = self._whole.facts[self._whole.physical.tables[place].frame]
-        most = 1 if of_people else facts.rows
-        return (what.table, what.rows) == (self._table_of(None, None, adds), most)
+        most = 1 if isinstance(self._counts, kernel.People) else facts.rows
+        return (what.table, what.rows) == (self._table_of(None, None, self._counts), most)
+
+    @property
+    def _counts(self) -> kernel.Adds:
+        """What groups appear by."""
+        return kernel.People() if isinstance(self._plan.unit, Identifier) else kernel.One()
 
     def _is_drawn(self, found: Any, release: NoisyAggregate) -> bool:
         """Whether a measurement with a definition is what a release is, or follows from it."""

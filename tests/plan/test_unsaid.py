@@ -121,6 +121,18 @@ def a_filter_of_one_option(plan: Any) -> None:
     last(option, {"node": "Filter", "conditions": [column("region")]})
 
 
+def rows_instead_of_a_sum(plan: Any) -> None:
+    plan["options"][2]["tables"][1]["adds"] = {"node": "Valued", "row": column("cost")}
+
+
+def totals_instead_of_groups(plan: Any) -> None:
+    plan["options"][4]["draws"][0]["what"]["kept"] = []
+
+
+def a_count_twice(plan: Any) -> None:
+    plan["options"][2]["tables"][1]["adds"] = {"node": "One"}
+
+
 @pytest.mark.parametrize(
     ("name", "edit", "what"),
     [
@@ -137,6 +149,9 @@ def a_filter_of_one_option(plan: Any) -> None:
         ("frames_together", another_source, "what it states of the source 'salaries'"),
         ("grouped", a_name_that_begins_alike, "unit"),
         ("found_limit", a_filter_of_one_option, "what it states of frame 3"),
+        ("found_limit", rows_instead_of_a_sum, "what it states of table 1"),
+        ("found_limit", totals_instead_of_groups, "what it states of draw 0"),
+        ("found_limit", a_count_twice, "what it states of the limit 5"),
     ],
 )
 def test_what_nobody_reads_is_refused(name: str, edit: Callable[[Any], None], what: str) -> None:
