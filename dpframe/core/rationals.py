@@ -12,9 +12,10 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from operator import lt
-from typing import Final, overload
+from typing import overload
 
 from dpframe.core.hashed import HashedTuple
+from dpframe.kernel.plan import LONGEST
 
 __all__ = [
     "Rationals",
@@ -28,9 +29,6 @@ __all__ = [
     "texts",
     "wholes",
 ]
-
-_LONGEST: Final = 1 << 12
-"""Bits of a denominator that many numbers share."""
 
 
 class Rationals(Sequence[Fraction]):
@@ -63,6 +61,11 @@ class Rationals(Sequence[Fraction]):
             start, step = found.start // common, found.step // common
             self.numerators = range(start, start + len(found) * step, step)
         self._hash: int | None = None
+
+    @property
+    def are_short(self) -> bool:
+        """Whether the denominator is short enough to be shared by many numbers."""
+        return self.denominator.bit_length() <= LONGEST
 
     def __len__(self) -> int:
         return len(self.numerators)
@@ -151,7 +154,7 @@ def shared(pairs: Sequence[tuple[int, int]]) -> Rationals | None:
     under = 1
     for each in {below for _, below in pairs}:
         under = math.lcm(under, each)
-        if under.bit_length() > _LONGEST:
+        if under.bit_length() > LONGEST:
             return None
     return Rationals([n * (under // below) for n, below in pairs], under)
 

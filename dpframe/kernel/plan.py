@@ -4,8 +4,8 @@ A plan is three lists and a cost. `frames` are the steps on rows, from the sourc
 exact whole numbers, added up over the rows of a frame. `draws` are numbers with noise. An item
 names items of earlier lists, and earlier frames, by their places.
 
-All numbers are exact: whole numbers and fractions. `write` gives a plan as JSON, in one form only,
-and `read` accepts no other.
+All numbers are exact: whole numbers and fractions. `numbers_of` has the form of many edges. `write`
+gives a plan as JSON, in one form only, and `read` accepts no other.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from math import gcd, lcm
 from types import NoneType, UnionType
-from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 
 class Refused(Exception):
@@ -289,11 +290,34 @@ Keys: TypeAlias = Listed | Found
 
 
 @dataclass(frozen=True)
+class Progression:
+    """`count` numbers. The first one is `first`, and each later one is `step` more than the one
+    before it.
+    """
+
+    first: Fraction
+    step: Fraction
+    count: int
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Whole numbers, each divided by the same denominator."""
+
+    numerators: tuple[int, ...]
+    denominator: int
+
+
+Numbers: TypeAlias = tuple[Fraction, ...] | Progression | Ratios
+"""Edges or candidates, in the form that `numbers_of` gives."""
+
+
+@dataclass(frozen=True)
 class Edges:
     """A row is in the bin of its value; with `other` one more cell has all other rows."""
 
     row: Row
-    edges: tuple[Fraction, ...]
+    edges: Numbers
     other: bool
 
 
@@ -321,7 +345,7 @@ class Between:
     """A row is in the cell of the candidate that it equals, or of the two that it lies between."""
 
     row: Row
-    candidates: tuple[Fraction, ...]
+    candidates: Numbers
 
 
 @dataclass(frozen=True)
@@ -331,7 +355,7 @@ class UpTo:
     """
 
     row: Row
-    edges: tuple[Fraction, ...]
+    edges: Numbers
     above: bool
 
 
@@ -763,7 +787,7 @@ class Plan:
 
 def write(plan: Plan) -> str:
     """The plan as JSON, always in the same form."""
-    return json.dumps(_json(plan), ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(plan, default=_json, ensure_ascii=True, separators=(",", ":"))
 
 
 def read(text: str) -> Plan:
@@ -799,28 +823,81 @@ def plan_of(value: object) -> Plan:
 
 
 def _json(value: object) -> object:
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case Fraction():
-            return str(value)
-        case tuple():
-            return [_json(item) for item in value]
+    """What JSON has in place of a fraction or a node."""
+    if isinstance(value, Fraction):
+        return str(value)
+    return {"node": type(value).__name__, **vars(value)}
+
+
+LISTED_UP_TO = 64
+"""So many numbers are listed: a reader sees them all, and they take no time."""
+LONGEST = 1 << 12
+"""Bits of a denominator that many numbers share. Over a longer one they would take more room than
+each as a fraction.
+"""
+
+
+def numbers_of(listed: Sequence[Fraction]) -> Numbers:
+    """Numbers in the only form that plans have for them. Up to 64 are listed. More of them are a
+    `Progression` where they rise in equal steps, and else `Ratios` over their least common
+    denominator. If that has more than 4096 bits they are listed, too.
+    """
+    under = _shared(listed) if len(listed) > LISTED_UP_TO else None
+    if under is None:
+        return tuple(listed)
+    numerators = tuple(n.numerator * (under // n.denominator) for n in listed)
+    if _are_regular(numerators):
+        return Progression(listed[0], listed[1] - listed[0], len(listed))
+    return Ratios(numerators, under)
+
+
+def _shared(numbers: Sequence[Fraction]) -> int | None:
+    """The least common denominator; None where it is too long."""
+    under = 1
+    for number in numbers:
+        under = lcm(under, number.denominator)
+        if under.bit_length() > LONGEST:
+            return None
+    return under
+
+
+def _are_regular(numbers: tuple[int, ...]) -> bool:
+    """Whether two or more whole numbers rise in equal steps."""
+    first, step, size = numbers[0], numbers[1] - numbers[0], len(numbers)
+    return step > 0 and numbers == (*range(first, first + size * step, step),)
+
+
+def _require_form(numbers: Numbers) -> None:
+    """Refuse numbers that `numbers_of` gives another form. One that may stand for any amount of
+    numbers is not written out.
+    """
+    match numbers:
+        case Progression(first, step, count):
+            under = lcm(first.denominator, step.denominator)
+            right = step > 0 and count > LISTED_UP_TO
+        case Ratios(numerators, under):
+            right = len(numerators) > LISTED_UP_TO and not _are_regular(numerators)
+            right = right and under > 0 and gcd(under, *numerators) == 1
         case _:
-            fields = {name: _json(item) for name, item in vars(value).items()}
-            return {"node": type(value).__name__} | fields
+            under, right = 1, numbers_of(numbers) == numbers
+    if not right or under.bit_length() > LONGEST:
+        raise Refused("numbers in another form than that of a plan")
 
 
 def _value(said: object, kind: object) -> object:
     """The value of a type that some JSON states."""
+    if kind == Numbers:
+        numbers = cast("Numbers", _one_of(said, get_args(kind)))
+        _require_form(numbers)
+        return numbers
     origin, options = get_origin(kind), get_args(kind)
     if origin in (UnionType, typing.Union):
-        node = said.get("node") if isinstance(said, dict) else None
-        fits = (option for option in options if _fits(said, node, option))
-        return _value(said, next(fits, None))
+        return _one_of(said, options)
     if origin is Literal:
         fits = (option for option in options if type(option) is type(said) and option == said)
         return _known(next(fits, None), f"{said!r} is not one of {options}")
+    if kind == tuple[int, ...] and isinstance(said, list) and {*map(type, said)} <= {int}:
+        return tuple(said)
     if origin is tuple and isinstance(said, list):
         each = [options[0]] * len(said) if options[-1] is ... else list(options)
         if len(each) != len(said):
@@ -835,6 +912,13 @@ def _value(said: object, kind: object) -> object:
     if isinstance(said, dict) and isinstance(kind, type) and said.get("node") == kind.__name__:
         return _node(said, kind)
     raise Refused(f"a {kind} is missing")
+
+
+def _one_of(said: object, options: tuple[object, ...]) -> object:
+    """The value of the first of several types that fits."""
+    node = said.get("node") if isinstance(said, dict) else None
+    fits = (option for option in options if _fits(said, node, option))
+    return _value(said, next(fits, None))
 
 
 def _node(said: dict[str, object], kind: Callable[..., object]) -> object:
@@ -857,6 +941,8 @@ def _fits(said: object, node: object, option: object) -> bool:
         return option.__name__ == node
     if get_origin(option) is Literal:
         return said in get_args(option)
+    if get_origin(option) is tuple:
+        return isinstance(said, list)
     return type(said) is (str if option is Fraction else option)
 
 

@@ -71,7 +71,7 @@ from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition
-from dpframe.plan.laws import law_of, number_law, text_of
+from dpframe.plan.laws import law_of, number_law, numbers_of, text_of
 from dpframe.plan.several import blocks_of
 from dpframe.plan.types_read import type_words
 from dpframe.planning.prepared import Prepared, PreparedTogether
@@ -505,13 +505,13 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
         case CategoryCells(tree, categories, other):
             return kernel.Values(_row(tree), tuple(map(_text, categories)), other)
         case BinCells(value, edges, other):
-            made = kernel.Edges(_row(value.tree), tuple(edges), other)
+            made = kernel.Edges(_row(value.tree), numbers_of(edges), other)
         case PointCells(value, lo, step, points):
             made = kernel.Points(_row(value.tree), lo, step, points)
         case PositionCells(value, candidates):
-            made = kernel.Between(_row(value.tree), tuple(candidates))
+            made = kernel.Between(_row(value.tree), numbers_of(candidates))
         case UpToCells(value, upper, above):
-            made = kernel.UpTo(_row(value.tree), tuple(map(Fraction, upper.numbers)), above)
+            made = kernel.UpTo(_row(value.tree), numbers_of(upper.exact), above)
         case WholeCells(some):
             inner = _cells(some)
             if isinstance(inner, kernel.OfPeople | kernel.Whole):
