@@ -886,13 +886,14 @@ def _require_form(numbers: Numbers) -> None:
 
 def _value(said: object, kind: object) -> object:
     """The value of a type that some JSON states."""
-    if kind == Numbers:
-        numbers = cast("Numbers", _one_of(said, get_args(kind)))
-        _require_form(numbers)
-        return numbers
     origin, options = get_origin(kind), get_args(kind)
     if origin in (UnionType, typing.Union):
-        return _one_of(said, options)
+        node = said.get("node") if isinstance(said, dict) else None
+        fits = (option for option in options if _fits(said, node, option))
+        found = _value(said, next(fits, None))
+        if kind == Numbers:
+            _require_form(cast("Numbers", found))
+        return found
     if origin is Literal:
         fits = (option for option in options if type(option) is type(said) and option == said)
         return _known(next(fits, None), f"{said!r} is not one of {options}")
@@ -912,13 +913,6 @@ def _value(said: object, kind: object) -> object:
     if isinstance(said, dict) and isinstance(kind, type) and said.get("node") == kind.__name__:
         return _node(said, kind)
     raise Refused(f"a {kind} is missing")
-
-
-def _one_of(said: object, options: tuple[object, ...]) -> object:
-    """The value of the first of several types that fits."""
-    node = said.get("node") if isinstance(said, dict) else None
-    fits = (option for option in options if _fits(said, node, option))
-    return _value(said, next(fits, None))
 
 
 def _node(said: dict[str, object], kind: Callable[..., object]) -> object:
