@@ -41,6 +41,8 @@ def definition(value: object) -> Json:
     TypeError
         For a type that plans do not have.
     """
+    if value is None or isinstance(value, str | bool):
+        return value
     if isinstance(value, Call):
         return _call(value)
     if isinstance(value, Parameter):
@@ -51,8 +53,6 @@ def definition(value: object) -> Json:
     if fields_of(value) is not None:
         return _fields(value)
     match value:
-        case None | bool() | str():
-            return value
         case int():
             return value if abs(value) < 2**53 else {"int": str(value)}
         case float():
@@ -89,12 +89,14 @@ def definition(value: object) -> Json:
 
 def objects_in(found: Json) -> Iterator[dict[str, Json]]:
     """All objects of a definition from the outermost in."""
-    if isinstance(found, dict):
-        yield found
-        found = [*found.values()]
-    if isinstance(found, list):
-        for item in found:
-            yield from objects_in(item)
+    open_ = [found]
+    while open_:
+        found = open_.pop()
+        if isinstance(found, dict):
+            yield found
+            open_ += reversed(found.values())
+        elif isinstance(found, list):
+            open_ += reversed(found)
 
 
 def _call(call: Call) -> Json:

@@ -15,7 +15,16 @@ from typing import Any, Final, TypeAlias
 from dpframe.core.rationals import Rationals, shared, texts
 from dpframe.kernel.plan import LISTED_UP_TO
 
-__all__ = ["RULES", "Json", "by_rules", "numbers_of_rule", "require_room", "rule_of", "write_out"]
+__all__ = [
+    "RULES",
+    "Json",
+    "by_rules",
+    "ends_of_rule",
+    "numbers_of_rule",
+    "require_room",
+    "rule_of",
+    "write_out",
+]
 
 Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 
@@ -77,6 +86,16 @@ def numbers_of_rule(rule: Mapping[str, Any]) -> Rationals:
     if rule_of(found) != rule:
         raise ValueError
     return found
+
+
+def ends_of_rule(rule: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    """The first and the last number of a rule that is one."""
+    if _REGULAR in rule:
+        start, step, number = (rule[_REGULAR][name] for name in ("start", "step", "number"))
+        return Fraction(start), Fraction(start) + (number - 1) * Fraction(step)
+    listed, under = rule[_RATIOS]["numerators"], int(rule[_RATIOS]["denominator"])
+    ends = listed.split(" ", 1)[0], listed.rsplit(" ", 1)[-1]
+    return Fraction(int(ends[0]), under), Fraction(int(ends[1]), under)
 
 
 def _regular(start: str, step: str, number: int) -> Rationals:

@@ -20,6 +20,7 @@ from dpframe.plan.document import canonical
 from dpframe.plan.regular import (
     RULES,
     by_rules,
+    ends_of_rule,
     numbers_of_rule,
     require_room,
     rule_of,
@@ -237,6 +238,7 @@ def test_what_is_written_by_rules_is_written_out_again(
         if size > 64:
             exact = numbers_of_rule(ruled["x"][0])
             assert list(exact) == [Fraction(number["fraction"]) for number in numbers]
+            assert ends_of_rule(ruled["x"][0]) == (exact[0], exact[-1])
             assert rule_of(exact) == definition(exact) == ruled["x"][0]
         if moved < size:
             numbers[moved] = {"fraction": str(start + moved * step + 1)}
