@@ -14,14 +14,12 @@ from itertools import islice
 from operator import lt
 from typing import overload
 
-from dpframe.core.hashed import HashedTuple
 from dpframe.kernel.plan import LONGEST
 
 __all__ = [
     "Rationals",
     "are_rising",
     "are_whole",
-    "as_text",
     "floats",
     "of_floats",
     "rationals",
@@ -125,17 +123,10 @@ def floats(numbers: Sequence[Fraction]) -> list[float]:
 
 def texts(numbers: Sequence[Fraction]) -> list[str]:
     """Each in lowest terms, as `Fraction` writes it."""
-    if isinstance(numbers, Rationals):
-        return as_text(numbers.numerators, numbers.denominator)
-    return [str(n) for n in numbers]
-
-
-def as_text(numerators: Iterable[int], denominator: int) -> list[str]:
-    """Fractions in lowest terms, as `Fraction` writes them."""
-    if denominator == 1:
-        return [str(n) for n in numerators]
-    gcd, found = math.gcd, []
-    for n in numerators:
+    if not isinstance(numbers, Rationals) or numbers.denominator == 1:
+        return [str(n) for n in (numbers.numerators if isinstance(numbers, Rationals) else numbers)]
+    gcd, denominator, found = math.gcd, numbers.denominator, []
+    for n in numbers.numerators:
         common = gcd(n, denominator)
         below = denominator // common
         found.append(f"{n // common}/{below}" if below > 1 else str(n // common))
@@ -146,7 +137,7 @@ def rationals(numbers: Iterable[Fraction]) -> Sequence[Fraction]:
     """Exact numbers over one denominator, or where that would be long as they are."""
     found = tuple(numbers)
     pairs = [(n.numerator, n.denominator) for n in found]
-    return shared(pairs) or HashedTuple(found)
+    return shared(pairs) or found
 
 
 def shared(pairs: Sequence[tuple[int, int]]) -> Rationals | None:

@@ -4,8 +4,8 @@ A plan is three lists and a cost. `frames` are the steps on rows, from the sourc
 exact whole numbers, added up over the rows of a frame. `draws` are numbers with noise. An item
 names items of earlier lists, and earlier frames, by their places.
 
-All numbers are exact: whole numbers and fractions. `numbers_of` has the form of many edges. `write`
-gives a plan as JSON, in one form only, and `read` accepts no other.
+All numbers are exact: whole numbers and fractions. `write` gives a plan as JSON, in one form only,
+and `read` accepts no other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -309,7 +309,18 @@ class Ratios:
 
 
 Numbers: TypeAlias = tuple[Fraction, ...] | Progression | Ratios
-"""Edges or candidates, in the form that `numbers_of` gives."""
+"""Edges or candidates. A value is compared with the nearest numbers that its own type has.
+
+They have one form only. Up to 64 are listed. More of them are a `Progression` where they rise in
+equal steps, and else `Ratios` over their least common denominator. If that has more than 4096 bits
+they are listed, too.
+"""
+LISTED_UP_TO = 64
+"""So many numbers are listed: a reader sees them all, and they take no time."""
+LONGEST = 1 << 12
+"""Bits of a denominator that many numbers share. Over a longer one they would take more room than
+each as a fraction.
+"""
 
 
 @dataclass(frozen=True)
@@ -829,59 +840,24 @@ def _json(value: object) -> object:
     return {"node": type(value).__name__, **vars(value)}
 
 
-LISTED_UP_TO = 64
-"""So many numbers are listed: a reader sees them all, and they take no time."""
-LONGEST = 1 << 12
-"""Bits of a denominator that many numbers share. Over a longer one they would take more room than
-each as a fraction.
-"""
-
-
-def numbers_of(listed: Sequence[Fraction]) -> Numbers:
-    """Numbers in the only form that plans have for them. Up to 64 are listed. More of them are a
-    `Progression` where they rise in equal steps, and else `Ratios` over their least common
-    denominator. If that has more than 4096 bits they are listed, too.
+def _are_in_form(numbers: Numbers) -> bool:
+    """Whether numbers have the form that `Numbers` says. No rule is written out here: a few bytes
+    may stand for any amount of numbers.
     """
-    under = _shared(listed) if len(listed) > LISTED_UP_TO else None
-    if under is None:
-        return tuple(listed)
-    numerators = tuple(n.numerator * (under // n.denominator) for n in listed)
-    if _are_regular(numerators):
-        return Progression(listed[0], listed[1] - listed[0], len(listed))
-    return Ratios(numerators, under)
-
-
-def _shared(numbers: Sequence[Fraction]) -> int | None:
-    """The least common denominator; None where it is too long."""
     under = 1
-    for number in numbers:
-        under = lcm(under, number.denominator)
-        if under.bit_length() > LONGEST:
-            return None
-    return under
-
-
-def _are_regular(numbers: tuple[int, ...]) -> bool:
-    """Whether two or more whole numbers rise in equal steps."""
-    first, step, size = numbers[0], numbers[1] - numbers[0], len(numbers)
-    return step > 0 and numbers == (*range(first, first + size * step, step),)
-
-
-def _require_form(numbers: Numbers) -> None:
-    """Refuse numbers that `numbers_of` gives another form. One that may stand for any amount of
-    numbers is not written out.
-    """
     match numbers:
         case Progression(first, step, count):
             under = lcm(first.denominator, step.denominator)
-            right = step > 0 and count > LISTED_UP_TO
+            return step > 0 and count > LISTED_UP_TO and not under >> LONGEST
         case Ratios(numerators, under):
-            right = len(numerators) > LISTED_UP_TO and not _are_regular(numerators)
-            right = right and under > 0 and gcd(under, *numerators) == 1
+            if len(numerators) <= LISTED_UP_TO or under <= 0 or under >> LONGEST:
+                return False
+            low, by, size = numerators[0], numerators[1] - numerators[0], len(numerators)
+            is_regular = by > 0 and numerators == (*range(low, low + size * by, by),)
+            return not is_regular and gcd(under, *numerators) == 1
         case _:
-            under, right = 1, numbers_of(numbers) == numbers
-    if not right or under.bit_length() > LONGEST:
-        raise Refused("numbers in another form than that of a plan")
+            are_few = len(numbers) <= LISTED_UP_TO
+            return are_few or any((under := lcm(under, n.denominator)) >> LONGEST for n in numbers)
 
 
 def _value(said: object, kind: object) -> object:
@@ -891,8 +867,8 @@ def _value(said: object, kind: object) -> object:
         node = said.get("node") if isinstance(said, dict) else None
         fits = (option for option in options if _fits(said, node, option))
         found = _value(said, next(fits, None))
-        if kind == Numbers:
-            _require_form(cast("Numbers", found))
+        if kind == Numbers and not _are_in_form(cast("Numbers", found)):
+            raise Refused("numbers in another form than that of a plan")
         return found
     if origin is Literal:
         fits = (option for option in options if type(option) is type(said) and option == said)

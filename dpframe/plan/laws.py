@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.core.rationals import Rationals
+from dpframe.core.rationals import Rationals, rationals
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     DiscreteBox,
@@ -91,10 +91,11 @@ def _round(law: WeighedThreshold) -> tuple[int, Fraction]:
 
 
 def numbers_of(numbers: Sequence[Fraction]) -> kernel.Numbers:
-    """Edges or candidates: what `kernel.numbers_of` gives, which looks at each of them."""
+    """Edges or candidates in the only form that physical plans have for them."""
+    numbers = numbers if isinstance(numbers, Rationals) else rationals(numbers)
     are_few = len(numbers) <= kernel.LISTED_UP_TO
     if are_few or not isinstance(numbers, Rationals) or not numbers.are_short:
-        return kernel.numbers_of(numbers)
+        return tuple(numbers)
     if isinstance(numbers.numerators, range):
         step = Fraction(numbers.numerators.step, numbers.denominator)
         return kernel.Progression(numbers[0], step, len(numbers))
