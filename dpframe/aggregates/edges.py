@@ -50,8 +50,7 @@ class Edges:
     numbers
         Integers or floats, as `comparable` makes them.
     exact
-        The numbers that these are the nearest ones of, or in place of which integers are rounded
-        down.
+        The exact edges. `numbers` has the nearest floats, or integers that are rounded down.
     size
         How many there are.
     listed, digest

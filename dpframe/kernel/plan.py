@@ -316,7 +316,7 @@ equal steps, and else `Ratios` over their least common denominator. If that has 
 they are listed, too.
 """
 LISTED_UP_TO = 64
-"""So many numbers are listed: a reader sees them all, and they take no time."""
+"""Up to this many numbers are listed, because people read them, and they take no time."""
 LONGEST = 1 << 12
 """Bits of a denominator that many numbers share. Over a longer one they would take more room than
 each as a fraction.
