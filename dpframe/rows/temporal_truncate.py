@@ -30,7 +30,6 @@ from dpframe.rows.temporal import (
     require_type,
 )
 from dpframe.rows.temporal_local import floored_locally, moved_locally
-from dpframe.rows.text import method_of
 
 
 @operation
@@ -45,7 +44,7 @@ class _ToBoundary(ParametricOperation):
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, every = operands
-        what = f"the window of {method_of(cls.name)}"
+        what = f"the window of {cls.name.replace('_', '.', 1)}"
         return cls(text(every, what)).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
