@@ -8,11 +8,12 @@ the years 1677 to 2262 and is always inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import polars as pl
 
@@ -20,6 +21,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import Interval, interval
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.method import MethodOperation
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -223,3 +225,28 @@ def may_be_off(dtype: DType, step: int) -> int:
     and results are instants again, which differ from local times by a day at most.
     """
     return physical_units(dtype, 2 * DAY + step) if has_gaps(dtype) else 0
+
+
+class TemporalMethod(MethodOperation):
+    """A method of dates and times, null where it is not defined."""
+
+    __slots__ = ()
+    namespace = "dt"
+    groups = ("TemporalExpr",)
+    types: ClassVar[tuple[str, ...]] = ("Date", "Datetime")
+
+    @abstractmethod
+    def result(self, operand: Domain) -> Domain:
+        """The domain of the result for an operand for which it is defined."""
+
+    def limits(self, dtype: DType) -> Limits | None:
+        """Where it is defined; None for everywhere. Every value of a Time is a time of day."""
+        return None if dtype.name == "Time" else calendar(dtype)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        require_type(args[0], self.types, self.method)
+        return self.result(inside(args[0], self.limits(args[0].dtype)))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = domains[0].dtype
+        return guarded(ns, args[0], dtype, self.limits(dtype), lambda v: self.apply(ns, v))

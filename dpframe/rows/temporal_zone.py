@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,23 +10,23 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import datetime_type
+from dpframe.core.dtypes import DType, datetime_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.given import Operand, operand, text
 from dpframe.rows.literal_casts import zone_info
-from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.operation import Kind, Namespace, on, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import (
     DAY,
+    Limits,
+    TemporalMethod,
     calendar,
-    guarded,
     has_gaps,
     inside,
     kept_inside,
     physical_units,
-    require_type,
 )
 from dpframe.rows.temporal_local import in_zone
 from dpframe.rows.written_dtypes import read_zone
@@ -37,59 +37,53 @@ _FARTHEST = 2 * DAY
 
 
 @operation
-class ConvertTimeZone(ParametricOperation):
-    """A Datetime without a zone is taken to be in UTC, as Polars takes it.
+class ConvertTimeZone(TemporalMethod):
+    """The same instant in another time zone.
 
-    Null less than a day inside the years 1 to 9999, so that local time is in those years too.
+    A Datetime without a zone is taken to be in UTC, as Polars takes it. Null less than a day inside
+    the years 1 to 9999, so that local time is in those years too.
     """
 
-    name = "dt_convert_time_zone"
-    reads = ("TemporalExpr.ConvertTimeZone",)
-    summary = "The same instant in another time zone."
     examples = (
-        'pl.col("dtz").dt.convert_time_zone("UTC")',
-        'pl.col("dt").dt.convert_time_zone("America/New_York")',
+        *on("dtz", 'dt.convert_time_zone("UTC")'),
+        *on("dt", 'dt.convert_time_zone("America/New_York")'),
     )
+    types = ("Datetime",)
     zone: str
 
     def check(self) -> None:
         require_zone(self.zone)
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        zone = read_zone(params)
-        if zone is None:
-            raise LookupError("no zone")
-        return cls(zone).of(*operands)
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"zone": read_zone(params)}
 
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        require_type(args[0], ("Datetime",), "dt.convert_time_zone")
-        result = replace(args[0], dtype=replace(args[0].dtype, zone=self.zone), categories=None)
-        return inside(result, calendar(result.dtype))
+    def limits(self, dtype: DType) -> Limits | None:
+        return None
+
+    def result(self, operand: Domain) -> Domain:
+        dtype = replace(operand.dtype, zone=self.zone)
+        return inside(replace(operand, dtype=dtype, categories=None), calendar(dtype))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        result = replace(domains[0].dtype, zone=self.zone)
-        return kept_inside(ns, args[0].dt.convert_time_zone(self.zone), result, calendar(result))
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.dt.convert_time_zone({quoted(self.zone)})"
+        dtype = replace(domains[0].dtype, zone=self.zone)
+        return kept_inside(ns, self.apply(ns, args[0]), dtype, calendar(dtype))
 
 
 @operation
-class ReplaceTimeZone(ParametricOperation):
-    """Null where the clock of the new zone skips the local time or shows it twice.
+class ReplaceTimeZone(TemporalMethod):
+    """The same local time in another time zone, or in none.
 
-    Null too where the result is less than a day inside the years 1 to 9999.
+    Null where the clock of the new zone skips the local time or shows it twice, and where the
+    result is less than a day inside the years 1 to 9999.
     """
 
-    name = "dt_replace_time_zone"
-    reads = ("TemporalExpr.ReplaceTimeZone",)
-    summary = "The same local time in another time zone, or in none."
     examples = (
-        'pl.col("dt").dt.replace_time_zone("Europe/Amsterdam")',
-        'pl.col("dtz").dt.replace_time_zone(None)',
-        'pl.col("dtb").dt.replace_time_zone("UTC")',
+        *on("dt", 'dt.replace_time_zone("Europe/Amsterdam")'),
+        *on("dtz", "dt.replace_time_zone(None)"),
+        *on("dtb", 'dt.replace_time_zone("UTC")'),
     )
+    types = ("Datetime",)
     zone: str | None
 
     def check(self) -> None:
@@ -101,33 +95,33 @@ class ReplaceTimeZone(ParametricOperation):
         source, ambiguous = operand(operands[0]), operands[1]
         zone = read_zone(params[0])
         if isinstance(source, Literal):
-            folded = zoned_constant(source, zone, operand(ambiguous))
-            if folded is not None:
-                return folded
-        require_null_if_ambiguous(ambiguous, "dt.replace_time_zone")
+            constant = zoned_constant(source, zone, operand(ambiguous))
+            if constant is not None:
+                return constant
+        require_null_if_ambiguous(ambiguous, cls.method)
         return cls(zone).of(source)
 
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        require_type(args[0], ("Datetime",), "dt.replace_time_zone")
-        dtype = args[0].dtype
-        result = replace(dtype, zone=self.zone)
-        operand = inside(args[0], calendar(dtype, _FARTHEST))
-        off = physical_units(dtype, _FARTHEST) if has_gaps(dtype) or has_gaps(result) else 0
-        known = operand.interval + interval(-off, off)
-        moved = Domain(result, nullable=operand.nullable or has_gaps(result), interval=known)
-        return inside(moved, calendar(result))
+    def limits(self, dtype: DType) -> Limits | None:
+        return calendar(dtype, _FARTHEST)
+
+    def result(self, operand: Domain) -> Domain:
+        dtype = replace(operand.dtype, zone=self.zone)
+        may_move = has_gaps(operand.dtype) or has_gaps(dtype)
+        off = physical_units(dtype, _FARTHEST) if may_move else 0
+        nullable = operand.nullable or has_gaps(dtype)
+        moved = Domain(dtype, nullable=nullable, interval=operand.interval + interval(-off, off))
+        return inside(moved, calendar(dtype))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return in_zone(operand, self.zone)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        dtype, zone = domains[0].dtype, self.zone
-        result = replace(dtype, zone=zone)
-        moved = guarded(
-            ns, args[0], dtype, calendar(dtype, _FARTHEST), lambda value: in_zone(value, zone)
-        )
-        return kept_inside(ns, moved, result, calendar(result))
+        dtype = replace(domains[0].dtype, zone=self.zone)
+        moved = TemporalMethod.lower(self, ns, args, domains)
+        return kept_inside(ns, moved, dtype, calendar(dtype))
 
-    def words(self, args: Sequence[str]) -> str:
-        zone = None if self.zone is None else quoted(self.zone)
-        return f"{args[0]}.dt.replace_time_zone({zone})"
+    def arguments(self) -> str:
+        return "None" if self.zone is None else quoted(self.zone)
 
 
 def require_null_if_ambiguous(value: Operand, what: str) -> None:
