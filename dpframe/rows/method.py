@@ -48,7 +48,7 @@ class MethodOperation(ParametricOperation):
     """The groups of Polars' functions that have one of this name."""
     called: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """What refusals call a constant, where its field has a name that says little."""
-    method: ClassVar[str]
+    method: str
     """With its namespace: ``"str.strip_prefix"``."""
 
     def __init_subclass__(cls) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, ClassVar
 
 import polars as pl
@@ -14,17 +15,30 @@ from dpframe.core.dtypes import DATE, INT64, TIME, DType, datetime_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.failures import FAILURES
 from dpframe.rows.given import Operand, Reader
 from dpframe.rows.operation import Kind, Namespace, operation
-from dpframe.rows.parse_format import WITHOUT_FORMAT, check_format, has_offset, parse_as
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.quoted import quoted
-from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, kept_inside
-from dpframe.rows.temporal_local import in_zone
-from dpframe.rows.temporal_zone import require_null_if_ambiguous
+from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, in_zone, kept_inside
+from dpframe.rows.temporal_methods import require_null_if_ambiguous
 from dpframe.rows.text import TextMethod, whole_number
 from dpframe.rows.written_dtypes import read_dtype, read_dtype_expression
 from dpframe.rows.zones import require_zone
+
+_DIRECTIVE = re.compile(r"%(\.?[369]?f|[:#]?.|$)", re.DOTALL)
+_KNOWN = frozenset([*"YymbBhdeaAjGVuFDHkIlpPMSTR%", ".f"])
+_OFFSETS = frozenset({"z", ":z", "#z"})
+_SAMPLE = 1_049_558_828_000_000
+"""2003-04-05 16:07:08 UTC, in microseconds: all parts differ."""
+
+WITHOUT_FORMAT: dict[str, tuple[str, ...]] = {
+    "Date": ("%Y-%m-%d",),
+    "Datetime": ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"),
+    "Time": ("%H:%M:%S%.f",),
+}
+"""The formats that are read by default. Polars would guess one from the first rows that it meets,
+so that the result in one row would depend on others."""
 
 
 @operation
@@ -132,6 +146,62 @@ class ToDatetime(Parse):
         given += [f"time_unit={quoted(self.unit)}"] if self.unit not in (None, "us") else []
         given += [f"time_zone={quoted(self.zone)}"] if self.zone is not None else []
         return ", ".join(given)
+
+
+def has_offset(form: str) -> bool:
+    """Whether texts in this format carry an offset from UTC."""
+    return any(found in _OFFSETS for found in _DIRECTIVE.findall(form))
+
+
+@lru_cache(maxsize=256)
+def check_format(form: str, kind: str) -> None:
+    """Refuse a format that Polars may not read as a Date, Datetime or Time, or in which one cannot
+    be read back. Directives that versions of Polars read differently are unknown here.
+    """
+    allowed = _KNOWN | (_OFFSETS if kind == "Datetime" else frozenset())
+    for directive in _DIRECTIVE.findall(form):
+        if directive not in allowed:
+            raise UnsupportedOperation(
+                f"a {kind} cannot be parsed with %{directive} in {form!r}",
+                remedy=_remedy(directive),
+            )
+    if not _reads_back(form, kind):
+        raise UnsupportedOperation(
+            f"a {kind} cannot be parsed with {form!r}",
+            remedy='name every part of it, as in "%Y-%m-%d" or "%H:%M:%S"',
+        )
+
+
+def _remedy(directive: str) -> str:
+    if directive.endswith("f"):
+        return "use %.f, which reads any number of decimals with their point"
+    if directive in _OFFSETS:
+        return "parse a Datetime, then use .dt.date() or .dt.time()"
+    return f"use the directives {' '.join('%' + known for known in sorted(_KNOWN))}"
+
+
+def _reads_back(form: str, kind: str) -> bool:
+    """Whether what the format prints of a public moment is read again, at least in its year or
+    minute: Polars fills in parts that are not named.
+    """
+    moment = pl.Series([_SAMPLE]).cast(pl.Datetime("us", "UTC"))
+    try:
+        shown = moment.dt.strftime(form.replace("%#z", "%z"))
+        read = parse_as(shown, form, kind, "us")
+        if kind == "Time":
+            return [read.dt.hour().item(), read.dt.minute().item()] == [16, 7]
+        return bool(read.dt.year().item() == 2003)
+    except FAILURES:
+        return False
+
+
+def parse_as(text: Any, form: str, kind: str, unit: str) -> Any:
+    """A String expression or Series parsed with a format; null where it does not fit."""
+    if kind == "Date":
+        return text.str.to_date(form, strict=False)
+    if kind == "Time":
+        return text.str.to_time(form, strict=False)
+    return text.str.to_datetime(form, time_unit=unit, strict=False)
 
 
 def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:

@@ -57,15 +57,7 @@ class ToString(TemporalMethod):
 
 
 def check_format(form: str, dtype: DType) -> str:
-    """The format in chrono's directives; every value of the type must have each of them.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For another directive.
-    InvalidBounds
-        For a format that is too long.
-    """
+    """The format in chrono's directives, which every value of the type must have."""
     if form in _ISO:
         return _iso(_ISO[form], dtype)
     if len(form) > LONGEST_FORMAT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from math import ceil, floor, trunc
 from types import MappingProxyType
@@ -13,12 +14,16 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DATE, INT64, TIME, DType
+from dpframe.core.dtypes import DATE, INT64, TIME, DType, datetime_type
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import interval
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.given import Operand, operand, text
+from dpframe.rows.literal_casts import zone_info
 from dpframe.rows.operands import as_type, boolean
 from dpframe.rows.operation import Kind, Namespace, on, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.spans import Span, require_resolution, span
 from dpframe.rows.temporal import (
     DAY,
@@ -26,17 +31,24 @@ from dpframe.rows.temporal import (
     Limits,
     TemporalMethod,
     calendar,
+    floored_locally,
     guarded,
+    has_gaps,
     image,
+    in_zone,
+    inside,
     kept_inside,
     may_be_off,
+    moved_locally,
     physical_units,
     point,
 )
-from dpframe.rows.temporal_local import floored_locally, moved_locally
-from dpframe.rows.written_dtypes import TIME_UNITS
+from dpframe.rows.written_dtypes import TIME_UNITS, read_zone
+from dpframe.rows.zones import is_shown, require_zone
 
 _DATES = (-(2**31), 2**31 - 1)
+_FARTHEST = 2 * DAY
+"""Seconds; no two local times differ by more."""
 _LONGEST_MONTH = 31 * DAY
 _SHORTER_MONTH = 3 * DAY
 """A month is so much shorter than another at most: over it two days may come farther apart."""
@@ -169,7 +181,7 @@ class Move(TemporalMethod):
     __slots__ = ()
 
     @abstractmethod
-    def moved(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         """The move of a value for which it is defined."""
 
     @abstractmethod
@@ -185,7 +197,7 @@ class Move(TemporalMethod):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         moved = guarded(
-            ns, args[0], dtype, self.limits(dtype), lambda value: self.moved(ns, value, dtype)
+            ns, args[0], dtype, self.limits(dtype), lambda value: self.move(ns, value, dtype)
         )
         return kept_inside(ns, moved, dtype, calendar(dtype))
 
@@ -199,10 +211,11 @@ class WithinMonth(Move):
         return calendar(dtype, _LONGEST_MONTH)
 
     def slack(self, dtype: DType) -> int:
+        # The time of day stays, so within a month a later value can come to an earlier one.
         day = 0 if dtype.name == "Date" else physical_units(dtype, DAY)
         return day + may_be_off(dtype, _LONGEST_MONTH)
 
-    def moved(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         return moved_locally(ns, value, dtype, lambda local: self.apply(ns, local))
 
 
@@ -253,7 +266,7 @@ class OffsetBy(Move):
     def slack(self, dtype: DType) -> int:
         return may_be_off(dtype, _SHORTER_MONTH if span(self.by).months else 0)
 
-    def moved(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         by, days = span(self.by), span(self.by).calendar_part
         if days.kinds:
             value = moved_locally(ns, value, dtype, lambda local: local.dt.offset_by(days.text))
@@ -300,7 +313,7 @@ class Truncate(ToBoundary):
         *on("dtms", 'dt.truncate("15m")'),
     )
 
-    def moved(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         return _truncated(ns, value, dtype, window(self.every))
 
 
@@ -319,7 +332,7 @@ class Round(ToBoundary):
         *on("dtz", 'dt.round("30m")'),
     )
 
-    def moved(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         every = window(self.every)
         if every.nanoseconds:
             half = every.nanoseconds // (2 * (10**9 // dtype.units_per_second))
@@ -355,7 +368,121 @@ def window(text: str) -> Span:
     return every
 
 
+@operation
+class ConvertTimeZone(TemporalMethod):
+    """The same instant in another time zone.
+
+    A Datetime without a zone is taken to be in UTC, as Polars takes it. Null less than a day inside
+    the years 1 to 9999, so that local time is in those years too.
+    """
+
+    examples = (
+        *on("dtz", 'dt.convert_time_zone("UTC")'),
+        *on("dt", 'dt.convert_time_zone("America/New_York")'),
+    )
+    types = ("Datetime",)
+    zone: str
+
+    def check(self) -> None:
+        require_zone(self.zone)
+
+    @classmethod
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"zone": read_zone(params)}
+
+    def limits(self, dtype: DType) -> Limits | None:
+        return None
+
+    def result(self, operand: Domain) -> Domain:
+        dtype = replace(operand.dtype, zone=self.zone)
+        return inside(replace(operand, dtype=dtype, categories=None), calendar(dtype))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = replace(domains[0].dtype, zone=self.zone)
+        return kept_inside(ns, self.apply(ns, args[0]), dtype, calendar(dtype))
+
+
+@operation
+class ReplaceTimeZone(TemporalMethod):
+    """The same local time in another time zone, or in none.
+
+    Null where the clock of the new zone skips the local time or shows it twice, and where the
+    result is less than a day inside the years 1 to 9999.
+    """
+
+    examples = (
+        *on("dt", 'dt.replace_time_zone("Europe/Amsterdam")'),
+        *on("dtz", "dt.replace_time_zone(None)"),
+        *on("dtb", 'dt.replace_time_zone("UTC")'),
+    )
+    types = ("Datetime",)
+    zone: str | None
+
+    def check(self) -> None:
+        if self.zone is not None:
+            require_zone(self.zone)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, ambiguous = operand(operands[0]), operands[1]
+        zone = read_zone(params[0])
+        if isinstance(source, Literal):
+            constant = zoned_constant(source, zone, operand(ambiguous))
+            if constant is not None:
+                return constant
+        require_null_if_ambiguous(ambiguous, cls.method)
+        return cls(zone).of(source)
+
+    def limits(self, dtype: DType) -> Limits | None:
+        return calendar(dtype, _FARTHEST)
+
+    def result(self, operand: Domain) -> Domain:
+        dtype = replace(operand.dtype, zone=self.zone)
+        may_move = has_gaps(operand.dtype) or has_gaps(dtype)
+        off = physical_units(dtype, _FARTHEST) if may_move else 0
+        nullable = operand.nullable or has_gaps(dtype)
+        moved = Domain(dtype, nullable=nullable, interval=operand.interval + interval(-off, off))
+        return inside(moved, calendar(dtype))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return in_zone(operand, self.zone)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = replace(domains[0].dtype, zone=self.zone)
+        moved = TemporalMethod.lower(self, ns, args, domains)
+        return kept_inside(ns, moved, dtype, calendar(dtype))
+
+    def arguments(self) -> str:
+        return "None" if self.zone is None else quoted(self.zone)
+
+
+def require_null_if_ambiguous(value: Operand, what: str) -> None:
+    """Refuse a choice for ambiguous times that would differ from null, which they become."""
+    if text(value, f"ambiguous= of {what}") not in ("raise", "null"):
+        raise UnsupportedOperation(
+            f"ambiguous='earliest' or 'latest' in {what} is not supported",
+            remedy="leave it out: ambiguous and non-existent times become null",
+        )
+
+
+def zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Literal | None:
+    """A constant in another zone; the oldest Polars writes ``pl.lit(datetime)`` this way."""
+    value = source.value
+    if not isinstance(value, datetime) or not isinstance(ambiguous, Literal):
+        return None
+    if source.parameter is not None:
+        return None
+    wall = value.replace(tzinfo=None, fold=0)
+    dtype = datetime_type(source.dtype.unit or "us", zone)
+    if zone is None:
+        return Literal(wall, dtype)
+    choice = ambiguous.value
+    if not is_shown(wall, zone, str(choice) if choice in ("earliest", "latest") else None):
+        return None
+    return Literal(wall.replace(tzinfo=zone_info(zone), fold=int(choice == "latest")), dtype)
+
+
 OPERATIONS: tuple[Kind, ...] = (
-    *(IsLeapYear, DateOf, TimeOf, MonthStart, MonthEnd),
-    *(Timestamp, CastTimeUnit, OffsetBy, Truncate, Round),
+    *(IsLeapYear, DateOf, TimeOf, MonthStart, MonthEnd, Timestamp, CastTimeUnit),
+    *(OffsetBy, Truncate, Round, ConvertTimeZone, ReplaceTimeZone),
 )

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from math import ceil, trunc
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -29,52 +30,36 @@ from dpframe.rows.temporal import (
     LAST_DAY,
     MOST_KEYS,
     Limits,
-    calendar,
-    guarded,
-    inside,
+    TemporalOperation,
     physical_units,
-    require_type,
 )
 
 _EPOCH = date(1970, 1, 1)
+_Method: TypeAlias = "tuple[str, str, tuple[str, ...], str, tuple[str, ...]]"
 
 
 @operation
-class TemporalNumber(PlainOperation):
-    """A number that the engine's method of the same name reads, and null where it has none."""
+class TemporalNumber(TemporalOperation, PlainOperation):
+    """A number that a method without constants reads."""
 
     name: str
+    method: str
     reads: tuple[str, ...]
     summary: str
     examples: tuple[str, ...]
-    types: ClassVar[tuple[str, ...]]
-
-    @property
-    def method(self) -> str:
-        return self.name.removeprefix("dt_")
 
     @abstractmethod
     def known(self, operand: Domain) -> Interval:
         """Where the numbers of values lie that have one."""
 
-    def limits(self, dtype: DType) -> Limits | None:
-        """The values that have a number; None for all."""
-        return None if dtype.name == "Time" else calendar(dtype)
-
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        require_type(args[0], self.types, f"dt.{self.method}")
-        operand = inside(args[0], self.limits(args[0].dtype))
+    def result(self, operand: Domain) -> Domain:
         return Domain(INT64, nullable=operand.nullable, interval=self.known(operand))
 
-    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        def read(value: pl.Expr) -> pl.Expr:
-            return as_type(getattr(value.dt, self.method)(), INT64)
-
-        dtype = domains[0].dtype
-        return guarded(ns, args[0], dtype, self.limits(dtype), read)
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(attrgetter(self.method)(operand)(), INT64)
 
     def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.dt.{self.method}()"
+        return f"{args[0]}.{self.method}()"
 
 
 @operation
@@ -85,7 +70,6 @@ class DatePart(TemporalNumber):
     """The least and the most that it can be; or what it is of a date, where it never decreases as
     time goes on.
     """
-    types = ("Date", "Datetime")
     engines = EVERYWHERE
 
     def known(self, operand: Domain) -> Interval:
@@ -119,7 +103,7 @@ class Total(TemporalNumber):
     def read(self, operands: Sequence[Operand], params: Any) -> Tree:
         if params is not None and params.get("fractional"):
             raise UnsupportedOperation(
-                f"dt.{self.method}(fractional=True) is not supported",
+                f"{self.method}(fractional=True) is not supported",
                 remedy="divide a finer total, such as .dt.total_seconds() / 86400",
             )
         return self.of(*operands)
@@ -164,18 +148,16 @@ def _days(operand: Domain) -> tuple[date, date]:
     return _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
 
 
-def _of(
-    method: str, columns: str, summary: str, read: str | None = None
-) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Method:
     """What a method is called here and in Polars, what it gives, and examples."""
     reads = f"TemporalExpr.{read or method.title().replace('_', '')}"
-    return f"dt_{method}", (reads,), summary, on(columns, f"dt.{method}()")
+    return f"dt_{method}", f"dt.{method}", (reads,), summary, on(columns, f"dt.{method}()")
 
 
 def _total(unit: str, summary: str, nanoseconds: int) -> Total:
-    name, reads, summary, examples = _of(f"total_{unit}", "dur durb", summary)
+    *method, examples = _of(f"total_{unit}", "dur durb", summary)
     between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
-    return Total(name, reads, summary, (*examples, between), nanoseconds)
+    return Total(*method, (*examples, between), nanoseconds)
 
 
 _NULL = "null outside the years 1 to 9999"

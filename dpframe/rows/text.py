@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import ClassVar
 
 import polars as pl
 
@@ -79,7 +80,7 @@ class TextMethod(MethodOperation):
 
     __slots__ = ()
     namespace = "str"
-    groups = ("StringExpr",)
+    groups: ClassVar[tuple[str, ...]] = ("StringExpr",)
 
     @abstractmethod
     def result(self, operand: Domain) -> Domain:
@@ -138,10 +139,7 @@ def whole_number(operation: RowOperation, operand: Domain, otherwise: Domain) ->
 def check_pattern(pattern: str) -> int:
     """The number of groups of a regular expression, group 0 included.
 
-    Raises
-    ------
-    UnsupportedOperation
-        When Polars does not accept the expression: whether a query fails may not depend on rows.
+    One that Polars does not accept is refused: whether a query fails may not depend on rows.
     """
     probe = pl.Series([""], dtype=pl.String)
     try:
