@@ -84,7 +84,7 @@ class ListMethod(MethodOperation):
         return self.method.partition(".")[2]
 
     def refusal(self, element: DType) -> UnsupportedOperation:
-        """Of a list whose elements it is not defined for."""
+        """The refusal of a list whose elements have another type."""
         return UnsupportedOperation(
             f"a list of {element} has no {self.verb}", remedy="take one element first: .list.get(0)"
         )

@@ -72,8 +72,8 @@ def physical_units(dtype: DType, seconds: int) -> int:
 def calendar(dtype: DType, margin: int = 0) -> Limits | None:
     """Where a Date or Datetime is inside the calendar; None when it always is.
 
-    The margin is in seconds. By so much an operation may move a Datetime in nanoseconds, which must
-    not overflow.
+    The margin is the time in seconds by which an operation may move a Datetime in nanoseconds,
+    which must not overflow.
     """
     zoned = dtype.zone is not None
     if dtype.name == "Date":
@@ -161,8 +161,8 @@ def image(
 ) -> Domain:
     """The facts about a function that keeps the type, from its values at the ends of the operand.
 
-    The lowered function is run on these ends alone. It does not decrease, but for so many physical
-    units of slack, and it is null where its result would be outside the limits.
+    The lowered function is run on these ends alone. A later operand has a later result, or one that
+    is earlier by the slack at most, in physical units. Outside the limits the result is null.
     """
     known, dtype = operand.interval, operand.dtype
     if known.lo is None and known.hi is None:

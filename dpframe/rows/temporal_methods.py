@@ -51,7 +51,8 @@ _FARTHEST = 2 * DAY
 """Seconds; no two local times differ by more."""
 _LONGEST_MONTH = 31 * DAY
 _SHORTER_MONTH = 3 * DAY
-"""A month is so much shorter than another at most: over it two days may come farther apart."""
+"""A month is at most this much shorter than another: across it two days may move farther from
+each other."""
 
 
 @operation
@@ -127,7 +128,7 @@ class InUnit(TemporalMethod):
 
     @abstractmethod
     def type(self, dtype: DType) -> DType:
-        """That of the result."""
+        """The type of the result."""
 
     def _factor(self, dtype: DType) -> Fraction:
         """Units of the result for one physical unit of the operand."""

@@ -94,9 +94,10 @@ class ClockPart(DatePart):
 
 @operation
 class Total(TemporalNumber):
-    """A duration in a unit of so many nanoseconds, towards zero; null where it does not fit."""
+    """A duration in a unit, towards zero; null where it does not fit in Int64."""
 
     unit: int
+    """Its nanoseconds."""
     types = ("Duration",)
     engines = EVERYWHERE
 
@@ -155,9 +156,9 @@ def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Me
 
 
 def _total(unit: str, summary: str, nanoseconds: int) -> Total:
-    *method, examples = _of(f"total_{unit}", "dur durb", summary)
+    name, method, reads, _, examples = _of(f"total_{unit}", "dur durb", summary)
     between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
-    return Total(*method, (*examples, between), nanoseconds)
+    return Total(name, method, reads, summary, (*examples, between), nanoseconds)
 
 
 _NULL = "null outside the years 1 to 9999"

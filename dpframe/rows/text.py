@@ -26,7 +26,7 @@ from dpframe.rows.operation import Namespace, RowOperation
 LONGEST_TEXT = 2**16
 """Characters after which text that was joined or replaced is cut."""
 _LENGTHS = interval(0, 2**32 - 1)
-"""Of the texts of an engine, in bytes."""
+"""How many bytes a text of an engine can have."""
 _MOST_CATEGORIES = 10_000
 """Longer lists of categories are not carried through text operations."""
 
