@@ -33,7 +33,8 @@ class MethodOperation(ParametricOperation):
     Everything follows from the class statement. ``class StripPrefix`` with the `namespace` ``str``
     and the field ``prefix: str`` is ``.str.strip_prefix(prefix)``:
 
-    - `name` is ``str_strip_prefix``, and `reads` has ``StripPrefix`` of each of its `groups`.
+    - `name` is ``str_strip_prefix``, and `reads` has ``StripPrefix`` of each of its `groups`. Where
+      the name of the class begins with the namespace, it counts once: ``ListGet`` is ``list_get``.
     - `summary` is the first paragraph of the docstring.
     - `read` takes constants from the operands after the first one, in the order of the fields. The
       fields for which no operand is left are parameters of Polars, with the same names.
