@@ -24,7 +24,6 @@ from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups
 from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as p
@@ -36,7 +35,7 @@ from dpframe.planning import physical as translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from tests.kernel.plain import Counts, Given, Keep, NotSaid, Rows, Run, chosen_by_hash, lines
 
-MOST = 600
+MOST = 20_000
 """Larger frames are not run."""
 
 
@@ -79,94 +78,133 @@ Change = Callable[[p.Plan], p.Plan]
 
 
 @contextmanager
-def watch(change: Change = lambda plan: plan) -> Iterator[Seen]:
+def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
     """Compare each query that runs while this is entered, with its plan after a change."""
-    seen = Seen()
-    whole: list[PreparedTogether] = []
-    salts: list[int] = []
-    rounds: list[Round] = []
-    released, counted, fresh = pipeline._released, pipeline._counted, lowering.fresh_salt
-    choose = lowering.chosen_keys
+    watching = Watch(change)
+    before = pipeline._released, pipeline._counted, lowering.fresh_salt, lowering.chosen_keys
+    released, counted, fresh, choose = before
 
     def remember(prepared: PreparedTogether, *rest: Any, **options: Any) -> Any:
-        whole.append(prepared)
-        try:
+        with watching.running(prepared):
             return released(prepared, *rest, **options)
-        finally:
-            whole.pop()
+
+    def count(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:
+        watching.salts.clear()
+        watching.rounds.clear()
+        found = counted(parts, executions)
+        watching.look(parts, executions, found)
+        return found
 
     def salted() -> int:
-        salts.append(fresh())
-        return salts[-1]
+        watching.salts.append(fresh())
+        return watching.salts[-1]
 
     def chosen(chooser: Any, lowered: Any, results: Any, groups: Groups) -> Any:
         found = choose(chooser, lowered, results, groups)
-        rounds.append(Round(_numbers_of_groups(chooser, lowered, results, groups), found[0]))
+        numbers = _numbers_of_groups(chooser, lowered, results, groups)
+        watching.rounds.append(Round(numbers, found[0]))
         return found
 
-    def count(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:
-        salts.clear()
-        rounds.clear()
-        found = counted(parts, executions)
-        try:
-            compare(seen, whole[-1], parts, executions, found, salts, rounds, change)
-        except NotCompared as reason:
-            seen.left_out[str(reason)] += 1
-        except NotSaid as reason:
-            seen.left_out[f"not said: {reason}"] += 1
-        except Exception as error:  # a release hides what it raises
-            seen.wrong.append(f"{type(error).__name__}: {error}")
-        return found
-
-    pipeline._released, pipeline._counted, lowering.fresh_salt = remember, count, salted
-    lowering.chosen_keys = chosen
+    pipeline._released, pipeline._counted = remember, count
+    lowering.fresh_salt, lowering.chosen_keys = salted, chosen
     try:
-        yield seen
+        yield watching
     finally:
-        pipeline._released, pipeline._counted, lowering.fresh_salt = released, counted, fresh
-        lowering.chosen_keys = choose
+        pipeline._released, pipeline._counted, lowering.fresh_salt, lowering.chosen_keys = before
 
 
-def compare(
-    seen: Seen,
-    whole: PreparedTogether,
-    parts: Sequence[Prepared],
-    executions: Sequence[Execution],
-    found: Sequence[Counted],
-    salts: Sequence[int],
-    rounds: Sequence[Round],
-    change: Change,
-) -> None:
-    """Compare the tables of some parts of a plan that were counted."""
-    names: dict[int, str] = {}
-    plan, full = _plans(whole, parts, names)
-    sources, public, orders = _sources(executions, names), _public(parts), _orders(parts)
-    if len(rounds) > 1 and len(parts) > 1:
-        raise NotCompared("rounds beside other queries")
-    found_groups = _found(plan, parts, found)
-    plan = change(plan)
-    gone = None
-    for n in range(max(1, len(rounds))):  # without rounds there is one
-        kept: dict[int, Sequence[int]] = {}
-        salt = _salt(parts, salts[n : n + 1])
-        given = Given(sources, public, _remembered(kept, orders, salt), found_groups, gone)
-        whole_run = Run(full, given)  # what is not read decides which rows a limit keeps, too
-        for place, frame in enumerate(full.frames):
-            if isinstance(frame, p.KeepRows | p.KeepGroups):
-                whole_run.frame(place)
-        run = Run(plan, replace(given, keep=lambda place, limit, rows: kept[place]))
-        for place in [d.what.table for d in plan.draws if isinstance(d.what, p.Appear)][:1]:
-            if rounds:
-                _check(seen, plan, place, run.table(place), rounds[n].numbers)
-                gone = rounds[n].found if gone is None else pl.concat([gone, rounds[n].found])
-    seen.runs += 1
-    for place, table, counted, groups in _pairs(whole, plan, parts, found):
-        mine, stated = run.table(place), plan.tables[place].keys
-        if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
-            listed = {*lines(found_groups[stated.draw])}
-            mine = {at: number for at, number in mine.items() if at[0] in listed}
-        _check(seen, plan, place, mine, _real(table, counted, groups))
-    seen.nodes.update(_nodes(plan))
+def compare_on(
+    prepared: PreparedTogether,
+    frames: Mapping[str, pl.DataFrame],
+    change: Change = lambda plan: plan,
+) -> Seen:
+    """Count all that a plan needs of some frames, by their names, and compare."""
+    with watch(change) as watching, watching.running(prepared):
+        parts = prepared.parts if prepared.limits is None else prepared.parts[:1]
+        options = () if prepared.limits is None else prepared.limits.options
+        for some in (parts, *(option.parts for option in options)):
+            relations = {one.token: one.name for one in _relations(some)}
+            data = {token: frames[name].lazy() for token, name in relations.items()}
+            pipeline._counted(some, [Execution.of_public(data)] * len(some))
+    return watching.seen
+
+
+@dataclass
+class Watch:
+    """Looks at runs.
+
+    Parameters
+    ----------
+    change
+        What is done to each plan first.
+    seen
+        What was compared.
+    whole
+        The queries that run now.
+    salts, rounds
+        The salts of the frame that was counted last, and the choices of groups.
+    """
+
+    change: Change
+    seen: Seen = field(default_factory=Seen)
+    whole: list[PreparedTogether] = field(default_factory=list)
+    salts: list[int] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+    @contextmanager
+    def running(self, prepared: PreparedTogether) -> Iterator[None]:
+        """What is counted while this is entered is of these queries."""
+        self.whole.append(prepared)
+        try:
+            yield
+        finally:
+            self.whole.pop()
+
+    def look(
+        self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
+    ) -> None:
+        """Compare what was counted."""
+        try:
+            self.compare(parts, executions, found)
+        except NotCompared as reason:
+            self.seen.left_out[str(reason)] += 1
+        except NotSaid as reason:
+            self.seen.left_out[f"not said: {reason}"] += 1
+        except Exception as error:  # a release hides what it raises
+            self.seen.wrong.append(f"{type(error).__name__}: {error}"[:400])
+
+    def compare(
+        self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
+    ) -> None:
+        """Run the plan of what was counted on the same rows, and note what differs."""
+        names: dict[int, str] = {}
+        plan, full = _plans(self.whole[-1], parts, names)
+        sources, public, orders = _sources(executions, names), _public(parts), _orders(parts)
+        if len(self.rounds) > 1 and len(parts) > 1:
+            raise NotCompared("rounds beside other queries")
+        found_groups = _found(plan, parts, found)
+        plan = self.change(plan)
+        gone = None
+        for n in range(max(1, len(self.rounds))):  # without rounds there is one
+            choose = chosen_by_hash(_salt(parts, self.salts[n : n + 1]), _order(orders))
+            given = Given(sources, public, choose, found_groups, gone)
+            run = Run(plan, replace(given, keep=_choices(Run(full, given))))
+            for place in [d.what.table for d in plan.draws if isinstance(d.what, p.Appear)][:1]:
+                if self.rounds:
+                    _check(self.seen, plan, place, run.table(place), self.rounds[n].numbers)
+                    gone = (
+                        self.rounds[n].found
+                        if gone is None
+                        else pl.concat([gone, self.rounds[n].found])
+                    )
+        self.seen.runs += 1
+        for place, table, counted, groups in _pairs(self.whole[-1], plan, parts, found):
+            mine, stated = run.table(place), plan.tables[place].keys
+            if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
+                listed = {*lines(found_groups[stated.draw])}
+                mine = {at: number for at, number in mine.items() if at[0] in listed}
+            _check(self.seen, plan, place, mine, _real(table, counted, groups))
+        self.seen.nodes.update(_nodes(plan))
 
 
 def _check(seen: Seen, plan: p.Plan, place: int, mine: Counts, theirs: Counts) -> None:
@@ -296,19 +334,23 @@ def _orders(parts: Sequence[Prepared]) -> dict[frozenset[str], list[str]]:
     return orders
 
 
-def _remembered(
-    kept: dict[int, Sequence[int]], orders: Mapping[frozenset[str], list[str]], salt: int
-) -> Keep:
-    def order(rows: Rows) -> Sequence[str]:
-        return orders[frozenset(rows.known)]
+def _order(orders: Mapping[frozenset[str], list[str]]) -> Callable[[Rows], Sequence[str]]:
+    return lambda rows: orders[frozenset(rows.known)]
 
-    choose = chosen_by_hash(salt, order)
+
+def _choices(whole: Run) -> Keep:
+    """The choice of limits of a plan that has all columns: what nothing reads decides as well."""
+    kept: dict[int, Sequence[int]] = {}
 
     def keep(place: int, limit: p.KeepRows | p.KeepGroups, rows: Rows) -> Sequence[int]:
-        kept[place] = choose(place, limit, rows)
+        kept[place] = whole.given.keep(place, limit, rows)
         return kept[place]
 
-    return keep
+    noting = Run(whole.plan, replace(whole.given, keep=keep))
+    for place, frame in enumerate(whole.plan.frames):
+        if isinstance(frame, p.KeepRows | p.KeepGroups):
+            noting.frame(place)
+    return lambda place, limit, rows: kept[place]
 
 
 def _pairs(
@@ -330,7 +372,7 @@ def _pairs(
             number += 1
             if isinstance(draw.measurement, KeySelection) and not counted.tables:
                 continue  # found in rounds: the run gives the groups alone
-            places = getattr(what, "tables", None) or (getattr(what, "table"),)
+            places = what.tables if hasattr(what, "tables") else (what.table,)
             for place, table in zip(places, draw.measurement.tables, strict=True):
                 groups = groups_of(counted.groups, table.kept)
                 yield place, table, counted.tables[table], groups
@@ -353,11 +395,11 @@ def watch_all() -> None:
         import atexit
 
         entered = watch()
-        seen = entered.__enter__()
+        watching = entered.__enter__()
 
         def report() -> None:
             entered.__exit__(None, None, None)
             with open(path, "a") as file:
-                file.write(json.dumps(vars(seen)) + "\n")
+                file.write(json.dumps(vars(watching.seen)) + "\n")
 
         atexit.register(report)

@@ -45,7 +45,7 @@ from dpframe.plan.types_read import type_words
 from dpframe.rows.grouped import grouped_type
 from dpframe.rows.listed import listed
 from dpframe.rows.literal import literal_domain, literal_lower
-from dpframe.rows.polars_dtypes import from_polars, to_polars
+from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.registry import BY_NAME
 from dpframe.rows.window_number import window_number
 
@@ -338,7 +338,9 @@ AGGREGATES: Mapping[str, Any] = {
 def operation(call: p.Call) -> Any:
     """The operation that a call names, with its constants."""
     kind: Any = AGGREGATES.get(call.operation) or BY_NAME[call.operation]
-    return kind if isinstance(kind, Operation) else kind(**dict(constant(json.loads(call.constants))))
+    return (
+        kind if isinstance(kind, Operation) else kind(**dict(constant(json.loads(call.constants))))
+    )
 
 
 def _types_in(dtype: DType) -> Iterator[DType]:
@@ -377,10 +379,12 @@ class Run:
             case p.Filter(input, conditions):
                 rows = self.frame(input)
                 true = [self.column(rows, row)[0].to_list() for row in conditions]
-                return _kept(rows, [all(v is True for v in line) for line in zip(*true)])
+                return _kept(
+                    rows, [all(v is True for v in line) for line in zip(*true, strict=True)]
+                )
             case p.Part(input, by, key):
                 rows = self.frame(input)
-                wanted = tuple(plain(self.column(rows.data.clear(), lit)) for lit in key)
+                wanted = tuple(map(self._value, key))
                 found = self._keys(rows, by)
                 return _kept(rows, [line == wanted for line in found])
             case p.Without(input, by):
@@ -457,6 +461,11 @@ class Run:
                         domains.append(known)
                 lowered = done.lower(pl, given, domains)
                 return _evaluated(data, lowered), done.domain(domains)
+
+    def _value(self, lit: p.Lit) -> object:
+        """A constant as a value of a row."""
+        row = pl.DataFrame({WHO: [0]})
+        return plain(_evaluated(row, literal_lower(self._literal(lit), pl)))[0]
 
     def _literal(self, lit: p.Lit) -> Literal:
         dtype, value = self._type(lit.dtype), constant(json.loads(lit.value))
@@ -548,9 +557,7 @@ class Run:
         made = pl.DataFrame({WHO: first[WHO], WINDOW: first[WINDOW], **owner, **values, **found})
         names = {name: rows.known[name] for name in rows.person}
         names |= {name: domain for name, (_, domain) in keys.items()} | known
-        same = (
-            name for name, row in gather.by if isinstance(row, p.Col) and row.name in rows.time
-        )
+        same = (name for name, row in gather.by if isinstance(row, p.Col) and row.name in rows.time)
         return replace(rows, data=made, known=names, time=frozenset(same))
 
     # Tables
@@ -709,9 +716,7 @@ class Run:
         column = self.column(rows, cells.row)[0]
         return [_cell(number, cells) for number in numbers(column)]
 
-    def _listed(
-        self, rows: Rows, row: p.Row, texts: Sequence[str], other: bool
-    ) -> Sequence[Cell]:
+    def _listed(self, rows: Rows, row: p.Row, texts: Sequence[str], other: bool) -> Sequence[Cell]:
         column = self.column(rows, row)[0]
         categories = [constant(json.loads(text)) for text in texts]
         there = [c for c in categories if c is not None]
@@ -871,7 +876,9 @@ def _cell(number: Number | None, cells: _Numbered) -> Cell:
             if number is None:
                 return None
             number, limits = _comparable(number, candidates)
-            return sum(limit <= number for limit in limits) + sum(limit < number for limit in limits)
+            return sum(limit <= number for limit in limits) + sum(
+                limit < number for limit in limits
+            )
         case p.UpTo(_, edges, above):
             if number is None:
                 return None
@@ -899,4 +906,4 @@ def _point(number: Number, cells: p.Points) -> int:
     if scale > 2**1000:
         scaled, scale = scaled * 2.0**512, scale / 2**512
     scaled *= float(scale)
-    return int(floor(clamp(0.0, scaled + 0.5, cells.count - 0.5)))
+    return floor(clamp(0.0, scaled + 0.5, cells.count - 0.5))
