@@ -183,7 +183,7 @@ class Watch:
         if len(self.rounds) > 1 and len(parts) > 1:
             raise NotCompared("rounds beside other queries")
         found_groups = _found(plan, parts, found)
-        plan = self.change(plan)
+        plan, full = self.change(plan), self.change(full)
         gone = None
         for n in range(max(1, len(self.rounds))):  # without rounds there is one
             choose = chosen_by_hash(_salt(parts, self.salts[n : n + 1]), _order(orders))

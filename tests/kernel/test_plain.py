@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -15,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.kernel import plan as p
 from dpframe.planning import soundness
 from dpframe.planning.prepared import PreparedTogether
 from tests.kernel import plans
@@ -235,6 +241,7 @@ def asked() -> list[str]:
     names += [f"{name} of person" for name in [*OF_PERSONS, *plans.OF_PERSONS]]
     names += [f"{name} of month" for name in OF_WINDOWS]
     names += [f"{name} of person" for name in plans.WITH_A_DELTA]
+    names += [f"{name} of a stream" for name in plans.STREAMS]
     return names
 
 
@@ -258,8 +265,15 @@ def prepared(name: str) -> PreparedTogether:
 
 
 def _collect(of: str, unit: str) -> None:
-    session = dp.Session(rho=1000, delta="1e-3")
     empty = pl.LazyFrame(schema=SCHEMA)
+    if unit == "a stream":
+        with TemporaryDirectory() as folder:
+            lasting = dp.Session(ledger=Path(folder) / "ledger.db", rho=10)
+            visits = lasting.protect(empty, name="here", unit="who")
+            options: Any = {"by": "day", "start": START, "periods": 9, "rho": 1}
+            lasting.stream("nightly", plans.STREAMS[of](visits), **options)
+        return
+    session = dp.Session(rho=1000, delta="1e-3")
     here, there = (session.protect(empty, name=n, unit=UNITS[unit]) for n in ("here", "there"))
     if of in {*OF_ROWS, *plans.OF_ROWS} and unit in ("person", "month"):
         here = here.limit_groups(2, by="town").limit_rows(2, by="town")
@@ -328,3 +342,219 @@ def test_a_run_counts_what_its_plan_says(
     seen = compare_on(prepared(name), {"here": here, "there": there})
     assert not seen.wrong, seen.wrong[0]
     assert seen.runs
+
+
+# Mistakes of the translation
+
+Edit: TypeAlias = Callable[[p.Plan], p.Plan]
+
+
+def some_rows(seed: int) -> pl.DataFrame:
+    """Rows in which most values are within bounds, and persons have several."""
+    rng = random.Random(seed)
+    pools: dict[str, list[Any]] = {
+        "who": [0, 1, 2, 3],
+        "town": [*TOWNS, "d"],
+        "sex": ["f", "m"],
+        "age": [1, 2, 5, 20, None],
+        "wage": [0.5, 2.75, 4.0, 30.25, -1.0, None],
+        "day": DAYS,
+        "moment": [dt.datetime(2027, month, 2) for month in (3, 4)],
+        "tags": [["s", "t", "s"], ["t", "s"], []],
+        "price": ["0", "1.5", "30"],
+        "small": [1, 2, 3, 7],
+        "large": [0, 7],
+        "flag": [True, False],
+        "kind": ["x", "y"],
+        "half": [0.5, 3.0],
+    }
+    return of_rows([{n: rng.choice(values) for n, values in pools.items()} for _ in range(40)])
+
+
+def frame(kind: type[Any], change: Callable[[Any], Any]) -> Edit:
+    """Change the first step of a kind."""
+
+    def edit(plan: p.Plan) -> p.Plan:
+        place = next(i for i, one in enumerate(plan.frames) if isinstance(one, kind))
+        frames = [*plan.frames]
+        frames[place] = change(frames[place])
+        return replace(plan, frames=tuple(frames))
+
+    return edit
+
+
+def table(change: Callable[[Any], Any], kind: type[Any] = object) -> Edit:
+    """Change the first table that adds this kind of number."""
+
+    def edit(plan: p.Plan) -> p.Plan:
+        place = next(i for i, one in enumerate(plan.tables) if isinstance(one.adds, kind))
+        tables = [*plan.tables]
+        tables[place] = change(tables[place])
+        return replace(plan, tables=tuple(tables))
+
+    return edit
+
+
+def adds(kind: type[Any], change: Callable[[Any], Any]) -> Edit:
+    return table(lambda one: replace(one, adds=change(one.adds)), kind)
+
+
+def cells(change: Callable[[Any], Any]) -> Edit:
+    return table(lambda one: replace(one, cells=change(one.cells)))
+
+
+def on_grid(**changes: Callable[[p.Grid], Any]) -> Callable[[Any], Any]:
+    """What a row adds by another grid."""
+    return lambda one: replace(
+        one, grid=replace(one.grid, **{n: change(one.grid) for n, change in changes.items()})
+    )
+
+
+def exchanged(plan: p.Plan) -> p.Plan:
+    """The tables of the first draw of several in another order."""
+    draws = [*plan.draws]
+    place = next(
+        i for i, d in enumerate(draws) if isinstance(d.what, p.Vector) and len(d.what.tables) > 1
+    )
+    what: Any = draws[place].what
+    draws[place] = replace(draws[place], what=replace(what, tables=what.tables[::-1]))
+    return replace(plan, draws=tuple(draws))
+
+
+def crossed(step: p.Map) -> p.Map:
+    """The columns that are computed, each under the name of another."""
+    names = [name for name, row in step.columns if not isinstance(row, p.Col)]
+    others = dict(zip(names, [*names[1:], names[0]], strict=True))
+    return replace(step, columns=tuple((others.get(name, name), row) for name, row in step.columns))
+
+
+def keyed(row: p.Row) -> Edit:
+    """The same keys, of another expression."""
+    return table(lambda one: replace(one, keys=replace(one.keys, by=((one.keys.by[0][0], row),))))
+
+
+MISTAKES: dict[str, tuple[str, Edit]] = {
+    "no filter": ("steps of a frame of rows", frame(p.Filter, lambda f: replace(f, conditions=()))),
+    "one condition": (
+        "steps of a frame of rows",
+        frame(p.Filter, lambda f: replace(f, conditions=f.conditions[:1])),
+    ),
+    "columns exchanged": ("steps of a frame of rows", frame(p.Map, crossed)),
+    "a table of another frame": (
+        "steps of a frame of person",
+        table(lambda one: replace(one, frame=one.frame - 1)),
+    ),
+    "tables exchanged": ("sums of changed", exchanged),
+    "a wider clamp": ("sums of person", adds(p.Placed, on_grid(hi=lambda grid: 4 * grid.hi))),
+    "another step": ("sums of person", adds(p.Placed, on_grid(step=lambda grid: grid.step / 2))),
+    "another centre": (
+        "means of person",
+        adds(p.Placed, on_grid(centre=lambda grid: grid.centre + 1)),
+    ),
+    "shorter squares": (
+        "spreads of person",
+        adds(p.Squared, lambda one: replace(one, shift=one.shift + 1)),
+    ),
+    "rows for values": ("values of rows", adds(p.Valued, lambda one: p.One())),
+    "values of another column": (
+        "values of rows",
+        adds(p.Valued, lambda one: p.Valued(p.Col("flag"))),
+    ),
+    "distinct values of another column": (
+        "kinds of person",
+        adds(p.Distinct, lambda one: p.Distinct(p.Col("half"))),
+    ),
+    "no limit on rows": (
+        "few rows of filtered of person",
+        frame(p.KeepRows, lambda f: replace(f, n=99)),
+    ),
+    "a limit in another order": (
+        "first rows of person",
+        frame(p.KeepRows, lambda f: replace(f, first=None)),
+    ),
+    "no limit on groups": ("persons of person", frame(p.KeepGroups, lambda f: replace(f, n=99))),
+    "a limit on other groups": (
+        "persons of person",
+        frame(p.KeepGroups, lambda f: replace(f, by=("who",))),
+    ),
+    "a limit of whole persons": (
+        "persons of month",
+        frame(p.Scan, lambda f: replace(f, unit=p.Person("who", None, None))),
+    ),
+    "other owners": (
+        "few rows of filtered of person",
+        frame(p.Scan, lambda f: replace(f, unit=p.Person("large", None, None))),
+    ),
+    "no weights": ("weighed of person", frame(p.Weigh, lambda f: replace(f, norm=Fraction(99)))),
+    "keys of another column": ("values of rows", keyed(p.Col("kind"))),
+    "no keys": ("means of person", table(lambda one: replace(one, keys=None))),
+    "a later edge": (
+        "bins of rows",
+        cells(lambda c: replace(c, edges=(*c.edges[:-1], c.edges[-1] + 1))),
+    ),
+    "no cell for others": ("bins of rows", cells(lambda c: replace(c, other=False))),
+    "listed values exchanged": (
+        "listed of person",
+        cells(lambda c: replace(c, listed=c.listed[::-1])),
+    ),
+    "other points": ("points of person", cells(lambda c: replace(c, low=c.low + 1))),
+    "another candidate": (
+        "candidates of person",
+        cells(lambda c: replace(c, candidates=(Fraction(4), *c.candidates[1:]))),
+    ),
+    "individuals for rows": ("persons of person", adds(p.People, lambda one: p.One())),
+    "more rows of a person": (
+        "persons of person",
+        adds(p.PersonRows, lambda one: replace(one, most=one.most + 1)),
+    ),
+    "rows for totals": ("totals of person", adds(p.PersonTotal, lambda one: one.of)),
+    "cells of rows": ("totals in bins of person", cells(lambda c: c.cells)),
+    "the same frame twice": ("both of changed", frame(p.Union, lambda f: replace(f, right=f.left))),
+    "more elements": ("elements of person", frame(p.Explode, lambda f: replace(f, most=3))),
+    "another part": (
+        "one part of person",
+        frame(p.Part, lambda f: replace(f, key=(replace(f.key[0], value='"a"'),))),
+    ),
+    "a join that drops rows": (
+        "looked up of person",
+        frame(p.Lookup, lambda f: replace(f, how="inner")),
+    ),
+    "a join by another column": (
+        "looked up of person",
+        frame(p.Lookup, lambda f: replace(f, on=(("kind", f.on[0][1]),))),
+    ),
+    "the other rows": ("not among of person", frame(p.Lookup, lambda f: replace(f, how="semi"))),
+    "sides exchanged": (
+        "meeting of person",
+        frame(p.Meet, lambda f: replace(f, left=f.right, right=f.left, new=(("wage", "other"),))),
+    ),
+    "a join by the person alone": ("meeting of person", frame(p.Meet, lambda f: replace(f, on=()))),
+    "another aggregate": (
+        "one row for each day of person",
+        frame(
+            p.Gather,
+            lambda f: replace(
+                f, new=tuple((n, replace(c, operation="individual_max")) for n, c in f.new)
+            ),
+        ),
+    ),
+    "aggregates of all rows": (
+        "beside of person",
+        frame(p.Gather, lambda f: replace(f, by=(("by 0", p.Col("kind")),))),
+    ),
+    "groups of another draw": (
+        "rounds of person",
+        frame(p.Without, lambda f: replace(f, by=(p.Col("kind"),))),
+    ),
+}
+"""Edits of a translated plan, each of which computes other numbers."""
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_the_translation_is_noticed(mistake: str) -> None:
+    name, edit = MISTAKES[mistake]
+    rows = {"here": some_rows(1), "there": some_rows(2)}
+    right = compare_on(prepared(name), rows)
+    assert right.runs
+    assert not right.wrong
+    assert compare_on(prepared(name), rows, edit).wrong
