@@ -18,8 +18,11 @@ from typing import Any
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import CellCounts, Table
+from dpframe.aggregates.level_sums import CellSums
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import Additive, CellCounts, Table
 from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups
@@ -30,9 +33,11 @@ from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
 from dpframe.lower.execution import Counted, Execution
 from dpframe.lower.tables import groups_of
+from dpframe.mechanisms import NoNoise
 from dpframe.plan.several import blocks_of
 from dpframe.planning import physical as translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.release.draw import Draw, _draw_part
 from tests.kernel.plain import Counts, Given, Keep, NotSaid, Rows, Run, chosen_by_hash, lines
 
 MOST = 20_000
@@ -49,8 +54,8 @@ class Seen:
 
     Parameters
     ----------
-    runs, tables
-        The number of runs, and of their tables.
+    runs, tables, vectors
+        The number of runs, of their tables, and of vectors without their noise.
     left_out
         Why others were not compared.
     wrong
@@ -61,6 +66,7 @@ class Seen:
 
     runs: int = 0
     tables: int = 0
+    vectors: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     nodes: Counter[str] = field(default_factory=Counter)
@@ -198,12 +204,21 @@ class Watch:
                         else pl.concat([gone, self.rounds[n].found])
                     )
         self.seen.runs += 1
-        for place, table, counted, groups in _pairs(self.whole[-1], plan, parts, found):
-            mine, stated = run.table(place), plan.tables[place].keys
-            if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
-                listed = {*lines(found_groups[stated.draw])}
-                mine = {at: number for at, number in mine.items() if at[0] in listed}
-            _check(self.seen, plan, place, mine, _real(table, counted, groups))
+        for what, one, part, counted in _draws(self.whole[-1], plan, parts, found):
+            places = what.tables if hasattr(what, "tables") else (what.table,)
+            for place, table in zip(places, one.measurement.tables, strict=True):
+                mine, stated = run.table(place), plan.tables[place].keys
+                if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
+                    listed = {*lines(found_groups[stated.draw])}
+                    mine = {at: number for at, number in mine.items() if at[0] in listed}
+                groups = groups_of(counted.groups, table.kept)
+                _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))
+            if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
+                scope = replace(part.query, groups=counted.groups).scope
+                exact = _draw_part(one.measurement, NoNoise(), counted.tables, scope)
+                self.seen.vectors += 1
+                if run.numbers(what) != exact.reshape(-1).tolist():
+                    self.seen.wrong.append(f"{what}: other numbers are drawn")
         self.seen.nodes.update(_nodes(plan))
 
 
@@ -353,13 +368,13 @@ def _choices(whole: Run) -> Keep:
     return lambda place, limit, rows: kept[place]
 
 
-def _pairs(
+def _draws(
     whole: PreparedTogether,
     plan: p.Plan,
     parts: Sequence[Prepared],
     found: Sequence[Counted],
-) -> Iterator[tuple[int, Table, CellCounts, Groups | None]]:
-    """The tables of each draw, by their places in the plan, with what the real run counted."""
+) -> Iterator[tuple[Any, Draw, Prepared, Counted]]:
+    """What the plan draws, with what the real run draws, and what that counted."""
     number = 0
     blocks = [part.plan for part in parts]
     if len(parts) == len(whole.parts) and whole.limits is None:
@@ -372,10 +387,7 @@ def _pairs(
             number += 1
             if isinstance(draw.measurement, KeySelection) and not counted.tables:
                 continue  # found in rounds: the run gives the groups alone
-            places = what.tables if hasattr(what, "tables") else (what.table,)
-            for place, table in zip(places, draw.measurement.tables, strict=True):
-                groups = groups_of(counted.groups, table.kept)
-                yield place, table, counted.tables[table], groups
+            yield what, draw, part, counted
 
 
 def _real(table: Table, counted: CellCounts, groups: Groups | None) -> Counts:

@@ -13,7 +13,12 @@ It believes
   leaves open; and the number of a time's window.
 
 It shares nothing else with the code that lowers queries, or with the one that makes plans of them.
-Where the plan does not say what is computed, it raises `NotSaid`.
+
+A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. Sums and means of
+an individual's rows are rounded to a grid, which it makes of the bounds that follow from types and
+operations; a run may know closer ones, by a filter or a declaration. Totals of individuals that get
+a cell are rounded to a grid between the first and the last edge. A limit chooses among rows by all
+of their columns, and a plan has those that are read.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, isqrt
+from operator import mul
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -37,6 +43,7 @@ from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import grid_for
 from dpframe.core.tree import Literal, Operation
+from dpframe.errors import UnboundedSensitivity
 from dpframe.frames import individual_aggregates
 from dpframe.frames.individual_aggregates import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
@@ -533,7 +540,10 @@ class Run:
             aggregate = operation(call)
             of = [self.column(rows, row) for row in call.operands]
             value, domain = (None, None) if not of else (pl.col("\0value"), of[0][1])
-            each = aggregate.rows(pl, value, domain)
+            try:
+                each = aggregate.rows(pl, value, domain)
+            except UnboundedSensitivity:
+                raise NotSaid(f"between what the values of {call.operation} are clamped") from None
             marked = pl.DataFrame(
                 {"\0group": [number[i] for i in range(data.height)]}, schema={"\0group": pl.Int64}
             ).with_columns(column.alias("\0value") for column, _ in of)
@@ -578,6 +588,48 @@ class Run:
                 groups[keys[i], cells[i]].append(i)
         number = self._added(rows, table.adds, keys, within)
         return _some({group: wrapped(number(members)) for group, members in groups.items()})
+
+    def numbers(self, what: p.Vector | p.Running) -> list[int]:
+        """The numbers of a vector before noise: of each group in the order of keys, of each run of
+        its cells one for each row of the matrix.
+        """
+        places = what.tables if isinstance(what, p.Vector) else (what.table,)
+        table = self.plan.tables[places[0]]
+        size = 1 if table.cells is None else _size(table.cells)
+        keys = self._in_order(table.keys)
+        counted = [self.table(place) for place in places]
+        if isinstance(what, p.Running):
+            factors = what.column
+            return [
+                sum(factors[k] * counted[0].get((key, i - k), 0) for k in range(i + 1))
+                for key in keys
+                for i in range(size)
+            ]
+        run = what.run or size
+        rows = [
+            ((tuple(key[i] for i in what.kept), (cell or 0) // run), row, at)
+            for key in keys
+            for cell in ([None] if table.cells is None else range(size))
+            for at in [(key, cell)]
+            for row in range(len(what.matrix))
+        ]
+        found = dict.fromkeys(((group, row) for group, row, _ in rows), 0)
+        for group, row, at in rows:
+            numbers_there = (one.get(at, 0) for one in counted)
+            found[group, row] += sum(map(mul, what.matrix[row], numbers_there))
+        numbers_in_order = [wrapped(number) for number in found.values()]
+        return (
+            [*numbers_in_order, wrapped(sum(numbers_in_order))] if what.total else numbers_in_order
+        )
+
+    def _in_order(self, keys: p.Keys | None) -> list[Key]:
+        """The keys of a table, as the plan lists them or a draw found them."""
+        match keys:
+            case p.Listed(_, _, digest):
+                return lines(self.given.public[digest])
+            case p.Found(_, draw):
+                return lines(self.given.found[draw])
+        return [()]
 
     def _counted(self, place: int, keys: p.Keys | None) -> set[Key] | None:
         """The keys whose rows count; None for all."""
@@ -836,8 +888,13 @@ def _some(counts: Counts) -> Counts:
 _Numbered: TypeAlias = p.Edges | p.Points | p.Between | p.UpTo
 
 
-def _size(cells: _Numbered | p.Values) -> int:
+def _size(cells: p.Cells) -> int:
+    """How many cells there are."""
     match cells:
+        case p.Whole(some):
+            return _size(some) + 1
+        case p.OfPeople(some):
+            return _size(some)
         case p.Edges(_, edges, other):
             return len(edges) - 1 + other
         case p.Values(_, texts, other):

@@ -411,15 +411,26 @@ def on_grid(**changes: Callable[[p.Grid], Any]) -> Callable[[Any], Any]:
     )
 
 
-def exchanged(plan: p.Plan) -> p.Plan:
-    """The tables of the first draw of several in another order."""
-    draws = [*plan.draws]
-    place = next(
-        i for i, d in enumerate(draws) if isinstance(d.what, p.Vector) and len(d.what.tables) > 1
-    )
-    what: Any = draws[place].what
-    draws[place] = replace(draws[place], what=replace(what, tables=what.tables[::-1]))
-    return replace(plan, draws=tuple(draws))
+def vector(change: Callable[[Any], Any], least: Callable[[p.Vector], int]) -> Edit:
+    """Change what is drawn first of vectors where something is more than 1."""
+
+    def edit(plan: p.Plan) -> p.Plan:
+        draws = [*plan.draws]
+        whats = [draw.what for draw in draws]
+        place = next(i for i, w in enumerate(whats) if isinstance(w, p.Vector) and least(w) > 1)
+        draws[place] = replace(draws[place], what=change(whats[place]))
+        return replace(plan, draws=tuple(draws))
+
+    return edit
+
+
+def tables_of(what: p.Vector) -> int:
+    return len(what.tables)
+
+
+def another_factor(what: p.Vector) -> p.Vector:
+    first, *rest = what.matrix
+    return replace(what, matrix=((first[0] + 1, *first[1:]), *rest))
 
 
 def crossed(step: p.Map) -> p.Map:
@@ -445,7 +456,21 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
         "few rows of filtered of person",
         table(lambda one: replace(one, frame=one.frame - 1)),
     ),
-    "tables exchanged": ("sums of changed", exchanged),
+    "tables exchanged": (
+        "sums of changed",
+        vector(lambda what: replace(what, tables=what.tables[::-1]), tables_of),
+    ),
+    "another factor": ("hull of rows", vector(another_factor, tables_of)),
+    "other columns kept": (
+        "cube of person",
+        vector(
+            lambda what: replace(what, kept=(1 - what.kept[0],)), lambda what: 2 * len(what.kept)
+        ),
+    ),
+    "longer runs": (
+        "levels of rows",
+        vector(lambda what: replace(what, run=what.run + 1), lambda what: what.run),
+    ),
     "a wider clamp": ("both of changed", adds(p.Placed, on_grid(hi=lambda grid: 4 * grid.hi))),
     "another step": ("both of changed", adds(p.Placed, on_grid(step=lambda grid: grid.step / 2))),
     "another centre": (
