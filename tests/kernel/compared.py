@@ -188,28 +188,28 @@ class Watch:
         sources, public, orders = _sources(executions, names), _public(parts), _orders(parts)
         if len(self.rounds) > 1 and len(parts) > 1:
             raise NotCompared("rounds beside other queries")
-        found_groups = _found(plan, parts, found)
         plan, full = self.change(plan), self.change(full)
-        gone = None
-        for n in range(max(1, len(self.rounds))):  # without rounds there is one
-            choose = chosen_by_hash(_salt(parts, self.salts[n : n + 1]), _order(orders))
-            given = Given(sources, public, choose, found_groups, gone)
-            run = Run(plan, replace(given, keep=_choices(Run(full, given))))
-            for place in [d.what.table for d in plan.draws if isinstance(d.what, p.Appear)][:1]:
-                if self.rounds:
-                    _check(self.seen, plan, place, run.table(place), self.rounds[n].numbers)
-                    gone = (
-                        self.rounds[n].found
-                        if gone is None
-                        else pl.concat([gone, self.rounds[n].found])
-                    )
+        groups_found = _found(plan, parts, found)
+
+        def run_with(salt: int, gone: pl.DataFrame | None) -> Run:
+            choose = chosen_by_hash(salt, _order(orders))
+            given = Given(sources, public, choose, groups_found, gone)
+            return Run(plan, replace(given, keep=_choices(Run(full, given))))
+
+        salts = [_salt(parts, [salt]) for salt in self.salts] or [_salt(parts, [])]
+        run, gone = run_with(salts[0], None), None
+        for salt, one in zip(salts, self.rounds, strict=False):
+            run = run_with(salt, gone)
+            place = next(d.what.table for d in plan.draws if isinstance(d.what, p.Appear))
+            _check(self.seen, plan, place, run.table(place), one.numbers)
+            gone = one.found if gone is None else pl.concat([gone, one.found])
         self.seen.runs += 1
         for what, one, part, counted in _draws(self.whole[-1], plan, parts, found):
             places = what.tables if hasattr(what, "tables") else (what.table,)
             for place, table in zip(places, one.measurement.tables, strict=True):
                 mine, stated = run.table(place), plan.tables[place].keys
                 if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
-                    listed = {*lines(found_groups[stated.draw])}
+                    listed = {*lines(groups_found[stated.draw])}
                     mine = {at: number for at, number in mine.items() if at[0] in listed}
                 groups = groups_of(counted.groups, table.kept)
                 _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))

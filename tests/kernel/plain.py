@@ -492,7 +492,8 @@ class Run:
                 if type_words(dtype) == words:
                     return dtype
             raise NotSaid(f"the type {words}")
-        name, parts = found[1], [] if found[2] is None else found[2].split(", ")
+        name = found[1]
+        parts: list[Any] = [] if found[2] is None else found[2].split(", ")
         if name == "Decimal":
             return DType(name, precision=int(parts[0]), scale=int(parts[1]))
         return DType(name, *parts)
@@ -706,7 +707,7 @@ class Run:
                 return lambda members: 1
             case p.PersonRows(None, most):
                 return lambda members: min(most, len(members))
-            case p.PersonRows(row, most):
+            case p.PersonRows(row, most) if row is not None:
                 there = [v not in (None, "nan") for v in plain(self.column(rows, row)[0])]
                 return lambda members: min(most, sum(there[i] for i in members))
             case p.PersonTotal(of):

@@ -274,7 +274,7 @@ def _collect(of: str, unit: str) -> None:
             options: Any = {"by": "day", "start": START, "periods": 9, "rho": 1}
             lasting.stream("nightly", plans.STREAMS[of](visits), **options)
         return
-    session = dp.Session(rho=1000, delta="1e-3")
+    session = dp.Session(rho=1000, delta=Fraction(1, 1000))
     here, there = (session.protect(empty, name=n, unit=UNITS[unit]) for n in ("here", "there"))
     if of in {*OF_ROWS, *plans.OF_ROWS} and unit in ("person", "month"):
         here = here.limit_groups(2, by="town").limit_rows(2, by="town")
