@@ -17,9 +17,9 @@ from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_words
-from dpframe.rows.forms import Method
 from dpframe.rows.given import Operand, constant
 from dpframe.rows.layouts import divided
+from dpframe.rows.method import MethodOperation
 from dpframe.rows.operands import (
     as_type,
     is_wide,
@@ -35,6 +35,7 @@ from dpframe.rows.operation import (
     Namespace,
     ParametricOperation,
     PlainOperation,
+    RowOperation,
     on,
     operation,
 )
@@ -43,15 +44,13 @@ _BEYOND_FLOATS = Fraction(2) ** 1100
 
 
 @operation
-class Abs(Method, PlainOperation):
-    name = "abs"
+class Abs(MethodOperation):
+    """Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."""
+
     reads = ("Abs",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = (
-        "Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."
-    )
-    examples = ('pl.col("i32").abs()', 'pl.col("i64").abs()', 'pl.col("f64").abs()')
+    examples = on("i32 i64 f64", "abs()")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("magnitude", args)
@@ -71,13 +70,13 @@ class Abs(Method, PlainOperation):
 
 
 @operation
-class Sign(Method, PlainOperation):
-    name = "sign"
+class Sign(MethodOperation):
+    """-1, 0 or 1 by the sign of a number."""
+
     reads = ("Sign",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "-1, 0 or 1 by the sign of a number."
-    examples = ('pl.col("i32").sign()', 'pl.col("u64").sign()', 'pl.col("f64").sign()')
+    examples = on("i32 u64 f64", "sign()")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("sign", args)
@@ -95,10 +94,13 @@ class Sign(Method, PlainOperation):
         return as_type(sign, INT64) if is_wide(domains[0]) else sign
 
 
-class RealFunction(Method):
+class RealFunction(RowOperation):
     """A function of one number as a Float64, by the engine's method of the same name."""
 
     __slots__ = ()
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.name}()"
 
     def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
         """The engine's function."""
@@ -111,25 +113,18 @@ class RealFunction(Method):
 
 @operation
 class FloatFunction(RealFunction, PlainOperation):
-    """A non-decreasing function of a Float64.
-
-    Parameters
-    ----------
-    value
-        The function on one float where it is defined.
-    starts
-        Where it starts to be defined; it is NaN below.
-    least
-        The smallest value that it takes, where it has one.
-    """
+    """A non-decreasing function of a Float64."""
 
     name: str
     reads: tuple[str, ...]
     summary: str
     examples: tuple[str, ...]
     value: Callable[[float], float]
+    """The function on one float where it is defined."""
     starts: Fraction | None = None
+    """Where it starts to be defined; it is NaN below."""
     least: Fraction | None = None
+    """The smallest value that it takes, where it has one."""
     exactly_rounded: bool = False
     propagates_null: bool = False
     engines: frozenset[str] = frozenset({POLARS})
@@ -248,4 +243,4 @@ class Log(RealFunction, ParametricOperation):
         return f"{args[0]}.log({'' if self.base is None else constant_words(self.base)})"
 
 
-OPERATIONS: tuple[Kind, ...] = (Abs(), Sign(), SQRT, CBRT, EXP, Log, LOG1P)
+OPERATIONS: tuple[Kind, ...] = (Abs, Sign, SQRT, CBRT, EXP, Log, LOG1P)
