@@ -336,8 +336,10 @@ def _aggregates_in(found: Any) -> Iterator[Term]:
     else:
         (_, operation), *options = found["options"]
         arity = 0 if operation == "individual_len" else 1
-        yield _call_of(operation, found["args"][:arity], options)
-        yield from (_term_of(one) or () for one in found["args"][arity:])
+        aggregate = _call_of(operation, found["args"][:arity], options)
+        yield aggregate
+        _, *keys = found["args"][arity:]  # the first one is the identifier
+        yield "over", aggregate, tuple(map(_term_of, keys))
 
 
 def _terms_in(found: Any) -> Iterator[Term]:
@@ -408,6 +410,9 @@ def _roles_of(node: object) -> Iterator[Term]:
     match node:
         case kernel.Filter(_, conditions):
             yield from (("filter", _of_row(row)) for row in conditions)
+        case kernel.Gather(_, keys, aggregates, True):  # the keys have names of the planner's own
+            by = tuple(_of_row(row) for _, row in keys)
+            yield from (("over", _of_row(call), by) for _, call in aggregates)
         case kernel.Map(_, named) | kernel.Gather(_, named):
             yield from (("named", name, _of_row(row)) for name, row in named)
         case kernel.Listed(named) | kernel.Found(named):

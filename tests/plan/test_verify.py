@@ -63,6 +63,11 @@ OF_INDIVIDUALS = {
         f.group_by("who").agg(n=pl.col("x").clip(0, 8).sum()).agg(dp.sum("n", (0, 8)))
     ),
     "beside rows": lambda f: f.filter(pl.len().over("who") * 2 > 2).limit_rows(3).agg(dp.count()),
+    "beside rows by another key": lambda f: (
+        f.filter(pl.col("x").max().over("who", "town") > 1, pl.len().over("who") > 1)
+        .limit_rows(3)
+        .agg(dp.count())
+    ),
     "totals in bins": lambda f: f.limit_rows(3).agg(
         dp.col("x").dp_histogram([0, 5, 10], per="unit")
     ),
@@ -108,6 +113,17 @@ def test_an_aggregate_that_dpframe_does_not_have_is_refused() -> None:
     text = json.dumps(with_digest(with_fingerprint(found)))
     for read in (dp.verify, dp.Plan.from_json):
         with pytest.raises(dp.Unsound, match="no operation 'individual_first'"):
+            read(text)
+
+
+def test_an_aggregate_by_another_key_is_refused() -> None:
+    found = json.loads(of_individuals("beside rows by another key").to_json())
+    gathers = [frame for frame in found["physical"]["frames"] if frame["node"] == "Gather"]
+    (gather,) = (frame for frame in gathers if frame["by"])
+    gather["by"] = [["by 0", {"node": "Col", "name": "x"}]]
+    text = json.dumps(with_digest(with_fingerprint(found)))
+    for read in (dp.verify, dp.Plan.from_json):
+        with pytest.raises(dp.PlanMismatch, match="contradicts the physical plan"):
             read(text)
 
 
