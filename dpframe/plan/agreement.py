@@ -10,7 +10,6 @@ numbers (`plan/terms.py`): each step with all that comes before it, then what ea
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +17,14 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
+from dpframe.aggregates.edges import Comparable, Edges, comparable
+from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Column
 from dpframe.core.units import Adjacency, Identifier, Rows, Unit
 from dpframe.core.weights import PARTS
 from dpframe.kernel import plan as kernel
@@ -28,6 +32,7 @@ from dpframe.kernel.frame import Facts, facts_of
 from dpframe.kernel.moves import norms_of, ranges_of
 from dpframe.mechanisms import KeyMechanism, NoisyTable
 from dpframe.plan.data import PlanData
+from dpframe.plan.definition import definition
 from dpframe.plan.laws import law_of, number_law
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput
@@ -212,16 +217,15 @@ class _Comparison:
         every = (table.keys for table in self.physical.tables)
         return [*dict.fromkeys(keys for keys in every if isinstance(keys, kernel.Listed))]
 
-    @cached_property
-    def lists(self) -> Mapping[str, tuple[Fraction, ...]]:
-        """Lists of edges by the digests that definitions may have of them."""
-        found = {}
-        for node in nodes_of(self.physical.tables):
-            if isinstance(node, kernel.UpTo):
-                for kind in (int, float):
-                    text = repr(tuple(map(kind, node.edges)))
-                    found[hashlib.sha256(text.encode()).hexdigest()] = node.edges
-        return found
+    def edges_of(self, edges: Any, dtype: Any) -> kernel.Numbers:
+        """The exact edges of steps, from what values of a type are compared with."""
+        every = (node.edges for node in nodes_of(self.physical.tables) if _is_steps(node))
+        for exact in dict.fromkeys(every):
+            numbers = Edges.of(_comparable(_listed(exact), dtype), ())
+            listed = None if numbers.listed is None else [*map(definition, numbers.listed)]
+            if (listed, numbers.digest) == (edges.get("listed"), edges.get("digest")):
+                return exact
+        return ()
 
     def differences(self) -> Iterator[str]:
         """What is different."""
@@ -402,7 +406,7 @@ class _Block:
         unit = self._plan.unit
         windows = isinstance(unit, Identifier) and unit.window is not None
         adds = adds_of(found["statistic"], windows)
-        number = self._table_of(kept, cells_of(found.get("cells"), self._whole.lists), adds)
+        number = self._table_of(kept, cells_of(found.get("cells"), self._whole.edges_of), adds)
         self.expected.add(number)
         return number
 
@@ -515,6 +519,26 @@ class _Block:
         parts = PARTS if self._rows.are_weighed else 1
         numbers = {table: n * parts for table, n in times.items() if n}
         return numbers == {what.tables[0]: joint.divisor}
+
+
+def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:
+    return isinstance(node, kernel.UpTo)
+
+
+def _listed(numbers: kernel.Numbers) -> Sequence[Fraction]:
+    match numbers:
+        case kernel.Progression(first, step, count):
+            return [first + step * place for place in range(count)]
+        case kernel.Ratios(numerators, denominator):
+            return [Fraction(number, denominator) for number in numerators]
+    return numbers
+
+
+def _comparable(exact: Sequence[Fraction], dtype: Any) -> list[Comparable]:
+    """What values of a type are compared with, as `dpframe.aggregates.edges.comparable` says."""
+    kind = DType(dtype["name"], scale=dtype.get("scale"))
+    value = Value(Column(""), Domain(kind, nullable=True))
+    return [comparable(number, value) for number in exact]
 
 
 def _tables_of(what: kernel.What) -> Sequence[int]:

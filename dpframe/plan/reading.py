@@ -7,19 +7,21 @@ kernel's. A type of a key and the size of a public table are left empty: no defi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid, squares_shortened
 from dpframe.kernel import plan as kernel
-from dpframe.plan.laws import text_of
+from dpframe.plan.laws import numbers_of, text_of
+from dpframe.plan.regular import numbers_of_rule
 from dpframe.plan.types_read import type_words
 from dpframe.workloads import Axis
 from dpframe.workloads.running import coefficients
 
 __all__ = [
+    "EdgesOf",
     "TableOf",
     "adds_of",
     "cells_of",
@@ -187,15 +189,17 @@ def _key_of(found: Any) -> kernel.Lit:
 # Tables
 
 
-def cells_of(found: Any, lists: Mapping[str, tuple[Fraction, ...]]) -> kernel.Cells | None:
-    """The cells of a table. `lists` are long lists of edges by their digests, which definitions
-    have in their place.
-    """
+EdgesOf = Callable[[Any, Any], kernel.Numbers]
+"""The exact edges for those of a definition, which are in the form of a type, or a digest."""
+
+
+def cells_of(found: Any, edges_of: EdgesOf) -> kernel.Cells | None:
+    """The cells of a table."""
     if found is None:
         return None
     made: kernel.Edges | kernel.Values | kernel.Points | kernel.Between | kernel.UpTo | kernel.Whole
     if found["type"] == "WholeCells":
-        inner = cells_of(found["some"], lists)
+        inner = cells_of(found["some"], edges_of)
         assert not isinstance(inner, kernel.Whole | kernel.OfPeople | None)
         return kernel.Whole(inner)
     if found["type"] == "CategoryCells":
@@ -205,15 +209,14 @@ def cells_of(found: Any, lists: Mapping[str, tuple[Fraction, ...]]) -> kernel.Ce
     row = row_of(value["tree"])
     match found["type"]:
         case "BinCells":
-            made = kernel.Edges(row, _numbers_of(found["edges"]), found["other"])
+            made = kernel.Edges(row, _long(found["edges"]), found["other"])
         case "PointCells":
             low, step = number_of(found["lo"]), number_of(found["step"])
             made = kernel.Points(row, low, step, int(number_of(found["points"])))
         case "PositionCells":
-            made = kernel.Between(row, _numbers_of(found["candidates"]))
+            made = kernel.Between(row, _long(found["candidates"]))
         case "UpToCells":
-            edges = found["edges"]
-            upper = lists[edges["digest"]] if "digest" in edges else _numbers_of(edges["listed"])
+            upper = edges_of(found["edges"], value["domain"]["dtype"])
             made = kernel.UpTo(row, upper, found["above"])
         case kind:
             raise LookupError(kind)
@@ -271,6 +274,16 @@ def number_of(found: Any) -> Fraction:
     if not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):  # "1e999999999" would take all memory
         raise ValueError(text)
     return Fraction(text)
+
+
+def _long(found: Any) -> kernel.Numbers:
+    """Edges or candidates, of which many are a rule."""
+    return numbers_of(_numbers_of(found) if isinstance(found, list) else numbers_of_rule(found))
+
+
+def _count_of(found: Any) -> int:
+    """How many edges or candidates there are."""
+    return len(found if isinstance(found, list) else numbers_of_rule(found))
 
 
 def _numbers_of(found: Iterable[Any]) -> tuple[Fraction, ...]:
@@ -348,9 +361,9 @@ def _size_of(found: Any) -> int:
         case {"type": "CategoryCells", "categories": listed, "other": other}:
             return len(listed) + int(other)
         case {"type": "BinCells", "edges": edges, "other": other}:
-            return len(edges) - 1 + int(other)
+            return _count_of(edges) - 1 + int(other)
         case {"type": "PositionCells", "candidates": candidates}:
-            return 2 * len(candidates) + 1
+            return 2 * _count_of(candidates) + 1
         case {"type": "PointCells", "points": points}:
             return int(number_of(points))
     raise LookupError(found["cells"]["type"])

@@ -23,7 +23,6 @@ import dpframe as dp
 from dpframe.kernel.plan import Refused
 from dpframe.kernel.plan import plan_of as physical_of
 from dpframe.kernel.verify import verify as verify_physical
-from dpframe.plan.regular import written_out
 from tests.laws.amounts import amounts
 from tests.plan.documents import KEPT, plan_of
 from tests.plan.edits import with_digest, with_fingerprint
@@ -224,7 +223,7 @@ def written(found: Any, columns: dict[str, object]) -> object:
 
 def document(name: str) -> Any:
     plan = OWN[name]() if name in OWN else plan_of(name)
-    return written_out(json.loads(plan.to_json()))
+    return json.loads(plan.to_json())
 
 
 def outcomes(name: str, most: int) -> Iterator[tuple[str, str]]:
