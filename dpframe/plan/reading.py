@@ -277,7 +277,7 @@ def number_of(found: Any) -> Fraction:
 
 
 def _long(found: Any) -> kernel.Numbers:
-    """Edges or candidates, of which many are a rule."""
+    """Edges or candidates, listed or as a rule."""
     return numbers_of(_numbers_of(found) if isinstance(found, list) else numbers_of_rule(found))
 
 
