@@ -23,7 +23,7 @@ from dpframe.aggregates.sum import MOST_ROWS, BoundSum
 from dpframe.aggregates.values import decimal_series
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, INT128
-from dpframe.core.interval import Interval
+from dpframe.core.interval import Interval, interval
 from dpframe.core.tree import walk
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
@@ -376,7 +376,7 @@ def _range_of(aggregate: BoundAggregate) -> Interval:
         case BoundQuantile() if plain.bounds is not None:
             return Interval(*plain.bounds)
         case _:
-            return INT64_LIMITS
+            return interval(*INT64_LIMITS)
     return Interval(-most, most)
 
 
