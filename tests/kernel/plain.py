@@ -52,9 +52,10 @@ from dpframe.plan.types_read import type_words
 from dpframe.rows.grouped import grouped_type
 from dpframe.rows.listed import listed
 from dpframe.rows.literal import literal_domain, literal_lower
-from dpframe.rows.polars_dtypes import from_polars
+from dpframe.rows.polars_dtypes import from_polars, to_polars
 from dpframe.rows.registry import BY_NAME
 from dpframe.rows.window_number import window_number
+from dpframe.rows.zones import since_epoch
 
 Number: TypeAlias = "int | float"
 Key: TypeAlias = "tuple[object, ...]"
@@ -452,14 +453,14 @@ class Run:
                 return rows.data[name], rows.known[name]
             case p.Lit():
                 literal = self._literal(row)
-                return _evaluated(rows.data, literal_lower(literal, pl)), literal_domain(literal)
+                return _evaluated(rows.data, _constant(literal)), literal_domain(literal)
             case p.Call():
                 done, given, domains = operation(row), [], []
                 data = rows.data
                 for i, operand in enumerate(row.operands):
                     if isinstance(operand, p.Lit):
                         literal = self._literal(operand)
-                        given.append(literal_lower(literal, pl))
+                        given.append(_constant(literal))
                         domains.append(literal_domain(literal))
                     else:
                         values, known = self.column(rows, operand)
@@ -472,13 +473,10 @@ class Run:
     def _value(self, lit: p.Lit) -> object:
         """A constant as a value of a row."""
         row = pl.DataFrame({WHO: [0]})
-        return plain(_evaluated(row, literal_lower(self._literal(lit), pl)))[0]
+        return plain(_evaluated(row, _constant(self._literal(lit))))[0]
 
     def _literal(self, lit: p.Lit) -> Literal:
-        dtype, value = self._type(lit.dtype), constant(json.loads(lit.value))
-        if isinstance(value, datetime) and value.tzinfo is not None and dtype.zone:
-            value = value.astimezone(ZoneInfo(dtype.zone))
-        return Literal(value, dtype)
+        return Literal(constant(json.loads(lit.value)), self._type(lit.dtype))
 
     def _type(self, words: str) -> DType:
         """The type that a plan writes so. Of types with parts it has a digest; the sources have the
@@ -783,6 +781,20 @@ class Run:
             cell[None] = categories.index(None)
         rest = len(categories) if other else None
         return [cell.get(value, rest) for value in plain(column)]
+
+
+def _constant(literal: Literal) -> pl.Expr:
+    """A constant in Polars. Of a moment the plan has the time on the clocks of a zone with the
+    offset from UTC that Python has for it; Polars may have another one for times long ago.
+    """
+    value, dtype = literal.value, literal.dtype
+    if not isinstance(value, datetime) or not dtype.zone:
+        return literal_lower(literal, pl)
+    zone = ZoneInfo(dtype.zone)
+    clocks = (value.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    moment = next((at for at in clocks if at.utcoffset() == value.utcoffset()), value)
+    number = pl.lit(since_epoch(moment), dtype=pl.Int64)
+    return number.cast(pl.Datetime("us", dtype.zone)).cast(to_polars(dtype))
 
 
 def _evaluated(data: pl.DataFrame, expression: pl.Expr) -> pl.Series:
