@@ -329,6 +329,18 @@ _KINDS: Mapping[str, Callable[[str], object]] = {
 }
 
 
+def by_clocks(value: Any, zone: str | None) -> Any:
+    """A constant with moments in a zone. A plan has the time on the zone's clocks, with the offset
+    from UTC that Python has for it; Polars may have another one for times long ago.
+    """
+    if isinstance(value, tuple):
+        return tuple(by_clocks(one, zone) for one in value)
+    if not isinstance(value, datetime) or value.tzinfo is None or zone is None:
+        return value
+    clocks = (value.replace(tzinfo=ZoneInfo(zone), fold=fold) for fold in (0, 1))
+    return next((at for at in clocks if at.utcoffset() == value.utcoffset()), value)
+
+
 def _subclasses(kind: Any) -> Iterator[Any]:
     for one in kind.__subclasses__():
         yield one
@@ -343,12 +355,12 @@ AGGREGATES: Mapping[str, Any] = {
 """Aggregates of an individual's rows, by name."""
 
 
-def operation(call: p.Call) -> Any:
-    """The operation that a call names, with its constants."""
+def operation(call: p.Call, zone: str | None = None) -> Any:
+    """The operation that a call names, with its constants, for operands of a zone."""
     kind: Any = AGGREGATES.get(call.operation) or BY_NAME[call.operation]
-    return (
-        kind if isinstance(kind, Operation) else kind(**dict(constant(json.loads(call.constants))))
-    )
+    if isinstance(kind, Operation):
+        return kind
+    return kind(**dict(by_clocks(constant(json.loads(call.constants)), zone)))
 
 
 def _types_in(dtype: DType) -> Iterator[DType]:
@@ -455,7 +467,7 @@ class Run:
                 literal = self._literal(row)
                 return _evaluated(rows.data, _constant(literal)), literal_domain(literal)
             case p.Call():
-                done, given, domains = operation(row), [], []
+                given, domains = [], []
                 data = rows.data
                 for i, operand in enumerate(row.operands):
                     if isinstance(operand, p.Lit):
@@ -467,6 +479,8 @@ class Run:
                         data = data.with_columns(values.alias(f"\0{i}"))
                         given.append(pl.col(f"\0{i}"))
                         domains.append(known)
+                zone = next((d.dtype.zone for d in domains if d.dtype.zone), None)
+                done = operation(row, zone)
                 lowered = done.lower(pl, given, domains)
                 return _evaluated(data, lowered), done.domain(domains)
 
@@ -784,16 +798,11 @@ class Run:
 
 
 def _constant(literal: Literal) -> pl.Expr:
-    """A constant in Polars. Of a moment the plan has the time on the clocks of a zone with the
-    offset from UTC that Python has for it; Polars may have another one for times long ago.
-    """
-    value, dtype = literal.value, literal.dtype
+    """A constant in Polars."""
+    value, dtype = by_clocks(literal.value, literal.dtype.zone), literal.dtype
     if not isinstance(value, datetime) or not dtype.zone:
         return literal_lower(literal, pl)
-    zone = ZoneInfo(dtype.zone)
-    clocks = (value.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
-    moment = next((at for at in clocks if at.utcoffset() == value.utcoffset()), value)
-    number = pl.lit(since_epoch(moment), dtype=pl.Int64)
+    number = pl.lit(since_epoch(value), dtype=pl.Int64)
     return number.cast(pl.Datetime("us", dtype.zone)).cast(to_polars(dtype))
 
 
