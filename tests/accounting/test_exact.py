@@ -16,7 +16,7 @@ from dpframe.accounting.advanced import SplitAccountant
 from dpframe.accounting.basic import needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
-from dpframe.accounting.loss_laws import HalfLine, smoothed_distance, translated
+from dpframe.accounting.loss_laws import smoothed_distance
 from dpframe.errors import UnsupportedOperation
 from tests.accounting import exact_laws as exact
 
@@ -243,17 +243,6 @@ def test_continuous_noise_beside_responses(sigma: Fraction, loss: Fraction) -> N
         epsilon = accountant.epsilon(1e-5)
         assert true(epsilon) <= exact.real(1e-5)
         assert true(epsilon * 0.999 - 1e-4) > exact.real(1e-5)
-
-
-@pytest.mark.parametrize("scale", ["3", "7000/3", "1e6", "9999999"])
-@pytest.mark.parametrize("steps", [257, 1000, 10**6 + 1])
-def test_many_steps_of_laplace_noise_are_continuous_ones_rounded_up(scale: str, steps: int) -> None:
-    found = translated(a.DiscreteLaplaceEvent(scale, steps))
-    assert found is not None
-    assert isinstance(found.law, HalfLine)
-    step = 1 / Fraction(scale)
-    least = steps * step + step**2 / 4
-    assert least <= found.law.epsilon <= least * (1 + Fraction(1, 2**38))
 
 
 def test_the_distance_of_normals_is_rounded_up() -> None:
