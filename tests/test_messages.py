@@ -19,9 +19,10 @@ MOST_WITH_REASONS = 4
 
 
 @cache
-def _modules() -> dict[Path, ast.Module]:
-    """The code of the package, by file."""
-    return {file: ast.parse(file.read_text()) for file in sorted(ROOT.rglob("*.py"))}
+def _modules() -> dict[Path, tuple[ast.AST, ...]]:
+    """The nodes of the code of the package, by file."""
+    files = sorted(ROOT.rglob("*.py"))
+    return {file: tuple(ast.walk(ast.parse(file.read_text()))) for file in files}
 
 
 @cache
@@ -30,7 +31,7 @@ def _errors() -> set[str]:
     bases = {
         node.name: {b.id for b in node.bases if isinstance(b, ast.Name)}
         for module in _modules().values()
-        for node in ast.walk(module)
+        for node in module
         if isinstance(node, ast.ClassDef)
     }
     known = {"DPFrameError"}
@@ -69,7 +70,7 @@ def sites() -> tuple[tuple[str, ast.Call], ...]:
     return tuple(
         (f"{file.relative_to(ROOT)}:{node.lineno}", node)
         for file, module in _modules().items()
-        for node in ast.walk(module)
+        for node in module
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
     )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -231,17 +231,17 @@ def of_page(path: str, text: str) -> Iterator[Sentence]:
 
 def of_module(path: str, text: str) -> Iterator[Sentence]:
     """The sentences of a module: docstrings, strings of three words or more, comments."""
-    tree = ast.parse(text)
+    nodes = tuple(ast.walk(ast.parse(text)))
     docs = {
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     }
     for node in docs:
         yield from _docstring(path, node)
-    yield from _strings(path, tree, docs)
+    yield from _strings(path, nodes, docs)
     yield from _comments(path, text)
 
 
@@ -263,13 +263,12 @@ _CALL = re.compile(r"[\w.]*\w\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\}")
 """Code in a message, which is one word."""
 
 
-def _strings(path: str, tree: ast.AST, docs: set[ast.Constant]) -> Iterator[Sentence]:
+def _strings(path: str, nodes: Sequence[ast.AST], docs: set[ast.Constant]) -> Iterator[Sentence]:
     inside = set[ast.AST]()
     shown = path.startswith(_OF_PLANS)
-    messages = {
-        part for node in ast.walk(tree) if isinstance(node, ast.Raise) for part in ast.walk(node)
-    }
-    for node in ast.walk(tree):
+    raised = [node for node in nodes if shown and isinstance(node, ast.Raise)]
+    messages = {part for node in raised for part in ast.walk(node)}
+    for node in nodes:
         if path == "dpframe/report/wording.py" and isinstance(node, ast.Tuple):
             inside.update(node.elts[:1])  # what is replaced
         if node in inside or node in docs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import polars as pl
 
 import dpframe as dp
 from dpframe.kernel import Plan
+from dpframe.kernel.plan import read, write
 from dpframe.planning import soundness
 from dpframe.planning.prepared import PreparedTogether
 
@@ -193,10 +195,46 @@ SESSIONS: Mapping[str, tuple[Session, Mapping[str, object]]] = {
 """Sessions of each measure, and what a query spends."""
 
 
+SHARED: list[Path] = []
+"""The folder where processes leave the plans that they have made, if there is one."""
+
+
+class Plans(Mapping[str, Plan]):
+    """Plans by name, each made when it is first needed, by one of the processes that run tests."""
+
+    def __init__(self) -> None:
+        self._names = names()
+        self._found: dict[str, Plan] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> Plan:
+        if name not in self._found:
+            self._found[name] = self._made(name)
+        return self._found[name]
+
+    def _made(self, name: str) -> Plan:
+        if name not in self._names:
+            raise KeyError(name)
+        if not SHARED:
+            return charged(name)
+        file = SHARED[0] / f"{self._names.index(name)}.json"
+        if not file.exists():
+            SHARED[0].mkdir(exist_ok=True)
+            begun = file.with_suffix(f".{os.getpid()}")
+            begun.write_text(write(charged(name)))
+            begun.replace(file)
+        return read(file.read_text())
+
+
 @cache
-def plans() -> Mapping[str, Plan]:
+def plans() -> Plans:
     """Plans of all kinds of query, unit and measure, by name."""
-    return {name: charged(name) for name in names()}
+    return Plans()
 
 
 UNITS: Mapping[str, str | dp.Rows] = {
