@@ -294,7 +294,7 @@ def test_the_kernel_refuses_vectors_that_leave_their_box(
     monkeypatch.setattr(pipeline, "run_several", recorded)
     ask().collect(epsilon=1)
     verify(physical(seen[0]))
-    with pytest.raises(Refused, match="out of the box|no count, sum and sum|no number needs"):
+    with pytest.raises(Refused, match=r"out of the box|no count, sum and sum|no number needs"):
         verify(physical(changed(change, seen[0])))
 
 
