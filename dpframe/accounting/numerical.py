@@ -30,8 +30,8 @@ class PrivacyLossAccountant(Accountant):
 
     The epsilon exceeds the exact one by about a ten-millionth, and by more where it is close to the
     sum of all. The sum itself is returned where it is smaller. See `dpframe.accounting.loss_laws`
-    for the pairs and `dpframe.kernel.losses` for the proof. It is for up to 1,000 kinds of
-    events, and infinite for more. Not valid across plans.
+    for the pairs and `dpframe.kernel.losses` for the proof. Of more than 1,000 kinds of
+    events only the sum is known. Not valid across plans.
     """
 
     method: ClassVar[str] = "privacy loss distribution"

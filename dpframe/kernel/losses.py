@@ -340,8 +340,8 @@ def _fall(rate: Floats, angle: Floats) -> Complexes:
 
 
 def _turn(angles: Floats) -> Complexes:
-    """exp(i x) at the angles x = 0, a, 2 a, ..., or at one angle. Products of powers are much quicker
-    than exponentials.
+    """exp(i x) at the angles x = 0, a, 2 a, ..., or at one angle. Products of powers are much
+    quicker than exponentials.
     """
     if angles.size < 2:
         return np.exp(np.asarray(1j * angles, dtype=np.complex128))

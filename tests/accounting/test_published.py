@@ -194,3 +194,11 @@ def test_the_sum_of_epsilons_holds_beside_what_may_fail() -> None:
     accountant = a.PrivacyLossAccountant([a.ApproxEvent(1, "1e-6"), a.ApproxEvent(1, "1e-6")])
     assert accountant.epsilon("1e-6") > 2
     assert accountant.epsilon("3e-6") <= 2
+
+
+def test_of_very_many_kinds_of_events_only_the_sum_is_known() -> None:
+    accountant = a.PrivacyLossAccountant([a.LaplaceEvent(1000 + i) for i in range(1001)])
+    whole = sum(1 / (1000 + i) for i in range(1001))
+    assert accountant.delta(whole * 0.99) == 1
+    assert accountant.delta(whole * 1.01) == 0
+    assert accountant.epsilon(DELTA) == pytest.approx(whole, rel=1e-12)
