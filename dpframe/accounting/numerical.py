@@ -28,10 +28,11 @@ class PrivacyLossAccountant(Accountant):
     """The laws of the events' privacy losses together (Meiser and Mohammadi 2018; Koskela, Jälkö
     and Honkela 2020), as the kernel adds them up for plans.
 
-    The epsilon exceeds the exact one by about a ten-millionth, and by more where it is close to the
-    sum of all. The sum itself is returned where it is smaller. See `dpframe.accounting.loss_laws`
-    for the pairs and `dpframe.kernel.losses` for the proof. Of more than 1,000 kinds of
-    events only the sum is known. Not valid across plans.
+    The epsilon of many events exceeds the exact one by about a ten-millionth. Where a few events
+    have few different losses, and epsilon is a sum of these, delta is too large by up to a part in
+    3,000. The sum of all losses is returned where it is smaller. See `dpframe.accounting.loss_laws`
+    for the pairs and `dpframe.kernel.losses` for the proof. Of more than 1,000 kinds of events only
+    the sum is known. Not valid across plans.
     """
 
     method: ClassVar[str] = "privacy loss distribution"

@@ -23,8 +23,7 @@ class OptimalAccountant(SplitAccountant):
     """Kairouz, Oh and Viswanath 2015: no theorem that knows only epsilons and deltas gives less.
 
     Each event is at worst binary randomised response (Theorem 3.3), so the bound is the delta of
-    many of those, at any epsilon; the kernel computes it, a ten-millionth of epsilon above the
-    exact one.
+    many of those, at any epsilon; the kernel computes it, see `PrivacyLossAccountant`.
     """
 
     method: ClassVar[str] = "Kairouz-Oh-Viswanath"
