@@ -66,7 +66,8 @@ def test_the_table_of_methods(name: str) -> None:
     rows = dict(zip(found["method"], found["epsilon"], strict=True))
     for method, epsilon in expected.items():
         digits = len(str(epsilon).split(".")[1])
-        assert rows[method] == pytest.approx(epsilon, abs=max(0.6 * 10**-digits, 2e-7)), method
+        near = max(0.6 * 10**-digits, 2e-7) + 5e-8 * epsilon  # the kernel adds that part of epsilon
+        assert rows[method] == pytest.approx(epsilon, abs=near), method
     assert set(found["valid_for"]) == {"within one plan", "across plans"}
     assert found["delta"].to_list() == [DELTA] * len(found)
 
