@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, INT128
 from dpframe.core.engines import EVERYWHERE, POLARS
-from dpframe.core.interval import EVERYTHING, Interval, interval
+from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_words
@@ -158,38 +158,36 @@ class FloatFunction(RealFunction, PlainOperation):
         return Fraction(found)
 
 
-_ZERO = Fraction(0)
+def describe(
+    read: str, columns: str, summary: str
+) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+    """What a function of Polars is called here and there, what it gives, and examples."""
+    name = read.rpartition(".")[2].lower()
+    return name, (read,), summary, on(columns, f"{name}()")
+
+
 SQRT = FloatFunction(
-    "sqrt",
-    ("Pow.Sqrt",),
-    "Square root; NaN of a negative number.",
-    on("u8 f64 i64", "sqrt()"),
+    *describe("Pow.Sqrt", "u8 f64 i64", "Square root; NaN of a negative number."),
     math.sqrt,
-    starts=_ZERO,
-    least=_ZERO,
+    starts=ZERO.lo,
+    least=ZERO.lo,
     exactly_rounded=True,
     propagates_null=True,
     engines=EVERYWHERE,
 )
-CBRT = FloatFunction("cbrt", ("Pow.Cbrt",), "Cube root.", on("i8 f64", "cbrt()"), math.cbrt)
+CBRT = FloatFunction(*describe("Pow.Cbrt", "i8 f64", "Cube root."), math.cbrt)
 EXP = FloatFunction(
-    "exp",
-    ("Exp",),
-    "The exponential function.",
-    on("i8 f64 u32", "exp()"),
+    *describe("Exp", "i8 f64 u32", "The exponential function."),
     math.exp,
-    least=_ZERO,
+    least=ZERO.lo,
     propagates_null=True,
 )
 LOG1P = FloatFunction(
-    "log1p",
-    ("Log1p",),
-    "Natural logarithm of 1 + x; minus infinity at -1, NaN below.",
-    on("u8 f64 i8", "log1p()"),
+    *describe("Log1p", "u8 f64 i8", "Natural logarithm of 1 + x; minus infinity at -1, NaN below."),
     math.log1p,
     starts=Fraction(-1),
 )
-_NATURAL = FloatFunction("log", (), "Natural logarithm.", (), math.log, starts=_ZERO)
+_NATURAL = FloatFunction("log", (), "Natural logarithm.", (), math.log, starts=ZERO.lo)
 
 
 @operation
@@ -201,10 +199,8 @@ class Log(RealFunction, ParametricOperation):
     reads = ("Log",)
     summary = "Logarithm to a constant base; minus infinity at zero, NaN below."
     examples = (
-        *on("u8 f64", "log()"),
-        *on("i32", "log(10)"),
-        *on("f64", "log(2)"),
-        *on("u8", "log(0.5)"),
+        *(*on("u8 f64", "log()"), *on("i32", "log(10)")),
+        *(*on("f64", "log(2)"), *on("u8", "log(0.5)")),
     )
     base: float | None
 
