@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 import dpframe as dp
 from tests import tiers
 from tests.clocks import Set, setter
-from tests.kernel import slack
+from tests.kernel import compared, slack
 from tests.postgres import Server, remove_servers, started
 from tests.steady import steady
 
@@ -29,6 +29,7 @@ for _name in dp.__all__:  # tests ask for all subclasses of a class, so all modu
     getattr(dp, _name)
 
 slack.watch()
+compared.watch_all()
 
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

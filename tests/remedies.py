@@ -97,7 +97,6 @@ def unreadable() -> pl.LazyFrame:
     return register_io_source(read, schema=SCHEMA)
 
 
-@cache
 def readable() -> pl.DataFrame:
     """A frame of that schema: 600 rows of 300 people."""
     rows = range(600)

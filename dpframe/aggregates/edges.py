@@ -49,6 +49,8 @@ class Edges:
     ----------
     numbers
         Integers or floats, as `comparable` makes them.
+    exact
+        The exact edges. `numbers` has the nearest floats, or integers that are rounded down.
     size
         How many there are.
     listed, digest
@@ -58,21 +60,24 @@ class Edges:
     """
 
     numbers: Sequence[Comparable] = field(repr=False)
+    exact: Sequence[Fraction] = field(repr=False)
     size: int
     listed: tuple[Comparable, ...] | None
     digest: str | None
     hashed: int = field(repr=False)
 
     @classmethod
-    def of(cls, numbers: Iterable[Comparable]) -> Edges:
+    def of(cls, numbers: Iterable[Comparable], exact: Sequence[Fraction]) -> Edges:
         """Edges from their numbers."""
         found = tuple(numbers)
         few = len(found) <= _FEW
         digest = None if few else hashlib.sha256(repr(found).encode()).hexdigest()
-        return cls(found, len(found), found if few else None, digest, hash(found))
+        return cls(found, exact, len(found), found if few else None, digest, hash(found))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Edges) and self.numbers == other.numbers
+        if not isinstance(other, Edges):
+            return False
+        return self.numbers == other.numbers and self.exact == other.exact
 
     def __hash__(self) -> int:
         return self.hashed
@@ -116,7 +121,8 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
     _require_few(len(exact), where)
     finite = not any(math.isinf(nearest(end)) for end in (exact[0], exact[-1]))
     plain = isinstance(exact, Rationals) and dtype.name == "Float64" and finite
-    edges = Edges.of(floats(exact) if plain else (comparable(e, value) for e in exact))
+    numbers = floats(exact) if plain else [comparable(e, value) for e in exact]
+    edges = Edges.of(numbers, exact)
     _require_room(edges, value, where)
     whole = value.is_whole and are_whole(exact)
     return edges, _shown(wholes(exact) if whole else floats(exact), value)
@@ -146,19 +152,19 @@ def equal_edges(
     width = hi - lo
     under = math.lcm(lo.denominator, width.denominator) * bins
     first, each = int(lo * under), int(width * under) // bins
-    steps = range(1, bins + 1)
+    exact = Rationals(range(first + each, first + each * (bins + 1), each), under)
     if value.is_whole:
-        edges = Edges.of((first + each * i) // under for i in steps)
+        edges = Edges.of((n // exact.denominator for n in exact.numerators), exact)
         _require_room(edges, value, where)  # before they are put into a column, which is of Int64
         shown = _shown(list(edges.numbers), value)
     else:
-        floats = [(first + each * i) / under for i in steps]
+        nearest_floats = floats(exact)
         if value.domain.dtype.name == "Float64":
-            edges = Edges.of(floats)
+            edges = Edges.of(nearest_floats, exact)
         else:
-            edges = Edges.of(comparable(Fraction(first + each * i, under), value) for i in steps)
+            edges = Edges.of((comparable(number, value) for number in exact), exact)
         _require_room(edges, value, where)
-        shown = _shown(floats, value)
+        shown = _shown(nearest_floats, value)
     return edges, shown, (lo, hi)
 
 

@@ -172,9 +172,9 @@ def with_totals(query: Query) -> Query:
     discovered = query.groups is not None and query.groups.discovered
     if scope.norm is not None or scope.parts != 1 or discovered or query.chooses_groups:
         return query
-    counts = [a for a in query.aggregates if _is_count(a, scope)]
     shown = [a for a in query.aggregates if _is_of_rows(a)]
-    if not counts or not shown:
+    counts = [a for a in query.aggregates if shown and _is_count(a, scope)]
+    if not counts:
         return query
     least = min(shown, key=lambda histogram: histogram.cells.size)
     cells = _all_cells(least.cells, scope.facts.columns)

@@ -12,15 +12,14 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from operator import lt
-from typing import Final, overload
+from typing import overload
 
-from dpframe.core.hashed import HashedTuple
+from dpframe.kernel.plan import LONGEST
 
 __all__ = [
     "Rationals",
     "are_rising",
     "are_whole",
-    "as_text",
     "floats",
     "of_floats",
     "rationals",
@@ -28,9 +27,6 @@ __all__ = [
     "texts",
     "wholes",
 ]
-
-_LONGEST: Final = 1 << 12
-"""Bits of a denominator that many numbers share."""
 
 
 class Rationals(Sequence[Fraction]):
@@ -63,6 +59,11 @@ class Rationals(Sequence[Fraction]):
             start, step = found.start // common, found.step // common
             self.numerators = range(start, start + len(found) * step, step)
         self._hash: int | None = None
+
+    @property
+    def are_short(self) -> bool:
+        """Whether the denominator is short enough to be shared by many numbers."""
+        return self.denominator.bit_length() <= LONGEST
 
     def __len__(self) -> int:
         return len(self.numerators)
@@ -122,17 +123,10 @@ def floats(numbers: Sequence[Fraction]) -> list[float]:
 
 def texts(numbers: Sequence[Fraction]) -> list[str]:
     """Each in lowest terms, as `Fraction` writes it."""
-    if isinstance(numbers, Rationals):
-        return as_text(numbers.numerators, numbers.denominator)
-    return [str(n) for n in numbers]
-
-
-def as_text(numerators: Iterable[int], denominator: int) -> list[str]:
-    """Fractions in lowest terms, as `Fraction` writes them."""
-    if denominator == 1:
-        return [str(n) for n in numerators]
-    gcd, found = math.gcd, []
-    for n in numerators:
+    if not isinstance(numbers, Rationals) or numbers.denominator == 1:
+        return [str(n) for n in (numbers.numerators if isinstance(numbers, Rationals) else numbers)]
+    gcd, denominator, found = math.gcd, numbers.denominator, []
+    for n in numbers.numerators:
         common = gcd(n, denominator)
         below = denominator // common
         found.append(f"{n // common}/{below}" if below > 1 else str(n // common))
@@ -143,7 +137,7 @@ def rationals(numbers: Iterable[Fraction]) -> Sequence[Fraction]:
     """Exact numbers over one denominator, or where that would be long as they are."""
     found = tuple(numbers)
     pairs = [(n.numerator, n.denominator) for n in found]
-    return shared(pairs) or HashedTuple(found)
+    return shared(pairs) or found
 
 
 def shared(pairs: Sequence[tuple[int, int]]) -> Rationals | None:
@@ -151,7 +145,7 @@ def shared(pairs: Sequence[tuple[int, int]]) -> Rationals | None:
     under = 1
     for each in {below for _, below in pairs}:
         under = math.lcm(under, each)
-        if under.bit_length() > _LONGEST:
+        if under.bit_length() > LONGEST:
             return None
     return Rationals([n * (under // below) for n, below in pairs], under)
 

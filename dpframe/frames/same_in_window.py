@@ -10,7 +10,7 @@ from dpframe.core.tree import Call, Column, Tree
 from dpframe.core.windows import Every
 from dpframe.frames.facts import FrameFacts
 from dpframe.rows.temporal import FIRST_DAY, LAST_DAY
-from dpframe.rows.temporal_truncate import Truncate
+from dpframe.rows.temporal_methods import Truncate
 
 __all__ = ["follows_from_window"]
 

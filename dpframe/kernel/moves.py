@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import lcm
+from operator import lt
 
 from dpframe.kernel.frame import (
     Facts,
@@ -40,6 +41,7 @@ from dpframe.kernel.plan import (
     Levels,
     Listed,
     Nights,
+    Numbers,
     OfPeople,
     One,
     Paired,
@@ -49,8 +51,10 @@ from dpframe.kernel.plan import (
     Placed,
     Plan,
     Points,
+    Progression,
     Rank,
     Ranks,
+    Ratios,
     Refused,
     Reports,
     Root,
@@ -137,11 +141,10 @@ def cells_in(cells: Cells | None) -> int:
         case Whole(of):
             return cells_in(of) + 1
         case UpTo(_, edges, above):
-            _require_rising(edges)
-            size = len(edges) + above
+            size = _count_rising(edges) + above
         case Edges(_, edges, other):
-            _require_rising(edges)
-            size = len(edges) - 1 + other if len(edges) > 1 else 0
+            ends = _count_rising(edges)
+            size = ends - 1 + other if ends > 1 else 0
         case Values(_, listed, other):
             if len({*listed}) != len(listed):
                 raise Refused("a value is listed twice")
@@ -150,16 +153,26 @@ def cells_in(cells: Cells | None) -> int:
             if step <= 0:
                 raise Refused("points")
         case Between(_, candidates):
-            _require_rising(candidates)
-            size = 2 * len(candidates) + 1
+            size = 2 * _count_rising(candidates) + 1
     if size < 1:
         raise Refused("no cells")
     return size
 
 
-def _require_rising(numbers: Sequence[Fraction]) -> None:
-    if any(a >= b for a, b in pairwise(numbers)):
+def _count_rising(numbers: Numbers) -> int:
+    """How many numbers there are. Refuse those that do not increase."""
+    match numbers:
+        case Progression(_, step, size):
+            rises = step > 0 and size > 0
+        case Ratios(numerators, denominator):
+            size = len(numerators)
+            rises = denominator > 0 and all(map(lt, numerators, numerators[1:]))
+        case _:
+            size = len(numbers)
+            rises = all(map(lt, numbers, numbers[1:]))
+    if not rises:
         raise Refused("edges or candidates that do not increase")
+    return size
 
 
 def cell_rows(cells: Cells | None) -> list[Row]:
@@ -356,8 +369,7 @@ def _of_scores(plan: Plan, facts: Sequence[Facts], rank: Rank) -> Norms:
     if frame.norm is not None or not isinstance(table.cells, Between):
         raise Refused("scores of other candidates than listed ones")
     a, b = _quantile(rank)
-    _require_rising(table.cells.candidates)
-    n, comes, kept = len(table.cells.candidates), max(a, b - a), all_keys(table)
+    n, comes, kept = _count_rising(table.cells.candidates), max(a, b - a), all_keys(table)
     changes = plan.neighbours == "change-one"
     reach = reach_of(frame, table, kept, True, changes)
     k = reach.rows

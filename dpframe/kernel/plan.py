@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from math import gcd, lcm
 from types import NoneType, UnionType
-from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 
 class Refused(Exception):
@@ -289,11 +290,45 @@ Keys: TypeAlias = Listed | Found
 
 
 @dataclass(frozen=True)
+class Progression:
+    """`count` numbers. The first one is `first`, and each later one is `step` more than the one
+    before it.
+    """
+
+    first: Fraction
+    step: Fraction
+    count: int
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Whole numbers, each divided by the same denominator."""
+
+    numerators: tuple[int, ...]
+    denominator: int
+
+
+Numbers: TypeAlias = tuple[Fraction, ...] | Progression | Ratios
+"""Edges or candidates. A value is compared with the nearest numbers that its own type has.
+
+They have one form only. Up to 64 are listed. More of them are a `Progression` where they rise in
+equal steps, and else `Ratios` over their least common denominator. If that has more than 4096 bits
+they are listed, too.
+"""
+LISTED_UP_TO = 64
+"""Up to this many numbers are listed, because people read them, and they take no time."""
+LONGEST = 1 << 12
+"""Bits of a denominator that many numbers share. Over a longer one they would take more room than
+each as a fraction.
+"""
+
+
+@dataclass(frozen=True)
 class Edges:
     """A row is in the bin of its value; with `other` one more cell has all other rows."""
 
     row: Row
-    edges: tuple[Fraction, ...]
+    edges: Numbers
     other: bool
 
 
@@ -321,7 +356,7 @@ class Between:
     """A row is in the cell of the candidate that it equals, or of the two that it lies between."""
 
     row: Row
-    candidates: tuple[Fraction, ...]
+    candidates: Numbers
 
 
 @dataclass(frozen=True)
@@ -331,7 +366,7 @@ class UpTo:
     """
 
     row: Row
-    edges: tuple[Fraction, ...]
+    edges: Numbers
     above: bool
 
 
@@ -763,7 +798,7 @@ class Plan:
 
 def write(plan: Plan) -> str:
     """The plan as JSON, always in the same form."""
-    return json.dumps(_json(plan), ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(plan, default=_json, ensure_ascii=True, separators=(",", ":"))
 
 
 def read(text: str) -> Plan:
@@ -799,16 +834,30 @@ def plan_of(value: object) -> Plan:
 
 
 def _json(value: object) -> object:
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case Fraction():
-            return str(value)
-        case tuple():
-            return [_json(item) for item in value]
+    """What JSON has in place of a fraction or a node."""
+    if isinstance(value, Fraction):
+        return str(value)
+    return {"node": type(value).__name__, **vars(value)}
+
+
+def _are_in_form(numbers: Numbers) -> bool:
+    """Whether numbers have the form that `Numbers` says. No rule is written out here: a few bytes
+    may stand for any amount of numbers.
+    """
+    under = 1
+    match numbers:
+        case Progression(first, step, count):
+            under = lcm(first.denominator, step.denominator)
+            return step > 0 and count > LISTED_UP_TO and not under >> LONGEST
+        case Ratios(numerators, under):
+            if len(numerators) <= LISTED_UP_TO or under <= 0 or under >> LONGEST:
+                return False
+            low, by, size = numerators[0], numerators[1] - numerators[0], len(numerators)
+            is_regular = by > 0 and numerators == (*range(low, low + size * by, by),)
+            return not is_regular and gcd(under, *numerators) == 1
         case _:
-            fields = {name: _json(item) for name, item in vars(value).items()}
-            return {"node": type(value).__name__} | fields
+            are_few = len(numbers) <= LISTED_UP_TO
+            return are_few or any((under := lcm(under, n.denominator)) >> LONGEST for n in numbers)
 
 
 def _value(said: object, kind: object) -> object:
@@ -817,10 +866,15 @@ def _value(said: object, kind: object) -> object:
     if origin in (UnionType, typing.Union):
         node = said.get("node") if isinstance(said, dict) else None
         fits = (option for option in options if _fits(said, node, option))
-        return _value(said, next(fits, None))
+        found = _value(said, next(fits, None))
+        if kind == Numbers and not _are_in_form(cast("Numbers", found)):
+            raise Refused("numbers in another form than that of a plan")
+        return found
     if origin is Literal:
         fits = (option for option in options if type(option) is type(said) and option == said)
         return _known(next(fits, None), f"{said!r} is not one of {options}")
+    if kind == tuple[int, ...] and isinstance(said, list) and {*map(type, said)} <= {int}:
+        return tuple(said)
     if origin is tuple and isinstance(said, list):
         each = [options[0]] * len(said) if options[-1] is ... else list(options)
         if len(each) != len(said):
@@ -857,6 +911,8 @@ def _fits(said: object, node: object, option: object) -> bool:
         return option.__name__ == node
     if get_origin(option) is Literal:
         return said in get_args(option)
+    if get_origin(option) is tuple:
+        return isinstance(said, list)
     return type(said) is (str if option is Fraction else option)
 
 

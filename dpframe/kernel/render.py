@@ -47,6 +47,7 @@ from dpframe.kernel.plan import (
     Meet,
     Nights,
     NoisyMax,
+    Numbers,
     OfPeople,
     One,
     OneEach,
@@ -60,8 +61,10 @@ from dpframe.kernel.plan import (
     Placed,
     Plan,
     Points,
+    Progression,
     Rank,
     Ranks,
+    Ratios,
     Refused,
     Reports,
     Response,
@@ -498,13 +501,14 @@ def _integers(numbers: Sequence[int]) -> str:
     return f"({_list(list(map(str, numbers)))})"
 
 
-def _numbers(numbers: Sequence[Fraction]) -> str:
-    """Numbers; by a rule where they are many at equal distances."""
-    if len(numbers) > _FEW:
-        step = numbers[1] - numbers[0]
-        if all(n == numbers[0] + i * step for i, n in enumerate(numbers)):
-            return f"{len(numbers)} numbers from {_number(numbers[0])} in steps of {_number(step)}"
-    return _list([_number(number) for number in numbers])
+def _numbers(numbers: Numbers) -> str:
+    match numbers:
+        case Progression(first, step, count):
+            return f"{count} numbers from {_number(first)} in steps of {_number(step)}"
+        case Ratios(numerators, denominator):
+            return f"{_integers(numerators)}, each divided by {_digits(denominator)}"
+        case _:
+            return _list([_number(number) for number in numbers])
 
 
 def _number(number: Fraction) -> str:

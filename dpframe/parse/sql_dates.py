@@ -26,10 +26,13 @@ from dpframe.rows.fold import domain, lower
 from dpframe.rows.given import Operand, Values
 from dpframe.rows.literal_casts import out_of_range
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.temporal_calendar import DateOf
-from dpframe.rows.temporal_offset import OffsetBy
-from dpframe.rows.temporal_truncate import Truncate
-from dpframe.rows.temporal_zone import ReplaceTimeZone, zoned_constant
+from dpframe.rows.temporal_methods import (
+    DateOf,
+    OffsetBy,
+    ReplaceTimeZone,
+    Truncate,
+    zoned_constant,
+)
 from dpframe.rows.written_dtypes import read_dtype_expression
 
 _COMPARISONS = {

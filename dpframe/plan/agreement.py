@@ -20,9 +20,10 @@ from dpframe.kernel.frame import Facts, facts_of
 from dpframe.kernel.moves import norms_of, ranges_of
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
-from dpframe.plan.laws import law_of, number_law, text_of
+from dpframe.plan.laws import law_of, number_law, numbers_of, text_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit
+from dpframe.plan.regular import numbers_of_rule
 from dpframe.plan.several import after_search, blocks_of
 from dpframe.plan.verified import nodes_of
 
@@ -335,8 +336,10 @@ def _aggregates_in(found: Any) -> Iterator[Term]:
     else:
         (_, operation), *options = found["options"]
         arity = 0 if operation == "individual_len" else 1
-        yield _call_of(operation, found["args"][:arity], options)
-        yield from (_term_of(one) or () for one in found["args"][arity:])
+        aggregate = _call_of(operation, found["args"][:arity], options)
+        yield aggregate
+        _, *keys = found["args"][arity:]  # the first one is the identifier
+        yield "over", aggregate, tuple(map(_term_of, keys))
 
 
 def _terms_in(found: Any) -> Iterator[Term]:
@@ -407,6 +410,9 @@ def _roles_of(node: object) -> Iterator[Term]:
     match node:
         case kernel.Filter(_, conditions):
             yield from (("filter", _of_row(row)) for row in conditions)
+        case kernel.Gather(_, keys, aggregates, True):  # the keys have names of the planner's own
+            by = tuple(_of_row(row) for _, row in keys)
+            yield from (("over", _of_row(call), by) for _, call in aggregates)
         case kernel.Map(_, named) | kernel.Gather(_, named):
             yield from (("named", name, _of_row(row)) for name, row in named)
         case kernel.Listed(named) | kernel.Found(named):
@@ -497,14 +503,14 @@ def _term_of(found: Mapping[str, Any]) -> Term | None:
             lo, hi = (_integer(found[end]) for end in ("lo", "hi"))
             return "grid", _fraction(found["step"]), _fraction(found["centre"]), lo, hi
         case "BinCells":
-            return "bins", tuple(map(_fraction, found["edges"])), found["other"]
+            return "bins", _numbers(found["edges"]), found["other"]
         case "CategoryCells":
             return "values", tuple(map(text_of, found["categories"])), found["other"]
         case "PointCells":
             low, step = _fraction(found["lo"]), _fraction(found["step"])
             return "points", low, step, _integer(found["points"])
         case "PositionCells":
-            return "candidates", tuple(map(_fraction, found["candidates"]))
+            return "candidates", _numbers(found["candidates"])
         case "LimitRows":
             return "limit_rows", found["n"], tuple(found["by"]), found.get("order_by")
         case "LimitGroups":
@@ -523,6 +529,12 @@ def _term_of(found: Mapping[str, Any]) -> Term | None:
 
 def _integer(found: Any) -> int:
     return int(found["int"]) if isinstance(found, dict) else found
+
+
+def _numbers(found: Any) -> kernel.Numbers:
+    """Edges or candidates as physical plans have them."""
+    listed = isinstance(found, list)
+    return numbers_of([*map(_fraction, found)] if listed else numbers_of_rule(found))
 
 
 def _fraction(found: Any) -> Fraction:

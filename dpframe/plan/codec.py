@@ -35,6 +35,7 @@ from dpframe.errors import DPFrameError
 from dpframe.ledger.bound import StatedBudget
 from dpframe.mechanisms import MECHANISMS
 from dpframe.plan.pieces import LimitChoice, PlanBlock
+from dpframe.plan.regular import RULES, numbers_of_rule
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -272,6 +273,11 @@ def _definition(data: Any, where: str) -> Any:
                 raise Malformed(where)
             if number is None:
                 _definition(item, where)
+        if data.keys() & RULES:
+            try:
+                numbers_of_rule(data)
+            except ValueError:
+                raise Malformed(where) from None
     elif isinstance(data, float) or (isinstance(data, int) and abs(data) >= _PLAIN_BELOW):
         raise Malformed(where)
     return data

@@ -10,23 +10,24 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.fields import fields_of
 from dpframe.core.parameters import Listed, Parameter
-from dpframe.core.rationals import Rationals, texts
+from dpframe.core.rationals import Rationals, rationals, texts
 from dpframe.core.tree import Call
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.kernel.plan import LISTED_UP_TO
+from dpframe.plan.regular import Json as Json
+from dpframe.plan.regular import rule_of
 
 PARAMETER = "parameter"
 """What a constant that is the value of a parameter names it by, in definitions."""
-
-Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 
 
 def definition(value: object) -> Json:
@@ -40,6 +41,8 @@ def definition(value: object) -> Json:
     TypeError
         For a type that plans do not have.
     """
+    if value is None or isinstance(value, str | bool):
+        return value
     if isinstance(value, Call):
         return _call(value)
     if isinstance(value, Parameter):
@@ -50,8 +53,6 @@ def definition(value: object) -> Json:
     if fields_of(value) is not None:
         return _fields(value)
     match value:
-        case None | bool() | str():
-            return value
         case int():
             return value if abs(value) < 2**53 else {"int": str(value)}
         case float():
@@ -67,8 +68,13 @@ def definition(value: object) -> Json:
         case dt.timedelta():
             return {"microseconds": str(value // dt.timedelta(microseconds=1))}
         case Rationals():
-            return [{"fraction": text} for text in texts(value)]
+            rule = rule_of(value)
+            return [{"fraction": text} for text in texts(value)] if rule is None else rule
         case tuple() | list():
+            if len(value) > LISTED_UP_TO and {*map(type, value)} == {Fraction}:
+                numbers = rationals(value)
+                if isinstance(numbers, Rationals):
+                    return definition(numbers)
             return [definition(item) for item in value]
         case Mapping():
             return [[definition(k), definition(v)] for k, v in value.items()]
@@ -82,17 +88,15 @@ def definition(value: object) -> Json:
 
 
 def objects_in(found: Json) -> Iterator[dict[str, Json]]:
-    """All objects of a definition from the outermost in, except fractions, because there may be a
-    hundred thousand.
-    """
-    if isinstance(found, dict):
-        yield found
-        for item in found.values():
-            yield from objects_in(item)
-    elif isinstance(found, list):
-        for item in found:
-            if not (isinstance(item, dict) and "fraction" in item):
-                yield from objects_in(item)
+    """All objects of a definition from the outermost in."""
+    open_ = [found]
+    while open_:
+        found = open_.pop()
+        if isinstance(found, dict):
+            yield found
+            open_ += reversed(found.values())
+        elif isinstance(found, list):
+            open_ += reversed(found)
 
 
 def _call(call: Call) -> Json:

@@ -3,8 +3,8 @@
 ``physical`` is what happens: the plan that the kernel verifies, see `dpframe.kernel.plan`. ``plan``
 says it for people, with all that a reviewer's decision rests on. The fingerprint is the digest of
 both. ``session`` is what a session had left when the plan was made, which another run
-changes. ``digest`` is that of the whole document. Both are made with all numbers listed, for which
-`regular` writes rules.
+changes. ``digest`` is that of the whole document. In documents of version 1 both are made with all
+numbers listed, for which definitions have rules.
 
 The previous edition left out of its fingerprints the request, forced choices, typical values,
 columns named like identifiers, and types of columns. An editor of a document could remove these,
@@ -34,7 +34,7 @@ from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
 from dpframe.plan.meaning import meaning
 from dpframe.plan.parameters import template, without_values
-from dpframe.plan.regular import by_rules, written_out
+from dpframe.plan.regular import by_rules, require_room, write_out
 
 SCHEMA_VERSION = 2
 _FIRST_VERSION = 1
@@ -89,14 +89,14 @@ the rules of the version that shows them.
 
 def fingerprint(plan: PlanData) -> str:
     """The digest of all that happens and all that a reviewer's decision rests on."""
-    return _fingerprint(_contents(plan) | _done(plan))
+    return _fingerprint(_contents(plan) | _done(plan), of_first=plan.physical is None)
 
 
 def earlier_fingerprint(plan: PlanData) -> str:
     """What the edition before would have stated as the fingerprint: the digest of what is released.
     Results that it kept, runs that it made and approvals that it recorded are found by it.
     """
-    return _fingerprint(_earlier(_contents(plan)))
+    return _fingerprint(_earlier(_contents(plan)), of_first=True)
 
 
 def template_fingerprint(
@@ -117,8 +117,9 @@ def template_fingerprint(
             raise KeyError(name)
     contents = _contents(plan)
     if earlier:
-        return _fingerprint(template(_earlier(contents), allowed))
-    return _fingerprint(template(contents, allowed) | _done(plan, allowed))
+        return _fingerprint(template(_earlier(contents), allowed), of_first=True)
+    of_first = plan.physical is None
+    return _fingerprint(template(contents, allowed) | _done(plan, allowed), of_first=of_first)
 
 
 def _done(plan: PlanData, allowed: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -171,12 +172,13 @@ def job_digest(plan: PlanData) -> str:
         for one in bare.blocks or (bare,)
     ]
     names = [output.name for output in bare.outputs]
-    return _digest(["dpframe job 1", said, names, [list(query.names) for query in bare.queries]])
+    queries = [list(query.names) for query in bare.queries]
+    return _digest(["dpframe job 1", said, names, queries], of_first=True)
 
 
 def to_json(plan: PlanData, indent: int | None) -> str:
     """The document of a plan."""
-    return _written(by_rules(document_of(plan)), indent)
+    return _written(document_of(plan), indent)
 
 
 def document_of(plan: PlanData) -> dict[str, Any]:
@@ -184,7 +186,7 @@ def document_of(plan: PlanData) -> dict[str, Any]:
     contents = _contents(plan)
     document: dict[str, Any] = {
         "schema_version": _FIRST_VERSION,
-        "fingerprint": _fingerprint(contents | _done(plan)),
+        "fingerprint": _fingerprint(contents | _done(plan), of_first=plan.physical is None),
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
@@ -195,7 +197,8 @@ def document_of(plan: PlanData) -> dict[str, Any]:
             "physical": json.loads(write(plan.physical)),
         }
     order = [name for name in _ORDER if name in document]
-    return {**{name: document[name] for name in order}, "digest": _digest(document)}
+    digest = _digest(document, of_first=plan.physical is None)
+    return {**{name: document[name] for name in order}, "digest": digest}
 
 
 def _written(document: Mapping[str, Any], indent: int | None) -> str:
@@ -220,16 +223,24 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         When it is not what was once written.
     """
     try:
-        document = _with_parts(written_out(_parsed(content_of(text))))
+        document = _parsed(content_of(text))
         beside = {name: document.pop(name) for name in _BESIDE if name in document}
         document.pop(RISKS, None)
         document.pop(QUESTIONS, None)
-        whole = canonical(document)
-        stated = document.pop("digest")
-        if stated != _digest(document):
+        stated, of_first = document.pop("digest"), document["schema_version"] == _FIRST_VERSION
+        try:
+            require_room(canonical(document))
+            right = stated == _digest(document, of_first=of_first)
+        except ValueError:
+            raise Malformed("regular") from None
+        if not right:
             raise edited("its contents do not match its digest")
-        if document["schema_version"] == _FIRST_VERSION:
-            document, whole = _completed(document, whole)
+        ruled = by_rules(document["plan"])
+        if of_first:
+            document = _completed({**document, "plan": ruled})
+        elif ruled != document["plan"]:
+            raise Malformed("a list")
+        whole = canonical({**document, "digest": _digest(document, of_first=of_first)})
         plan, session = with_draws(document["plan"]), document["session"]
         contents = {**_NO_OTHERS, **plan, **session}
         said = {n: hint for n, hint in hints.items() if n not in _OF_KERNEL}
@@ -273,8 +284,8 @@ def physical_in(text: object) -> Plan | None:
         When it has no physical plan.
     """
     try:
-        return _physical(written_out(_parsed(content_of(text))))
-    except (Malformed, RecursionError):
+        return _physical(_parsed(content_of(text)))
+    except RecursionError:
         raise edited("its physical plan is not one") from None
 
 
@@ -299,24 +310,22 @@ def stated_in(text: str) -> str:
     return str(_parsed(text)["fingerprint"])
 
 
-def _completed(document: dict[str, Any], whole: str) -> tuple[dict[str, Any], str]:
-    """A document of an earlier version as this one writes it; others as they are."""
+def _completed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of version 1 as this edition writes it."""
     plan, session = completed(document["plan"]), completed_session(document["session"])
     if "requested" not in plan:
         moved = {name: session.pop(name) for name in _ONCE_OF_SESSION if name in session}
         plan |= moved
-    if plan == document["plan"] and session == document["session"]:
-        return document, whole
     found = {**document, "plan": plan, "session": session}
     if plan != document["plan"]:
         try:
-            stated = _fingerprint(document["plan"])
-            found["fingerprint"] = _fingerprint(plan)
+            stated = _fingerprint(document["plan"], of_first=True)
+            found["fingerprint"] = _fingerprint(plan, of_first=True)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise Malformed("plan") from None
         if document["fingerprint"] != stated:
             raise edited("its fingerprint does not match the rest")
-    return found, canonical({**found, "digest": _digest(found)})
+    return found
 
 
 def edited(why: str) -> PlanMismatch:
@@ -348,20 +357,13 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
             where=_WHERE,
             remedy=("plan the query again", "read it with the version of dpframe that wrote it"),
         )
-    return _with_parts(fields)
-
-
-def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
-    """A document, which has what plans have; what is a list may have been written as a rule."""
-    inner = (document.get("plan"), document.get("session"))
-    of_version = {*_PARTS}
-    if document["schema_version"] != _FIRST_VERSION:
-        of_version |= {*_OF_KERNEL}
-    if document.keys() - {*_BESIDE, RISKS, QUESTIONS} != of_version or not all(
+    inner = (fields.get("plan"), fields.get("session"))
+    of_version = _PARTS if version == _FIRST_VERSION else _PARTS.union(_OF_KERNEL)
+    if fields.keys() - {*_BESIDE, RISKS, QUESTIONS} != of_version or not all(
         isinstance(one, dict) for one in inner
     ):
         raise edited("fields are missing or unknown")
-    return document
+    return fields
 
 
 def no_plan() -> UnsupportedOperation:
@@ -440,13 +442,13 @@ def _as_of_before(note: str) -> str:
     return f"{note}; unbiased" if of_stream else _UNSAID.sub(r"\1unbiased; \2", note)
 
 
-def _fingerprint(contents: Mapping[str, Any]) -> str:
+def _fingerprint(contents: Mapping[str, Any], *, of_first: bool = False) -> str:
     """The digest for any order of the outputs and draws: outputs are sorted by name, and releases
     numbered as these use them. Results of several queries come in an order, which is part of what
     is planned.
     """
     if "blocks" in contents:
-        return _digest(contents)
+        return _digest(contents, of_first=of_first)
     order = sorted(enumerate(contents["outputs"]), key=lambda place: str(place[1]["name"]))
     outputs = [output for _, output in order]
     numbers: dict[int, int] = {}
@@ -461,11 +463,13 @@ def _fingerprint(contents: Mapping[str, Any]) -> str:
         places = {number: place for place, (number, _) in enumerate(order)}
         forced = [{**one, "output": places[one["output"]]} for one in record["forced"]]
         record["forced"] = sorted(forced, key=lambda one: int(one["output"]))
-    return _digest(record)
+    return _digest(record, of_first=of_first)
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(value: object, *, of_first: bool = False) -> str:
+    """The digest of JSON; for documents of the first version, of its long lists, too."""
+    text = write_out(canonical(value)) if of_first else canonical(value)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def canonical(value: object) -> str:

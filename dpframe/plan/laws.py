@@ -1,10 +1,12 @@
-"""Mechanisms as the kernel writes them, and constants as text."""
+"""Mechanisms and numbers as the kernel writes them, and constants as text."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 
+from dpframe.core.rationals import Rationals, rationals
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     DiscreteBox,
@@ -29,7 +31,7 @@ from dpframe.mechanisms import (
 )
 from dpframe.plan.definition import Json
 
-__all__ = ["law_of", "number_law", "text_of"]
+__all__ = ["law_of", "number_law", "numbers_of", "text_of"]
 
 
 def law_of(law: Mechanism) -> kernel.Law:
@@ -86,6 +88,18 @@ def _round(law: WeighedThreshold) -> tuple[int, Fraction]:
     if not isinstance(law.noise, DiscreteGaussian):
         raise kernel.Refused("weights with other noise than Gaussian")
     return law.threshold, law.noise.sigma_squared
+
+
+def numbers_of(numbers: Sequence[Fraction]) -> kernel.Numbers:
+    """Edges or candidates in the only form that physical plans have for them."""
+    numbers = numbers if isinstance(numbers, Rationals) else rationals(numbers)
+    are_few = len(numbers) <= kernel.LISTED_UP_TO
+    if are_few or not isinstance(numbers, Rationals) or not numbers.are_short:
+        return tuple(numbers)
+    if isinstance(numbers.numerators, range):
+        step = Fraction(numbers.numerators.step, numbers.denominator)
+        return kernel.Progression(numbers[0], step, len(numbers))
+    return kernel.Ratios(tuple(numbers.numerators), numbers.denominator)
 
 
 def text_of(constant: Json) -> str:

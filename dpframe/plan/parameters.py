@@ -82,16 +82,16 @@ def _distinct(values: Collection[Any]) -> set[str]:
 
 
 def _constants(value: object) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        if PARAMETER in value and value.get("type") in ("Literal", _LISTED):
-            yield value
-            return
-        for inner in value.values():
-            yield from _constants(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            if inner.__class__ is not dict or "fraction" not in inner:  # many edges
-                yield from _constants(inner)
+    open_ = [value]
+    while open_:
+        value = open_.pop()
+        if isinstance(value, dict):
+            if PARAMETER in value and value.get("type") in ("Literal", _LISTED):
+                yield value
+            else:
+                open_ += reversed(value.values())
+        elif isinstance(value, list):
+            open_ += reversed(value)
 
 
 def without_values(plan: P) -> P:

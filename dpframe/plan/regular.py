@@ -1,160 +1,160 @@
-"""Long lists of numbers that lie at equal distances, as documents write them: by a rule.
+"""Long lists of numbers in definitions, by a rule: at equal distances, or over one denominator.
 
-A histogram of a hundred thousand bins has as many edges, which are eight megabytes of text. Digests
-and fingerprints are those of the document with its rules written out, so how a list is written
-changes neither.
+A histogram of a hundred thousand bins has as many edges, which are eight megabytes of text. The
+edition before made digests and fingerprints of the list, so `write_out` gives that of a rule.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from math import lcm
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from dpframe.core.rationals import as_text
-from dpframe.plan.codec import Malformed
+from dpframe.core.rationals import Rationals, shared, texts
+from dpframe.kernel.plan import LISTED_UP_TO
 
-__all__ = ["by_rules", "written_out"]
+__all__ = [
+    "RULES",
+    "Json",
+    "by_rules",
+    "ends_of_rule",
+    "numbers_of_rule",
+    "require_room",
+    "rule_of",
+    "write_out",
+]
 
-_RULE: Final = "regular"
-_NUMBER: Final = "fraction"
-_FEW: Final = 64
-"""Up to this many numbers are listed."""
+Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
+
+_REGULAR: Final = "regular"
+_RATIOS: Final = "ratios"
+RULES: Final = frozenset((_REGULAR, _RATIOS))
+"""What rules are called. Nothing else in a definition is called so."""
 _MOST: Final = 10**6 + 1
-"""No rule stands for more."""
-_MOST_IN_ALL: Final = _MOST
-"""Nor do those of a document together: a few bytes could else ask for any amount of memory."""
-_HOLDERS: Final = ("definition", "grouped_by")
-"""Where a plan may have long lists of numbers: nowhere else is a rule written out."""
-_PHYSICAL: Final = "physical"
-"""What the kernel verifies has long lists, too, of numbers that are plain text."""
+"""No rule stands for more numbers."""
+_MOST_IN_ALL: Final = 10 * _MOST
+"""Nor do the regular ones of a document together: a few bytes could else ask for any amount of
+time.
+"""
 _LONGEST: Final = 256
-"""Bits of a rule's numbers over their common denominator, and of that: to write out a million long
-ones would take minutes."""
+"""Bits of a regular rule's numbers over their common denominator, and of that, for the same
+reason.
+"""
 _TEXT: Final = re.compile(r"-?[0-9]{1,100}(/[0-9]{1,100})?")
+_WRITTEN: Final = re.compile(
+    rf'{{"{_REGULAR}":{{"number":([0-9]+),"start":"([-0-9/]+)","step":"([-0-9/]+)"}}}}'
+    rf'|{{"{_RATIOS}":{{"denominator":"([0-9]+)","numerators":"([-0-9 ]+)"}}}}'
+)
+"""A rule in canonical JSON. Texts cannot hold one, because their quotation marks are escaped."""
 
 
-class _Room:
-    """How many more numbers the rules of a document may stand for."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = _MOST_IN_ALL
-
-    def has(self, number: int) -> bool:
-        """Whether this many more are allowed; they are taken then."""
-        if number > self.left:
-            return False
-        self.left -= number
-        return True
-
-
-def by_rules(value: Any) -> Any:
-    """JSON in which rules stand for long lists of numbers, at equal distances."""
-    return _by_rules(value, _Room())
-
-
-def _by_rules(value: Any, room: _Room, is_plain: bool = False) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: _by_rules(inner, _Room(), True)
-            if name == _PHYSICAL and not is_plain
-            else _by_rules(inner, room, is_plain)
-            for name, inner in value.items()
-        }
-    if not isinstance(value, list):
-        return value
-    return _rule(value, room, is_plain) or [_by_rules(inner, room, is_plain) for inner in value]
-
-
-def _rule(numbers: list[Any], room: _Room, is_plain: bool) -> dict[str, Any] | None:
-    """The rule that a list follows; None where it follows none."""
-    size = len(numbers)
-    ends = [numbers[i] for i in (0, 1, size // 2, size - 1)] if _FEW < size <= _MOST else []
-    found = [Fraction(t) for end in ends if (t := _text_of(end, is_plain)) is not None]
-    if len(found) != 4:
+def rule_of(numbers: Rationals) -> Json:
+    """The rule for a long list of numbers; None where it is listed. Whole numbers are one text:
+    nothing walks over a hundred thousand objects then, and readers of JSON round long numbers.
+    """
+    if not LISTED_UP_TO < len(numbers) <= _MOST or not numbers.are_short:
         return None
-    first, second, middle, last = found
-    step = second - first
-    if not step or (first + size // 2 * step, first + (size - 1) * step) != (middle, last):
+    if not isinstance(numbers.numerators, range):
+        listed = " ".join(map(str, numbers.numerators))
+        return {_RATIOS: {"numerators": listed, "denominator": str(numbers.denominator)}}
+    step = Fraction(numbers.numerators.step, numbers.denominator)
+    ends = (numbers.denominator, *map(abs, (numbers.numerators[0], numbers.numerators[-1])))
+    if max(ends).bit_length() > _LONGEST:
         return None
-    if not _are_short(first, step, size) or _listed(first, step, size, is_plain) != numbers:
-        return None
-    if not room.has(size):
-        return None
-    return {_RULE: {"start": str(first), "step": str(step), "number": size}}
+    return {_REGULAR: {"start": str(numbers[0]), "step": str(step), "number": len(numbers)}}
 
 
-def _text_of(number: Any, is_plain: bool) -> str | None:
-    """The text of a listed fraction; None for other values."""
-    text = number if is_plain else None
-    if isinstance(number, dict) and len(number) == 1 and not is_plain:
-        text = number.get(_NUMBER)
-    return text if isinstance(text, str) and _TEXT.fullmatch(text) else None
-
-
-def _are_short(start: Fraction, step: Fraction, number: int) -> bool:
-    """Whether all numbers of a rule can be written in little time."""
-    under = lcm(start.denominator, step.denominator)
-    ends = (start, start + number * step)
-    return max(under, *(int(abs(end) * under) for end in ends)).bit_length() <= _LONGEST
-
-
-def _listed(start: Fraction, step: Fraction, number: int, is_plain: bool) -> list[Any]:
-    """The numbers of a rule, as they are listed."""
-    under = lcm(start.denominator, step.denominator)
-    first, each = int(start * under), int(step * under)
-    texts = as_text(range(first, first + number * each, each), under)
-    return list(texts) if is_plain else [{_NUMBER: text} for text in texts]
-
-
-def written_out(value: Any) -> Any:
-    """JSON with the numbers that rules stand for.
+def numbers_of_rule(rule: Mapping[str, Any]) -> Rationals:
+    """The numbers that a rule stands for.
 
     Raises
     ------
-    Malformed
-        For what is no rule that `by_rules` writes.
+    ValueError
+        For what `rule_of` does not write.
     """
-    return _written_out(value, _Room(), False, False)
+    match rule:
+        case {"regular": {"start": str(start), "step": str(step), "number": int(number)}}:
+            if not _TEXT.fullmatch(start) or not _TEXT.fullmatch(step) or not 1 < number <= _MOST:
+                raise ValueError
+            found = _regular(start, step, number)
+        case {"ratios": {"numerators": str(listed), "denominator": str(under)}}:
+            found = Rationals([int(number) for number in listed.split(" ")], max(1, int(under)))
+        case _:
+            raise ValueError
+    if rule_of(found) != rule:
+        raise ValueError
+    return found
 
 
-def _written_out(value: Any, room: _Room, inside: bool, is_plain: bool) -> Any:
-    if isinstance(value, list):
-        return [_written_out(inner, room, inside, is_plain) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {_RULE}:
-        if not inside:
-            raise Malformed(_RULE)
-        return _read(value[_RULE], room, is_plain)
-    return {
-        name: _written_out(inner, _Room(), True, True)
-        if name == _PHYSICAL and not inside
-        else _written_out(inner, room, inside or name in _HOLDERS, is_plain)
-        for name, inner in value.items()
-    }
+def ends_of_rule(rule: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    """The first and the last number of a rule that is one."""
+    if _REGULAR in rule:
+        start, step, number = (rule[_REGULAR][name] for name in ("start", "step", "number"))
+        return Fraction(start), Fraction(start) + (number - 1) * Fraction(step)
+    listed, under = rule[_RATIOS]["numerators"], int(rule[_RATIOS]["denominator"])
+    ends = listed.split(" ", 1)[0], listed.rsplit(" ", 1)[-1]
+    return Fraction(int(ends[0]), under), Fraction(int(ends[1]), under)
 
 
-def _read(rule: Any, room: _Room, is_plain: bool) -> list[Any]:
-    if not isinstance(rule, dict) or rule.keys() != {"start", "step", "number"}:
-        raise Malformed(_RULE)
-    number, start, step = rule["number"], _fraction(rule["start"]), _fraction(rule["step"])
-    if type(number) is not int or not _FEW < number <= _MOST or not step or not room.has(number):
-        raise Malformed(_RULE)
-    if not _are_short(start, step, number):
-        raise Malformed(_RULE)
-    return _listed(start, step, number, is_plain)
-
-
-def _fraction(text: Any) -> Fraction:
-    """A fraction in lowest terms."""
+def _regular(start: str, step: str, number: int) -> Rationals:
     try:
-        result = Fraction(text) if isinstance(text, str) and _TEXT.fullmatch(text) else None
+        first, each = Fraction(start), Fraction(step)
     except ZeroDivisionError:
-        result = None
-    if result is None or str(result) != text:
-        raise Malformed(_RULE)
-    return result
+        raise ValueError from None
+    under = lcm(first.denominator, each.denominator)
+    if not each:
+        raise ValueError
+    low, by = int(first * under), int(each * under)
+    return Rationals(range(low, low + number * by, by), under)
+
+
+def by_rules(value: Any) -> Any:
+    """A part of a document of the edition before, with rules for its long lists."""
+    if isinstance(value, dict):
+        return {name: by_rules(inner) for name, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    pairs = list(map(_ratio, value)) if len(value) > LISTED_UP_TO else [None]
+    known = [pair for pair in pairs if pair is not None]
+    numbers = shared(known) if len(known) == len(value) else None
+    rule = None if numbers is None else rule_of(numbers)
+    return [by_rules(inner) for inner in value] if rule is None else rule
+
+
+def _ratio(number: Any) -> tuple[int, int] | None:
+    """A listed number as numerator and denominator; None for other values."""
+    text = number.get("fraction") if isinstance(number, dict) and len(number) == 1 else None
+    if not isinstance(text, str) or not _TEXT.fullmatch(text):
+        return None
+    above, _, below = text.partition("/")
+    return (int(above), int(below or 1)) if below.strip("0") or not below else None
+
+
+def require_room(canonical: str) -> None:
+    """Refuse a document in canonical JSON whose rules stand for too many numbers.
+
+    Raises
+    ------
+    ValueError
+        When they do.
+    """
+    numbers = (int(rule[1]) for rule in _WRITTEN.finditer(canonical) if rule[1])
+    if sum(numbers) > _MOST_IN_ALL:
+        raise ValueError
+
+
+def write_out(canonical: str) -> str:
+    """Canonical JSON with the lists that rules stand for, as the edition before wrote them."""
+
+    def listed(rule: re.Match[str]) -> str:
+        number, start, step, under, numerators = rule.groups()
+        numbers = (
+            Rationals([*map(int, numerators.split(" "))], int(under))
+            if number is None
+            else _regular(start, step, int(number))
+        )
+        return '[{"fraction":"' + '"},{"fraction":"'.join(texts(numbers)) + '"}]'
+
+    return _WRITTEN.sub(listed, canonical)

@@ -51,7 +51,7 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     asked
         What is read of it after its steps, as `dpframe.plan.definition` writes it.
     """
-    names: set[str | None] = {*_texts([steps_of(relation), *asked])}
+    names: set[str | None] = {*_texts([*steps_of(relation), *asked])}
     joined = {
         frame.token
         for step, _ in relation.steps
@@ -91,12 +91,13 @@ def _type(found: Domain) -> str:
     return text
 
 
-def _texts(said: Any) -> Iterator[str]:
-    if isinstance(said, str):
-        yield said
-    elif isinstance(said, dict):
-        for item in said.values():
-            yield from _texts(item)
-    elif isinstance(said, list | tuple):
-        for item in said:
-            yield from _texts(item)
+def _texts(open_: list[Any]) -> Iterator[str]:
+    """All texts in definitions, which are taken from the list."""
+    while open_:
+        said = open_.pop()
+        if isinstance(said, str):
+            yield said
+        elif isinstance(said, dict):
+            open_ += said.values()
+        elif isinstance(said, list | tuple):
+            open_ += said

@@ -5,8 +5,8 @@ Nothing here is trusted: the kernel checks what comes out, and refuses what it h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count
 from typing import TypeAlias, cast, get_args
@@ -71,7 +71,7 @@ from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition
-from dpframe.plan.laws import law_of, number_law, text_of
+from dpframe.plan.laws import law_of, number_law, numbers_of, text_of
 from dpframe.plan.several import blocks_of
 from dpframe.plan.types_read import type_words
 from dpframe.planning.prepared import Prepared, PreparedTogether
@@ -119,15 +119,16 @@ def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
     """The frames without columns that nothing names. A step that only passes a column on does not
     name it; any other text that is the name of a column does.
     """
-    named = {*_texts((tuple(lists.tables), tuple(lists.draws)))}
+    naming: list[object] = [*lists.tables, *lists.draws]
     for frame in lists.frames:
         match frame:
             case kernel.Scan():
-                named |= {*_texts((frame.unit, frame.owners))}
+                naming += frame.unit, frame.owners
             case kernel.Map():
-                named |= {*_texts(tuple(pair for pair in frame.columns if not _stays(pair)))}
+                naming += (pair for pair in frame.columns if not _stays(pair))
             case _:
-                named |= {*_texts(frame)}
+                naming.append(frame)
+    named = _texts(naming)
 
     def read(frame: kernel.Frame) -> kernel.Frame:
         if isinstance(frame, kernel.Scan):
@@ -141,20 +142,22 @@ def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
 
 def _stays(pair: tuple[str, kernel.Row]) -> bool:
     name, row = pair
-    return row == kernel.Col(name)
+    return isinstance(row, kernel.Col) and row.name == name
 
 
-def _texts(value: object) -> Iterator[str]:
-    """All texts in a part of a physical plan."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, tuple):
-        if value and not isinstance(value[0], int | Fraction):  # there may be many numbers
-            for item in value:
-                yield from _texts(item)
-    elif is_dataclass(value):
-        for part in fields(value):
-            yield from _texts(getattr(value, part.name))
+def _texts(open_: list[object]) -> set[str]:
+    """All texts in parts of a physical plan, which are taken from the list."""
+    found = set[str]()
+    while open_:
+        value = open_.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, tuple):
+            if value and not isinstance(value[0], int | Fraction):  # there may be many numbers
+                open_ += value
+        elif hasattr(value, "__dict__"):
+            open_ += vars(value).values()
+    return found
 
 
 def _missing(what: str) -> kernel.Refused:
@@ -505,13 +508,13 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
         case CategoryCells(tree, categories, other):
             return kernel.Values(_row(tree), tuple(map(_text, categories)), other)
         case BinCells(value, edges, other):
-            made = kernel.Edges(_row(value.tree), tuple(edges), other)
+            made = kernel.Edges(_row(value.tree), numbers_of(edges), other)
         case PointCells(value, lo, step, points):
             made = kernel.Points(_row(value.tree), lo, step, points)
         case PositionCells(value, candidates):
-            made = kernel.Between(_row(value.tree), tuple(candidates))
+            made = kernel.Between(_row(value.tree), numbers_of(candidates))
         case UpToCells(value, upper, above):
-            made = kernel.UpTo(_row(value.tree), tuple(map(Fraction, upper.numbers)), above)
+            made = kernel.UpTo(_row(value.tree), numbers_of(upper.exact), above)
         case WholeCells(some):
             inner = _cells(some)
             if isinstance(inner, kernel.OfPeople | kernel.Whole):

@@ -15,6 +15,7 @@ from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
 from dpframe.plan.definition import Json, objects_in
+from dpframe.plan.regular import RULES, ends_of_rule
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated, shown
 
@@ -189,6 +190,8 @@ def _noise_of(used: Sequence[NoisyAggregate]) -> float | None:
 
 def _ends(part: Mapping[str, Json]) -> list[Fraction]:
     edges = part.get("edges")
+    if isinstance(edges, dict) and edges.keys() & RULES:
+        return [*ends_of_rule(edges)]
     if isinstance(edges, list):  # which rise
         return [end for edge in (*edges[:1], *edges[-1:]) if (end := _number(edge)) is not None]
     grid = part.get("inner") or part.get("grid")

@@ -1,11 +1,11 @@
-"""How operations without constants are written: as operators, and as methods."""
+"""Operations that are written as an operator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dpframe.rows.operation import PlainOperation, RowOperation
+from dpframe.rows.operation import PlainOperation
 
 
 class Infix(PlainOperation):
@@ -17,12 +17,3 @@ class Infix(PlainOperation):
 
     def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} {self.symbol} {args[1]})"
-
-
-class Method(RowOperation):
-    """A method of the same name, without arguments."""
-
-    __slots__ = ()
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}()"

@@ -1,10 +1,8 @@
-"""Lists and fixed-size arrays within a row.
-
-An Array is read as a List, so that both follow the same rules.
-"""
+"""Methods of lists and fixed-size arrays within a row. An Array is read as a List."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,22 +10,39 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, NULL, STRING, DType, list_type
-from dpframe.core.interval import interval
-from dpframe.core.tree import Literal, Tree
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, NULL, STRING, DType, list_type
+from dpframe.core.interval import ZERO, Interval, interval
+from dpframe.core.tree import Call, Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows.given import Operand, integer, operand
-from dpframe.rows.layouts import in_one_piece
-from dpframe.rows.operands import as_type, boolean
-from dpframe.rows.operation import Kind, Namespace, ParametricOperation, PlainOperation, operation
+from dpframe.rows.arithmetic import Sub
+from dpframe.rows.given import Operand, integer, operand, require_some
+from dpframe.rows.layouts import followed_by_null, in_one_piece, spread
+from dpframe.rows.method import MethodOperation
+from dpframe.rows.operands import (
+    as_type,
+    boolean,
+    is_number,
+    whole_result,
+    widened,
+    widened_to_float,
+    within_int64,
+)
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
+from dpframe.rows.supertype import convert, merged
 
+LONGEST_LIST = 1_024
+"""Elements after which a list that was put together is cut: a list that doubles again and again
+would exhaust memory only if one row's is not empty."""
 _LONGEST = 2**32 - 1
+_MOST_ELEMENTS = 2**40
+"""The most elements of a list; more do not fit in memory."""
+_MOST_OPERANDS = 64
 
 
 def elements(domain: Domain, what: str) -> Domain:
     """The facts about the elements of a List or Array."""
     inner = domain.dtype.inner
-    if domain.dtype.name not in ("List", "Array") or inner is None:
+    if not _is_list(domain) or inner is None:
         raise UnsupportedOperation(
             f"{what} works on lists and arrays, not on {domain.dtype}",
             remedy="use .str for text and .struct for structs, and a list of constants in .is_in; "
@@ -36,42 +51,69 @@ def elements(domain: Domain, what: str) -> Domain:
     return domain.inner or domain_of_dtype(inner)
 
 
-def as_list(expression: pl.Expr, domain: Domain) -> pl.Expr:
-    return expression.arr.to_list() if domain.dtype.name == "Array" else expression
+def _is_list(domain: Domain) -> bool:
+    return domain.dtype.name in ("List", "Array")
 
 
-@operation
-class ListLen(PlainOperation):
-    name = "list_len"
-    reads = ("ListExpr.Length", "ArrayExpr.Length")
-    summary = "Number of elements, null ones included, as Int64; null for a null list."
-    examples = ('pl.col("li").list.len()', 'pl.col("ls").list.len()', 'pl.col("arr").arr.len()')
+def _as_list(expression: pl.Expr, domain: Domain, element: DType | None = None) -> pl.Expr:
+    """A list; of elements of a type, if one is given."""
+    items = expression.arr.to_list() if domain.dtype.name == "Array" else expression
+    return items if element in (None, domain.dtype.inner) else as_type(items, list_type(element))
+
+
+class ListMethod(MethodOperation):
+    """A method of a list."""
+
+    __slots__ = ()
+    namespace = "list"
+    groups = ("ListExpr", "ArrayExpr")
+
+    @abstractmethod
+    def result(self, items: Domain, element: Domain) -> Domain:
+        """The domain of the result for a list with such elements."""
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        elements(args[0], "len")
-        width = args[0].dtype.width
-        known = interval(0, _LONGEST) if width is None else interval(width, width)
-        return Domain(INT64, nullable=args[0].nullable, interval=known)
+        return self.result(args[0], elements(args[0], self.verb))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return as_type(as_list(args[0], domains[0]).list.len(), INT64)
+        return self.apply(ns, _as_list(args[0], domains[0]))
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.list.len()"
+    @property
+    def verb(self) -> str:
+        """The method without its namespace."""
+        return self.method.partition(".")[2]
+
+    def refusal(self, element: DType) -> UnsupportedOperation:
+        """The refusal of a list whose elements have another type."""
+        return UnsupportedOperation(
+            f"a list of {element} has no {self.verb}", remedy="take one element first: .list.get(0)"
+        )
 
 
 @operation
-class ListGet(ParametricOperation):
-    """A constant index; negative ones count from the end."""
+class ListLen(ListMethod):
+    """Number of elements, null ones included, as Int64; null for a null list."""
 
-    name = "list_get"
-    reads = ("ListExpr.Get", "ArrayExpr.Get")
-    summary = "The element at a constant index, null where the list is too short."
-    examples = (
-        'pl.col("li").list.get(0)',
-        'pl.col("ls").list.get(-1)',
-        'pl.col("arr").arr.get(1)',
-    )
+    reads = ("ListExpr.Length", "ArrayExpr.Length")
+    examples = (*on("li ls", "list.len()"), *on("arr", "arr.len()"))
+
+    def result(self, items: Domain, element: Domain) -> Domain:
+        width = items.dtype.width
+        known = interval(0, _LONGEST) if width is None else interval(width, width)
+        return Domain(INT64, nullable=items.nullable, interval=known)
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(operand.list.len(), INT64)
+
+
+@operation
+class ListGet(ListMethod):
+    """The element at a constant index, null where the list is too short.
+
+    Negative ones count from the end.
+    """
+
+    examples = (*on("li", "list.get(0)"), *on("ls", "list.get(-1)"), *on("arr", "arr.get(1)"))
     index: int
 
     def check(self) -> None:
@@ -80,22 +122,180 @@ class ListGet(ParametricOperation):
                 "the index is beyond the end of any list", remedy="use a smaller index"
             )
 
+    def result(self, items: Domain, element: Domain) -> Domain:
+        width = items.dtype.width
+        inside = width is not None and -width <= self.index < width
+        return element.with_null(element.nullable or items.nullable or not inside)
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return operand.list.get(self.index, null_on_oob=True)
+
+
+@operation
+class ListSlice(ListMethod):
+    """The elements from a constant offset; a negative one counts from the end. Also list.head and
+    list.tail.
+    """
+
+    reads = ("ListExpr.Slice",)
+    examples = (
+        *(*on("li", "list.slice(1, 2)"), *on("ls", "list.slice(-2)"), *on("li", "list.head(2)")),
+        *on("arr", "arr.to_list().list.tail(2)"),
+    )
+    offset: int
+    length: int | None
+
+    def check(self) -> None:
+        length = self.length
+        if abs(self.offset) >= 2**31 or (length is not None and not 0 <= length < 2**31):
+            raise InvalidBounds(
+                "an offset or length of a slice is out of range",
+                remedy="use a length of 0 or more, and numbers below 2**31",
+            )
+
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        source, index = operands
-        return cls(integer(index, "the index of list.get")).of(source)
+        source, offset, length = operands
+        match operand(length):  # first, for list.tail(n) has an offset that is made of it
+            case Literal(None):
+                count = None
+            case given:
+                count = _whole(given, "the length of list.slice")
+        return cls(_whole(offset, "the offset of list.slice"), count).of(source)
 
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        element = elements(args[0], "get")
-        width = args[0].dtype.width
-        inside = width is not None and -width <= self.index < width
-        return replace(element, nullable=element.nullable or args[0].nullable or not inside)
+    def result(self, items: Domain, element: Domain) -> Domain:
+        return Domain(list_type(element.dtype), nullable=items.nullable, inner=element)
+
+
+def _whole(value: Operand, what: str) -> int:
+    """A whole constant; Polars writes ``list.tail(n)`` with ``0 - n`` as its offset."""
+    match operand(value):
+        case Call(Sub(), (Literal(int() as a), Literal(int() as b))):
+            return a - b
+        case _:
+            return integer(value, what)
+
+
+class ListNumber(ListMethod):
+    """A number that is made of those in a list, nulls left out."""
+
+    __slots__ = ()
+
+    def require_numbers(self, element: Domain) -> None:
+        if not is_number(element.dtype):
+            raise self.refusal(element.dtype)
+
+    def numbers(self, expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
+        """The list as one of Int64, Int128 or Float64."""
+        element = elements(domain, self.verb)
+        if dtype == FLOAT64 and not element.dtype.is_float and element.dtype != INT64:
+            expression = _as_list(expression, domain, widened(element).dtype)
+            return as_type(expression, list_type(dtype))
+        return _as_list(expression, domain, dtype)
+
+
+@operation
+class ListSum(ListNumber):
+    """The sum of the numbers in a list, nulls left out, as Int64, Int128 or Float64; zero of
+    none.
+    """
+
+    examples = (
+        *(*on("li lf", "list.sum()"), *on("arr", "arr.sum()")),
+        'pl.concat_list("u64", "i8").list.sum()',
+    )
+
+    def result(self, items: Domain, element: Domain) -> Domain:
+        self.require_numbers(element)
+        wide, width = widened(element), items.dtype.width
+        known = wide.interval.hull(ZERO)
+        if width is not None:
+            known = known * interval(width, width)
+        else:
+            known = Interval(ZERO.lo if known.lo == 0 else None, ZERO.hi if known.hi == 0 else None)
+        if wide.dtype != FLOAT64:
+            length = interval(0, _MOST_ELEMENTS if width is None else width)
+            total = whole_result("sum of a list", [element], lambda x: x.hull(ZERO) * length)
+            exact = total.interval if total.dtype == INT128 else within_int64(known)
+            return Domain(total.dtype, nullable=items.nullable, interval=exact)
+        rounded = known.as_float().widened(8 * (width or 1))
+        lo, hi = ZERO.lo if known.lo == 0 else rounded.lo, ZERO.hi if known.hi == 0 else rounded.hi
+        # NaN: finite numbers too can add up to both infinities.
+        return Domain(FLOAT64, nullable=items.nullable, nan=True, interval=Interval(lo, hi))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return as_list(args[0], domains[0]).list.get(self.index, null_on_oob=True)
+        dtype = widened(elements(domains[0], "sum")).dtype
+        items = self.numbers(args[0], domains[0], dtype)
+        if dtype == FLOAT64:
+            return followed_by_null(ns, items).list.sum()
+        total = items.list.sum()
+        return as_type(total, self.domain(domains).dtype) if dtype == INT128 else total
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.list.get({self.index})"
+
+@operation
+class ListMean(ListNumber):
+    """The mean of the numbers in a list, nulls left out, as Float64; null of none."""
+
+    examples = (*on("li lf", "list.mean()"), *on("arr", "arr.mean()"))
+
+    def result(self, items: Domain, element: Domain) -> Domain:
+        self.require_numbers(element)
+        lo, hi = widened_to_float(element).interval.lo, widened_to_float(element).interval.hi
+        least = ZERO.lo if lo is not None and lo >= 0 else None
+        sides = Interval(least, ZERO.hi if hi is not None and hi <= 0 else None)
+        nan = widened(element).dtype.is_float
+        return Domain(FLOAT64, nullable=True, nan=nan, interval=sides)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return followed_by_null(ns, self.numbers(args[0], domains[0], FLOAT64)).list.mean()
+
+
+class ListExtreme(ListMethod):
+    """NaN is left out too, where there are other numbers."""
+
+    __slots__ = ()
+
+    def result(self, items: Domain, element: Domain) -> Domain:
+        if not (element.dtype.is_integer or element.dtype.is_float or element.dtype.is_temporal):
+            raise self.refusal(element.dtype)
+        is_empty = not items.dtype.width
+        return element.with_null(items.nullable or element.nullable or is_empty)
+
+
+@operation
+class ListMin(ListExtreme):
+    """The smallest number, date or time in a list; null and NaN are skipped."""
+
+    examples = (
+        *(*on("li lf", "list.min()"), *on("arr", "arr.min()")),
+        'pl.concat_list("dt", "dtb").list.min()',
+    )
+
+
+@operation
+class ListMax(ListExtreme):
+    """The largest number, date or time in a list; null and NaN are skipped."""
+
+    examples = (
+        *(*on("li lf", "list.max()"), *on("arr", "arr.max()")),
+        'pl.concat_list("f32", "f32").list.max()',
+    )
+
+
+@operation
+class ToList(ListMethod):
+    """A fixed-size Array as a List."""
+
+    name = "list_of_array"
+    method = "arr.to_list"
+    reads = ("ArrayExpr.ToList",)
+    examples = on("arr", "arr.to_list()")
+
+    def result(self, items: Domain, element: Domain) -> Domain:
+        return replace(items, dtype=list_type(element.dtype), inner=element)
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return operand
 
 
 @operation
@@ -128,18 +328,14 @@ class ListContains(PlainOperation):
         return self.of(source, item)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        element = elements(args[0], "contains")
-        _common(element.dtype, args[1].dtype)
+        _common(elements(args[0], "contains").dtype, args[1].dtype)
         return boolean(args[0].nullable)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        element = elements(domains[0], "contains").dtype
-        common = _common(element, domains[1].dtype)
-        items = as_list(args[0], domains[0])
-        if element != common:
-            items = as_type(items, list_type(common))
+        common = _common(elements(domains[0], "contains").dtype, domains[1].dtype)
         item = args[1] if domains[1].dtype == common else as_type(args[1], common)
-        return in_one_piece(ns, items).list.contains(item, nulls_equal=True)
+        items = in_one_piece(ns, _as_list(args[0], domains[0], common))
+        return items.list.contains(item, nulls_equal=True)
 
     def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.list.contains({args[1]})"
@@ -165,4 +361,70 @@ def _fits_int64(dtype: DType) -> bool:
     return dtype.is_integer and dtype.name not in ("UInt64", "Int128")
 
 
-OPERATIONS: tuple[Kind, ...] = (ListLen(), ListGet, ListContains())
+@operation
+class ConcatList(PlainOperation):
+    """Null where a list is; a null value is an element. An Array is read as a List."""
+
+    name = "concat_list"
+    reads = ("ListExpr.Concat",)
+    summary = (
+        "A list of values, of the elements of lists, or of both, in one type; cut before and after "
+        "to 1024 elements."
+    )
+    examples = (
+        *('pl.concat_list("i64", "i8", pl.lit(7))', 'pl.concat_list("li", "i32")'),
+        *('pl.concat_list("ls", "s", "e")', 'pl.concat_list("arr", "li", "arr")'),
+        *('pl.concat_list("f64", "f32", "i32")', 'pl.concat_list("d", "d")'),
+        'pl.col("li").list.concat("i64b")',
+    )
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        return self.of(*require_some(self.name, operands))
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        if len(args) > _MOST_OPERANDS:
+            raise UnsupportedOperation(
+                f"concat_list joins at most {_MOST_OPERANDS} expressions, not {len(args)}",
+                remedy="join fewer, or in several steps",
+            )
+        found = _element(args)
+        nullable = any(d.nullable for d in args if _is_list(d))
+        return Domain(list_type(found.dtype), nullable=nullable, inner=found)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = _element(domains).dtype
+        parts = [
+            _as_list(arg, domain, dtype).list.head(LONGEST_LIST)
+            if _is_list(domain)
+            else convert(arg, domain, dtype)
+            for arg, domain in zip(args, domains, strict=True)
+        ]
+        joined: pl.Expr = ns.concat_list(spread(ns, parts))
+        return joined.list.head(LONGEST_LIST)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"concat_list({', '.join(args)})"
+
+
+def _element(args: Sequence[Domain]) -> Domain:
+    """The facts about the elements of all operands."""
+    parts = [elements(d, "concat_list") if _is_list(d) else d for d in args]
+    for part in parts:
+        if part.dtype.is_nested:
+            raise UnsupportedOperation(
+                f"a list of {part.dtype} is not supported",
+                remedy="take fields or elements first, with .struct.field(name) or .list.get(0)",
+            )
+    found = merged(parts)
+    if found.dtype.name == "Null":
+        raise UnsupportedOperation(
+            "a list of nulls alone has no type",
+            remedy="cast one of them, for example with .cast(pl.Int64)",
+        )
+    return found
+
+
+OPERATIONS: tuple[Kind, ...] = (
+    *(ListLen, ListGet, ListSlice, ListSum, ListMean, ListMin, ListMax, ToList),
+    *(ListContains(), ConcatList()),
+)

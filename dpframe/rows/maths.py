@@ -13,13 +13,13 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, INT128
 from dpframe.core.engines import EVERYWHERE, POLARS
-from dpframe.core.interval import EVERYTHING, Interval, interval
+from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_words
-from dpframe.rows.forms import Method
 from dpframe.rows.given import Operand, constant
 from dpframe.rows.layouts import divided
+from dpframe.rows.method import MethodOperation
 from dpframe.rows.operands import (
     as_type,
     is_wide,
@@ -35,6 +35,7 @@ from dpframe.rows.operation import (
     Namespace,
     ParametricOperation,
     PlainOperation,
+    RowOperation,
     on,
     operation,
 )
@@ -43,15 +44,13 @@ _BEYOND_FLOATS = Fraction(2) ** 1100
 
 
 @operation
-class Abs(Method, PlainOperation):
-    name = "abs"
+class Abs(MethodOperation):
+    """Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."""
+
     reads = ("Abs",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = (
-        "Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."
-    )
-    examples = ('pl.col("i32").abs()', 'pl.col("i64").abs()', 'pl.col("f64").abs()')
+    examples = on("i32 i64 f64", "abs()")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("magnitude", args)
@@ -71,13 +70,13 @@ class Abs(Method, PlainOperation):
 
 
 @operation
-class Sign(Method, PlainOperation):
-    name = "sign"
+class Sign(MethodOperation):
+    """-1, 0 or 1 by the sign of a number."""
+
     reads = ("Sign",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "-1, 0 or 1 by the sign of a number."
-    examples = ('pl.col("i32").sign()', 'pl.col("u64").sign()', 'pl.col("f64").sign()')
+    examples = on("i32 u64 f64", "sign()")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("sign", args)
@@ -95,10 +94,13 @@ class Sign(Method, PlainOperation):
         return as_type(sign, INT64) if is_wide(domains[0]) else sign
 
 
-class RealFunction(Method):
+class RealFunction(RowOperation):
     """A function of one number as a Float64, by the engine's method of the same name."""
 
     __slots__ = ()
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.name}()"
 
     def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
         """The engine's function."""
@@ -111,25 +113,18 @@ class RealFunction(Method):
 
 @operation
 class FloatFunction(RealFunction, PlainOperation):
-    """A non-decreasing function of a Float64.
-
-    Parameters
-    ----------
-    value
-        The function on one float where it is defined.
-    starts
-        Where it starts to be defined; it is NaN below.
-    least
-        The smallest value that it takes, where it has one.
-    """
+    """A non-decreasing function of a Float64."""
 
     name: str
     reads: tuple[str, ...]
     summary: str
     examples: tuple[str, ...]
     value: Callable[[float], float]
+    """The function on one float where it is defined."""
     starts: Fraction | None = None
+    """Where it starts to be defined; it is NaN below."""
     least: Fraction | None = None
+    """The smallest value that it takes, where it has one."""
     exactly_rounded: bool = False
     propagates_null: bool = False
     engines: frozenset[str] = frozenset({POLARS})
@@ -163,38 +158,36 @@ class FloatFunction(RealFunction, PlainOperation):
         return Fraction(found)
 
 
-_ZERO = Fraction(0)
+def describe(
+    read: str, columns: str, summary: str
+) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+    """What a function of Polars is called here and there, what it gives, and examples."""
+    name = read.rpartition(".")[2].lower()
+    return name, (read,), summary, on(columns, f"{name}()")
+
+
 SQRT = FloatFunction(
-    "sqrt",
-    ("Pow.Sqrt",),
-    "Square root; NaN of a negative number.",
-    on("u8 f64 i64", "sqrt()"),
+    *describe("Pow.Sqrt", "u8 f64 i64", "Square root; NaN of a negative number."),
     math.sqrt,
-    starts=_ZERO,
-    least=_ZERO,
+    starts=ZERO.lo,
+    least=ZERO.lo,
     exactly_rounded=True,
     propagates_null=True,
     engines=EVERYWHERE,
 )
-CBRT = FloatFunction("cbrt", ("Pow.Cbrt",), "Cube root.", on("i8 f64", "cbrt()"), math.cbrt)
+CBRT = FloatFunction(*describe("Pow.Cbrt", "i8 f64", "Cube root."), math.cbrt)
 EXP = FloatFunction(
-    "exp",
-    ("Exp",),
-    "The exponential function.",
-    on("i8 f64 u32", "exp()"),
+    *describe("Exp", "i8 f64 u32", "The exponential function."),
     math.exp,
-    least=_ZERO,
+    least=ZERO.lo,
     propagates_null=True,
 )
 LOG1P = FloatFunction(
-    "log1p",
-    ("Log1p",),
-    "Natural logarithm of 1 + x; minus infinity at -1, NaN below.",
-    on("u8 f64 i8", "log1p()"),
+    *describe("Log1p", "u8 f64 i8", "Natural logarithm of 1 + x; minus infinity at -1, NaN below."),
     math.log1p,
     starts=Fraction(-1),
 )
-_NATURAL = FloatFunction("log", (), "Natural logarithm.", (), math.log, starts=_ZERO)
+_NATURAL = FloatFunction("log", (), "Natural logarithm.", (), math.log, starts=ZERO.lo)
 
 
 @operation
@@ -206,10 +199,8 @@ class Log(RealFunction, ParametricOperation):
     reads = ("Log",)
     summary = "Logarithm to a constant base; minus infinity at zero, NaN below."
     examples = (
-        *on("u8 f64", "log()"),
-        *on("i32", "log(10)"),
-        *on("f64", "log(2)"),
-        *on("u8", "log(0.5)"),
+        *(*on("u8 f64", "log()"), *on("i32", "log(10)")),
+        *(*on("f64", "log(2)"), *on("u8", "log(0.5)")),
     )
     base: float | None
 
@@ -248,4 +239,4 @@ class Log(RealFunction, ParametricOperation):
         return f"{args[0]}.log({'' if self.base is None else constant_words(self.base)})"
 
 
-OPERATIONS: tuple[Kind, ...] = (Abs(), Sign(), SQRT, CBRT, EXP, Log, LOG1P)
+OPERATIONS: tuple[Kind, ...] = (Abs, Sign, SQRT, CBRT, EXP, Log, LOG1P)

@@ -9,51 +9,46 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.engines import EVERYWHERE
-from dpframe.rows.forms import Method
+from dpframe.rows.method import MethodOperation
 from dpframe.rows.operands import boolean, require_numbers
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
+from dpframe.rows.operation import Kind, Namespace, on, operation
 
 
-class NullCheck(Method, PlainOperation):
+class NullCheck(MethodOperation):
     """Never null itself."""
 
     __slots__ = ()
+    groups = ("Boolean",)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         return boolean(nullable=False)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        checked: pl.Expr = getattr(args[0], self.name)()
-        return checked
+        return self.apply(ns, args[0])
 
 
 @operation
 class IsNull(NullCheck):
-    name = "is_null"
-    reads = ("Boolean.IsNull",)
+    """Whether the value is null; never null itself."""
+
     engines = EVERYWHERE
-    summary = "Whether the value is null; never null itself."
-    examples = (
-        'pl.col("i64").is_null()',
-        'pl.col("s").is_null()',
-        'pl.col("st").is_null()',
-    )
+    examples = on("i64 s st", "is_null()")
 
 
 @operation
 class IsNotNull(NullCheck):
-    name = "is_not_null"
-    reads = ("Boolean.IsNotNull",)
+    """Whether the value is not null; never null itself."""
+
     engines = EVERYWHERE
-    summary = "Whether the value is not null; never null itself."
-    examples = ('pl.col("f64").is_not_null()', 'pl.col("li").is_not_null()')
+    examples = on("f64 li", "is_not_null()")
 
 
-class NumberCheck(Method, PlainOperation):
+class NumberCheck(MethodOperation):
     """A question about a float, whose answer for every other number is known."""
 
     __slots__ = ()
-
+    groups = ("Boolean",)
+    propagates_null = True
     otherwise: ClassVar[bool]
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -62,61 +57,45 @@ class NumberCheck(Method, PlainOperation):
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if domains[0].dtype.is_float:
-            answer: pl.Expr = getattr(args[0], self.name)()
-        else:
-            answer = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
+            return self.apply(ns, args[0])
+        answer: pl.Expr = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
         return answer
 
 
 @operation
 class IsNan(NumberCheck):
-    name = "is_nan"
-    reads = ("Boolean.IsNan",)
+    """Whether the value is NaN; null stays null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the value is NaN; null stays null."
-    examples = ('pl.col("f64").is_nan()', 'pl.col("f32").is_nan()', 'pl.col("i64").is_nan()')
+    examples = on("f64 f32 i64", "is_nan()")
     otherwise = False
 
 
 @operation
 class IsNotNan(NumberCheck):
-    name = "is_not_nan"
-    reads = ("Boolean.IsNotNan",)
+    """Whether the value is not NaN; null stays null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the value is not NaN; null stays null."
-    examples = ('pl.col("f64").is_not_nan()', 'pl.col("u8").is_not_nan()')
+    examples = on("f64 u8", "is_not_nan()")
     otherwise = True
 
 
 @operation
 class IsFinite(NumberCheck):
-    name = "is_finite"
-    reads = ("Boolean.IsFinite",)
+    """Whether the value is neither infinite nor NaN; null stays null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the value is neither infinite nor NaN; null stays null."
-    examples = ('pl.col("f64").is_finite()', 'pl.col("dec").is_finite()')
+    examples = on("f64 dec", "is_finite()")
     otherwise = True
 
 
 @operation
 class IsInfinite(NumberCheck):
-    name = "is_infinite"
-    reads = ("Boolean.IsInfinite",)
+    """Whether the value is infinite; null stays null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the value is infinite; null stays null."
-    examples = ('pl.col("f64").is_infinite()', 'pl.col("i32").is_infinite()')
+    examples = on("f64 i32", "is_infinite()")
     otherwise = False
 
 
-OPERATIONS: tuple[Kind, ...] = (
-    IsNull(),
-    IsNotNull(),
-    IsNan(),
-    IsNotNan(),
-    IsFinite(),
-    IsInfinite(),
-)
+OPERATIONS: tuple[Kind, ...] = (IsNull, IsNotNull, IsNan, IsNotNan, IsFinite, IsInfinite)

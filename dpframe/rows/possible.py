@@ -24,8 +24,7 @@ from dpframe.rows.literal import physical
 from dpframe.rows.logic import And, Not, Or
 from dpframe.rows.null_checks import IsNotNull, IsNull
 from dpframe.rows.temporal import DAY, FIRST_DAY, LAST_DAY, physical_units
-from dpframe.rows.temporal_truncate import Truncate
-from dpframe.rows.temporal_zone import ReplaceTimeZone
+from dpframe.rows.temporal_methods import ReplaceTimeZone, Truncate
 from dpframe.rows.window_times import instants
 
 __all__ = ["CLOCK", "TIME", "Known", "by_clocks", "holds_one", "may_be"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, ClassVar
 
 import polars as pl
@@ -14,23 +15,37 @@ from dpframe.core.dtypes import DATE, INT64, TIME, DType, datetime_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows.given import Operand, Reader, integer
-from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
-from dpframe.rows.parse_format import WITHOUT_FORMAT, check_format, has_offset, parse_as
+from dpframe.rows.failures import FAILURES
+from dpframe.rows.given import Operand, Reader
+from dpframe.rows.operation import Kind, Namespace, operation
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.quoted import quoted
-from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, kept_inside
-from dpframe.rows.temporal_local import in_zone
-from dpframe.rows.temporal_zone import require_null_if_ambiguous
-from dpframe.rows.text import TextOperation, known_results
+from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, in_zone, kept_inside
+from dpframe.rows.temporal_methods import require_null_if_ambiguous
+from dpframe.rows.text import TextMethod, whole_number
 from dpframe.rows.written_dtypes import read_dtype, read_dtype_expression
 from dpframe.rows.zones import require_zone
 
+_DIRECTIVE = re.compile(r"%(\.?[369]?f|[:#]?.|$)", re.DOTALL)
+_KNOWN = frozenset([*"YymbBhdeaAjGVuFDHkIlpPMSTR%", ".f"])
+_OFFSETS = frozenset({"z", ":z", "#z"})
+_SAMPLE = 1_049_558_828_000_000
+"""2003-04-05 16:07:08 UTC, in microseconds: all parts differ."""
+
+WITHOUT_FORMAT: dict[str, tuple[str, ...]] = {
+    "Date": ("%Y-%m-%d",),
+    "Datetime": ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"),
+    "Time": ("%H:%M:%S%.f",),
+}
+"""The formats that are read by default. Polars would guess one from the first rows that it meets,
+so that the result in one row would depend on others."""
+
 
 @operation
-class _Parse(TextOperation, ParametricOperation):
+class Parse(TextMethod):
     """Without a format only ISO 8601 is read: no format is guessed from the data."""
 
+    groups = ()  # `read_parse` makes them all
     kind: ClassVar[str]
     format: str | None
 
@@ -38,19 +53,15 @@ class _Parse(TextOperation, ParametricOperation):
         if self.format is not None:
             check_format(self.format, self.kind)
 
-    def arguments(self) -> str:
-        return "" if self.format is None else quoted(self.format)
-
     def formats(self) -> tuple[str, ...]:
         return WITHOUT_FORMAT[self.kind] if self.format is None else (self.format,)
 
 
 @operation
-class ToDate(_Parse):
-    name = "str_to_date"
-    reads = ()
+class ToDate(Parse):
+    """A date in a constant format (%Y-%m-%d without one); null outside years 1 to 9999."""
+
     kind = "Date"
-    summary = "A date in a constant format (%Y-%m-%d without one); null outside years 1 to 9999."
     examples = (
         'pl.col("s").str.to_date("%Y-%m-%d", strict=False)',
         'pl.col("sb").str.to_date("%d/%m/%Y", strict=False)',
@@ -60,17 +71,16 @@ class ToDate(_Parse):
     def result(self, operand: Domain) -> Domain:
         return Domain(DATE, nullable=True)
 
-    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         (form,) = self.formats()
-        return kept_inside(ns, parse_as(text, form, self.kind, "us"), DATE, calendar(DATE))
+        return kept_inside(ns, parse_as(operand, form, self.kind, "us"), DATE, calendar(DATE))
 
 
 @operation
-class ToTime(_Parse):
-    name = "str_to_time"
-    reads = ()
+class ToTime(Parse):
+    """A time of day in a constant format (%H:%M:%S, with or without decimals)."""
+
     kind = "Time"
-    summary = "A time of day in a constant format (%H:%M:%S, with or without decimals)."
     examples = (
         'pl.col("s").str.to_time("%H:%M:%S", strict=False)',
         'pl.col("sb").str.to_time("%H:%M", strict=False)',
@@ -79,24 +89,21 @@ class ToTime(_Parse):
     def result(self, operand: Domain) -> Domain:
         return Domain(TIME, nullable=True, interval=interval(0, DAY * 10**9 - 1))
 
-    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         (form,) = self.formats()
-        parsed: pl.Expr = parse_as(text, form, self.kind, "us")
+        parsed: pl.Expr = parse_as(operand, form, self.kind, "us")
         return parsed
 
 
 @operation
-class ToDatetime(_Parse):
-    """A format with an offset (%z) gives instants, shown in `zone` or UTC.
+class ToDatetime(Parse):
+    """A date with a time in a constant format (ISO 8601 without one), in a constant zone.
 
-    Otherwise `zone` says where the local time is read; it is null where the clock there skips it or
-    shows it twice.
+    A format with an offset (%z) gives instants, shown in `zone` or UTC. Otherwise `zone` says where
+    the local time is read; it is null where the clock there skips it or shows it twice.
     """
 
-    name = "str_to_datetime"
-    reads = ()
     kind = "Datetime"
-    summary = "A date with a time in a constant format (ISO 8601 without one), in a constant zone."
     examples = (
         'pl.col("s").str.to_datetime("%Y-%m-%d %H:%M", strict=False)',
         'pl.col("s").str.to_datetime("%Y-%m-%dT%H:%M:%S%z", time_unit="ms", strict=False)',
@@ -109,22 +116,20 @@ class ToDatetime(_Parse):
     zone: str | None
 
     def check(self) -> None:
-        _Parse.check(self)
+        Parse.check(self)
         if self.zone is not None:
             require_zone(self.zone)
 
     def result(self, operand: Domain) -> Domain:
         return Domain(self._type(), nullable=True)
 
-    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
-        dtype = self._type()
-        local_type = replace(dtype, zone=None)
-        forms = self.formats()
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        dtype, forms = self._type(), self.formats()
         if any(map(has_offset, forms)):
             (form,) = forms
-            parsed = _parsed(ns, text, form, replace(dtype, zone="UTC"))
+            parsed = _parsed(ns, operand, form, replace(dtype, zone="UTC"))
             return parsed if dtype.zone == "UTC" else parsed.dt.convert_time_zone(dtype.zone or "")
-        parts = [_parsed(ns, text, form, local_type) for form in forms]
+        parts = [_parsed(ns, operand, form, replace(dtype, zone=None)) for form in forms]
         local = reduce(lambda first, second: ns.coalesce(first, second), parts)
         if dtype.zone is None:
             return local
@@ -137,11 +142,66 @@ class ToDatetime(_Parse):
         return datetime_type(self.unit or "us", zone)
 
     def arguments(self) -> str:
-        form = _Parse.arguments(self)
-        given = [form] if form else []
+        given = [] if self.format is None else [quoted(self.format)]
         given += [f"time_unit={quoted(self.unit)}"] if self.unit not in (None, "us") else []
         given += [f"time_zone={quoted(self.zone)}"] if self.zone is not None else []
         return ", ".join(given)
+
+
+def has_offset(form: str) -> bool:
+    """Whether texts in this format carry an offset from UTC."""
+    return any(found in _OFFSETS for found in _DIRECTIVE.findall(form))
+
+
+@lru_cache(maxsize=256)
+def check_format(form: str, kind: str) -> None:
+    """Refuse a format that Polars may not read as a Date, Datetime or Time, or in which one cannot
+    be read back. Directives that versions of Polars read differently are unknown here.
+    """
+    allowed = _KNOWN | (_OFFSETS if kind == "Datetime" else frozenset())
+    for directive in _DIRECTIVE.findall(form):
+        if directive not in allowed:
+            raise UnsupportedOperation(
+                f"a {kind} cannot be parsed with %{directive} in {form!r}",
+                remedy=_remedy(directive),
+            )
+    if not _reads_back(form, kind):
+        raise UnsupportedOperation(
+            f"a {kind} cannot be parsed with {form!r}",
+            remedy='name every part of it, as in "%Y-%m-%d" or "%H:%M:%S"',
+        )
+
+
+def _remedy(directive: str) -> str:
+    if directive.endswith("f"):
+        return "use %.f, which reads any number of decimals with their point"
+    if directive in _OFFSETS:
+        return "parse a Datetime, then use .dt.date() or .dt.time()"
+    return f"use the directives {' '.join('%' + known for known in sorted(_KNOWN))}"
+
+
+def _reads_back(form: str, kind: str) -> bool:
+    """Whether what the format prints of a public moment is read again, at least in its year or
+    minute: Polars fills in parts that are not named.
+    """
+    moment = pl.Series([_SAMPLE]).cast(pl.Datetime("us", "UTC"))
+    try:
+        shown = moment.dt.strftime(form.replace("%#z", "%z"))
+        read = parse_as(shown, form, kind, "us")
+        if kind == "Time":
+            return [read.dt.hour().item(), read.dt.minute().item()] == [16, 7]
+        return bool(read.dt.year().item() == 2003)
+    except FAILURES:
+        return False
+
+
+def parse_as(text: Any, form: str, kind: str, unit: str) -> Any:
+    """A String expression or Series parsed with a format; null where it does not fit."""
+    if kind == "Date":
+        return text.str.to_date(form, strict=False)
+    if kind == "Time":
+        return text.str.to_time(form, strict=False)
+    return text.str.to_datetime(form, time_unit=unit, strict=False)
 
 
 def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
@@ -159,12 +219,12 @@ def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
 
 
 @operation
-class ToInteger(TextOperation, ParametricOperation):
-    """Digits with an optional sign, and nothing else; null where the number does not fit."""
+class ToInteger(TextMethod):
+    """An integer in a constant base.
 
-    name = "str_to_integer"
-    reads = ("StringExpr.ToInteger",)
-    summary = "An integer in a constant base."
+    Digits with an optional sign, and nothing else; null where the number does not fit.
+    """
+
     examples = (
         'pl.col("s").str.to_integer(strict=False)',
         'pl.col("i64").cast(pl.String).str.to_integer(strict=False)',
@@ -187,24 +247,17 @@ class ToInteger(TextOperation, ParametricOperation):
             )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        source, given = operands
-        base = integer(given, "the base of str.to_integer")
-        return cls(base, _integer_type(params)).of(source)
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        node = params.get("dtype")
+        read = read_dtype_expression if isinstance(node, dict) else read_dtype
+        return {"dtype": INT64 if node is None else read(node)}
 
     def result(self, operand: Domain) -> Domain:
-        dtype = self.dtype
-        results = known_results(self, operand)
-        known = domain_of_dtype(dtype).interval
-        if results is None:
-            return Domain(dtype, nullable=True, interval=known)
-        numbers = tuple(dict.fromkeys(v for v in results if isinstance(v, int)))
-        known = interval(min(numbers), max(numbers)) if numbers else known
-        return Domain(dtype, nullable=True, interval=known, categories=numbers)
+        known = domain_of_dtype(self.dtype).interval
+        return whole_number(self, operand, Domain(self.dtype, nullable=True, interval=known))
 
-    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
-        dtype = to_polars(self.dtype)
-        return text.str.to_integer(base=self.base, dtype=dtype, strict=False)
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return operand.str.to_integer(base=self.base, dtype=to_polars(self.dtype), strict=False)
 
     def arguments(self) -> str:
         given = [f"base={self.base}"] if self.base != 10 else []
@@ -229,7 +282,7 @@ def read_parse(operands: Sequence[Operand], params: Any) -> Tree:
     return _parser(options["format"], dtype).of(source)
 
 
-def _parser(form: str | None, dtype: DType) -> _Parse:
+def _parser(form: str | None, dtype: DType) -> Parse:
     match dtype.name:
         case "Date":
             return ToDate(form)
@@ -242,13 +295,6 @@ def _parser(form: str | None, dtype: DType) -> _Parse:
             return ToDatetime(form, dtype.unit, zone)
         case _:
             raise LookupError(dtype)  # Polars itself takes no other
-
-
-def _integer_type(params: Any) -> DType:
-    node = params.get("dtype")
-    if node is None:
-        return INT64
-    return read_dtype_expression(node) if isinstance(node, dict) else read_dtype(node)
 
 
 OPERATIONS: tuple[Kind, ...] = (ToDate, ToTime, ToDatetime, ToInteger)

@@ -1,4 +1,4 @@
-"""What operations on dates and times share: the range in which they are defined.
+"""What operations on dates and times share: where they are defined, and local time.
 
 Polars panics, wraps or answers nonsense on dates far outside the calendar, differently from version
 to version. So an operation sees only dates of the years 1 to 9999 (for zoned times less one day at
@@ -8,11 +8,12 @@ the years 1677 to 2262 and is always inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import polars as pl
 
@@ -20,7 +21,8 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import Interval, interval
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operation import Namespace
+from dpframe.rows.method import MethodOperation
+from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.polars_dtypes import to_polars
 
 FIRST_DAY = -719_162
@@ -33,24 +35,19 @@ DAY = 86_400
 """Seconds of a day."""
 INT64_LIMITS = (-(2**63), 2**63 - 1)
 
+Fold: TypeAlias = 'Literal["earliest", "latest", "null"]'
+"""Which of two moments a local time is that the clock shows twice."""
 Limits: TypeAlias = "tuple[int, int]"
 """The first and last value of a type, in physical units, on which an operation is defined."""
 
 
 def require_type(domain: Domain, names: Collection[str], what: str) -> None:
-    """Refuse an operand of another type.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Naming the type, and what to do.
-    """
-    if domain.dtype.name in names:
-        return
-    kinds = " and ".join(names)
-    raise UnsupportedOperation(
-        f"{what} works on {kinds}, not on {domain.dtype}", remedy=_remedy(domain.dtype, names)
-    )
+    """Refuse an operand of another type, with what to do."""
+    if domain.dtype.name not in names:
+        raise UnsupportedOperation(
+            f"{what} works on {' and '.join(names)}, not on {domain.dtype}",
+            remedy=_remedy(domain.dtype, names),
+        )
 
 
 def _remedy(dtype: DType, names: Collection[str]) -> str:
@@ -75,12 +72,8 @@ def physical_units(dtype: DType, seconds: int) -> int:
 def calendar(dtype: DType, margin: int = 0) -> Limits | None:
     """Where a Date or Datetime is inside the calendar; None when it always is.
 
-    Parameters
-    ----------
-    dtype
-        Date or Datetime.
-    margin
-        Seconds by which an operation may move a Datetime in nanoseconds, which must not overflow.
+    The margin is the time in seconds by which an operation may move a Datetime in nanoseconds,
+    which must not overflow.
     """
     zoned = dtype.zone is not None
     if dtype.name == "Date":
@@ -166,19 +159,10 @@ def image(
     limits: Limits | None,
     slack: int = 0,
 ) -> Domain:
-    """The facts about a non-decreasing function that keeps the type, from its values at the ends.
+    """The facts about a function that keeps the type, from its values at the ends of the operand.
 
-    Parameters
-    ----------
-    operand
-        The operand, once values outside the calendar are null.
-    function
-        The lowered function; it is run on the ends alone. It is null where its result would be
-        outside the limits.
-    limits
-        Where results are kept.
-    slack
-        Physical units by which the function may be off from non-decreasing.
+    The lowered function is run on these ends alone. A later operand has a later result, or one that
+    is earlier by the slack at most, in physical units. Outside the limits the result is null.
     """
     known, dtype = operand.interval, operand.dtype
     if known.lo is None and known.hi is None:
@@ -223,3 +207,86 @@ def may_be_off(dtype: DType, step: int) -> int:
     and results are instants again, which differ from local times by a day at most.
     """
     return physical_units(dtype, 2 * DAY + step) if has_gaps(dtype) else 0
+
+
+def local_time(value: pl.Expr, dtype: DType) -> pl.Expr:
+    """A Datetime without its zone, which it is assumed to have."""
+    return value if dtype.zone is None else value.dt.replace_time_zone(None)
+
+
+def in_zone(value: pl.Expr, zone: str | None, fold: Fold = "null") -> pl.Expr:
+    """Local time as a Datetime in the zone.
+
+    Times that the clock skips become null; times that it shows twice become the earliest, the
+    latest, or null.
+    """
+    return value.dt.replace_time_zone(zone, ambiguous=fold, non_existent="null")
+
+
+def moved_locally(
+    ns: Namespace, value: pl.Expr, dtype: DType, move: Callable[[pl.Expr], pl.Expr]
+) -> pl.Expr:
+    """The function of local time; a result that the clock shows twice stays in the same showing.
+
+    A result that the clock skips is null.
+    """
+    if dtype.zone is None:
+        return move(value)
+    local = local_time(value, dtype)
+    moved = move(local)
+    is_first = in_zone(local, dtype.zone, "earliest") == value
+    first, second = in_zone(moved, dtype.zone, "earliest"), in_zone(moved, dtype.zone, "latest")
+    expression: pl.Expr = ns.when(is_first).then(first).otherwise(second)
+    return expression
+
+
+def floored_locally(
+    ns: Namespace, value: pl.Expr, dtype: DType, floor: Callable[[pl.Expr], pl.Expr]
+) -> pl.Expr:
+    """A function that goes back in local time; of two showings the last that is not later.
+
+    A result that the clock skips is null.
+    """
+    if dtype.zone is None:
+        return floor(value)
+    floored = floor(local_time(value, dtype))
+    first = in_zone(floored, dtype.zone, "earliest")
+    second = in_zone(floored, dtype.zone, "latest")
+    expression: pl.Expr = ns.when(second <= value).then(second).otherwise(first)
+    return expression
+
+
+class TemporalOperation(RowOperation):
+    """An operation on one date or time, null where it is not defined."""
+
+    __slots__ = ()
+    types: ClassVar[tuple[str, ...]] = ("Date", "Datetime")
+    method: str
+
+    @abstractmethod
+    def result(self, operand: Domain) -> Domain:
+        """The domain of the result for an operand for which it is defined."""
+
+    @abstractmethod
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        """The operation on such an operand."""
+
+    def limits(self, dtype: DType) -> Limits | None:
+        """Where it is defined; None for everywhere. Every value of a Time is a time of day."""
+        return None if dtype.name == "Time" else calendar(dtype)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        require_type(args[0], self.types, self.method)
+        return self.result(inside(args[0], self.limits(args[0].dtype)))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = domains[0].dtype
+        return guarded(ns, args[0], dtype, self.limits(dtype), lambda v: self.apply(ns, v))
+
+
+class TemporalMethod(MethodOperation, TemporalOperation):
+    """A method of dates and times, with constants."""
+
+    __slots__ = ()
+    namespace = "dt"
+    groups = ("TemporalExpr",)

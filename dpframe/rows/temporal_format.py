@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING, DType
-from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
-from dpframe.rows.given import Operand
-from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
-from dpframe.rows.quoted import quoted
-from dpframe.rows.temporal import Limits, calendar, guarded, inside, require_type
+from dpframe.rows.operation import Kind, Namespace, on, operation
+from dpframe.rows.temporal import TemporalMethod, guarded
 
 LONGEST_FORMAT = 256
 _DIRECTIVE = re.compile(r"%([-_0](?=[a-zA-Z]))?(\.?[369]?f|:*z|.|$)", re.DOTALL)
@@ -32,66 +28,36 @@ _FRACTION = {"ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
 @operation
-class ToText(ParametricOperation):
-    """Only directives that every value of the type has: others fail when a row is written."""
+class ToString(TemporalMethod):
+    """The date or time as text, by a constant format of chrono's directives, or in ISO form; null
+    outside the years 1 to 9999. Also dt.strftime.
 
-    name = "dt_to_string"
-    reads = ("TemporalExpr.ToString",)
-    summary = (
-        "The date or time as text, by a constant format of chrono's directives, or in ISO form; "
-        "null outside the years 1 to 9999. Also dt.strftime."
-    )
+    Only directives that every value of the type has: others fail when a row is written.
+    """
+
     examples = (
-        'pl.col("d").dt.to_string("%Y-%m-%d")',
-        'pl.col("dt").dt.strftime("%d.%m.%y %H:%M:%S%.3f")',
-        'pl.col("dtms").dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%")',
-        'pl.col("dt").dt.to_string()',
-        'pl.col("d").dt.to_string("iso")',
-        'pl.col("dtz").dt.to_string("%F %T%:z")',
-        'pl.col("t").dt.to_string("%H%M")',
+        *on("d", 'dt.to_string("%Y-%m-%d")'),
+        *on("dt", 'dt.strftime("%d.%m.%y %H:%M:%S%.3f")'),
+        *on("dtms", 'dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%")'),
+        *(*on("dt", "dt.to_string()"), *on("d", 'dt.to_string("iso")')),
+        *(*on("dtz", 'dt.to_string("%F %T%:z")'), *on("t", 'dt.to_string("%H%M")')),
     )
+    types = ("Date", "Datetime", "Time")
     format: str
 
-    @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        return cls(str(params)).of(*operands)
-
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        dtype = args[0].dtype
-        if dtype.name == "Duration":
-            raise UnsupportedOperation(
-                "dt.to_string of a Duration is not supported",
-                remedy="count its units, for example with .dt.total_seconds()",
-            )
-        require_type(args[0], ("Date", "Datetime", "Time"), "dt.to_string")
-        check_format(self.format, dtype)
-        return Domain(STRING, nullable=inside(args[0], _limits(dtype)).nullable)
+    def result(self, operand: Domain) -> Domain:
+        check_format(self.format, operand.dtype)
+        return Domain(STRING, nullable=operand.nullable)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         form = check_format(self.format, dtype)
-        written = guarded(ns, args[0], dtype, _limits(dtype), lambda v: v.dt.to_string(form))
+        written = guarded(ns, args[0], dtype, self.limits(dtype), lambda v: v.dt.to_string(form))
         return unordered(ns, written)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.dt.to_string({quoted(self.format)})"
-
-
-def _limits(dtype: DType) -> Limits | None:
-    """Every value of a Time is a time of day; others must be inside the calendar."""
-    return None if dtype.name == "Time" else calendar(dtype)
 
 
 def check_format(form: str, dtype: DType) -> str:
-    """The format in chrono's directives; every value of the type must have each of them.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For another directive.
-    InvalidBounds
-        For a format that is too long.
-    """
+    """The format in chrono's directives, which every value of the type must have."""
     if form in _ISO:
         return _iso(_ISO[form], dtype)
     if len(form) > LONGEST_FORMAT:
@@ -130,4 +96,4 @@ def _iso(between: str, dtype: DType) -> str:
     return f"%F{between}%T{_FRACTION[dtype.unit or 'us']}{'' if dtype.zone is None else '%:z'}"
 
 
-OPERATIONS: tuple[Kind, ...] = (ToText,)
+OPERATIONS: tuple[Kind, ...] = (ToString,)

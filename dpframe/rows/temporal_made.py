@@ -27,7 +27,7 @@ from dpframe.rows.literal_casts import cast_literal, from_physical, too_fine
 from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal import DAY, require_type
-from dpframe.rows.temporal_zone import ReplaceTimeZone, require_null_if_ambiguous
+from dpframe.rows.temporal_methods import ReplaceTimeZone, require_null_if_ambiguous
 from dpframe.rows.written_dtypes import TIME_UNITS
 
 _EPOCH = date(1970, 1, 1)

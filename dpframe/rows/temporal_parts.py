@@ -1,71 +1,81 @@
-"""Parts of dates as Int64, in local time where there is a zone."""
+"""Whole numbers that are read from dates, times of day and durations, as Int64, in local time where
+there is a zone.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
+from math import ceil, trunc
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
-from dpframe.core.engines import EVERYWHERE, POLARS
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval, interval
-from dpframe.rows.operands import as_type, boolean
+from dpframe.core.tree import Tree
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.given import Operand
+from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
 from dpframe.rows.temporal import (
     DAY,
     FIRST_DAY,
+    INT64_LIMITS,
     LAST_DAY,
     MOST_KEYS,
-    calendar,
-    guarded,
-    inside,
+    Limits,
+    TemporalOperation,
     physical_units,
-    require_type,
 )
 
 _EPOCH = date(1970, 1, 1)
+_Method: TypeAlias = "tuple[str, str, tuple[str, ...], str, tuple[str, ...]]"
 
 
 @operation
-class DatePart(PlainOperation):
-    """A number that is read from a date, by the engine's method of the same name.
-
-    Parameters
-    ----------
-    values
-        The least and the most that it can be; or what it is of a date, where it never decreases as
-        time goes on.
-    """
+class TemporalNumber(TemporalOperation, PlainOperation):
+    """A number that a method without constants reads."""
 
     name: str
+    method: str
     reads: tuple[str, ...]
     summary: str
     examples: tuple[str, ...]
-    values: tuple[int, int] | Callable[[date], int]
-    engines: frozenset[str] = frozenset({POLARS})
 
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        require_type(args[0], ("Date", "Datetime"), f"dt.{self.method}")
-        operand = inside(args[0], calendar(args[0].dtype))
-        return Domain(INT64, nullable=operand.nullable, interval=self._known(operand))
+    @abstractmethod
+    def known(self, operand: Domain) -> Interval:
+        """Where the numbers of values lie that have one."""
 
-    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        dtype = domains[0].dtype
+    def result(self, operand: Domain) -> Domain:
+        return Domain(INT64, nullable=operand.nullable, interval=self.known(operand))
 
-        def read(value: pl.Expr) -> pl.Expr:
-            return as_type(getattr(value.dt, self.method)(), INT64)
-
-        return guarded(ns, args[0], dtype, calendar(dtype), read)
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(attrgetter(self.method)(operand)(), INT64)
 
     def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.dt.{self.method}()"
+        return f"{args[0]}.{self.method}()"
 
-    @property
-    def method(self) -> str:
-        return self.name.removeprefix("dt_")
+
+@operation
+class DatePart(TemporalNumber):
+    """A part of a date."""
+
+    values: tuple[int, int] | Callable[[date], int]
+    """The least and the most that it can be; or what it is of a date, where it never decreases as
+    time goes on.
+    """
+    engines = EVERYWHERE
+
+    def known(self, operand: Domain) -> Interval:
+        if isinstance(self.values, tuple):
+            return interval(*self.values)
+        return interval(*map(self.values, _days(operand)))
 
     @property
     def few_values(self) -> range | None:
@@ -73,31 +83,42 @@ class DatePart(PlainOperation):
             return None
         return range(self.values[0], self.values[1] + 1)
 
-    def _known(self, operand: Domain) -> Interval:
-        if isinstance(self.values, tuple):
-            return interval(*self.values)
-        first, last = _days(operand)
-        return interval(self.values(first), self.values(last))
+
+@operation
+class ClockPart(DatePart):
+    """A part of a time of day."""
+
+    types = ("Datetime", "Time")
+    engines = EVERYWHERE
 
 
 @operation
-class IsLeapYear(PlainOperation):
-    name = "dt_is_leap_year"
-    reads = ("TemporalExpr.IsLeapYear",)
-    summary = "Whether the year has 366 days."
-    examples = on("d dtz", "dt.is_leap_year()")
+class Total(TemporalNumber):
+    """A duration in a unit, towards zero; null where it does not fit in Int64."""
+
+    unit: int
+    """Its nanoseconds."""
+    types = ("Duration",)
     engines = EVERYWHERE
 
-    def domain(self, args: Sequence[Domain]) -> Domain:
-        require_type(args[0], ("Date", "Datetime"), "dt.is_leap_year")
-        return boolean(inside(args[0], calendar(args[0].dtype)).nullable)
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        if params is not None and params.get("fractional"):
+            raise UnsupportedOperation(
+                f"{self.method}(fractional=True) is not supported",
+                remedy="divide a finer total, such as .dt.total_seconds() / 86400",
+            )
+        return self.of(*operands)
 
-    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        dtype = domains[0].dtype
-        return guarded(ns, args[0], dtype, calendar(dtype), lambda value: value.dt.is_leap_year())
+    def known(self, operand: Domain) -> Interval:
+        size = self._size(operand.dtype)
+        return operand.interval.increasing(lambda end: Fraction(trunc(end / size)))
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.dt.is_leap_year()"
+    def limits(self, dtype: DType) -> Limits | None:
+        size = self._size(dtype)
+        return None if size >= 1 else (ceil(INT64_LIMITS[0] * size), trunc(INT64_LIMITS[1] * size))
+
+    def _size(self, dtype: DType) -> Fraction:
+        return Fraction(dtype.units_per_second * self.unit, 10**9)
 
 
 def _year(day: date) -> int:
@@ -117,67 +138,62 @@ def _millennium(day: date) -> int:
 
 
 def _days(operand: Domain) -> tuple[date, date]:
-    """The first and last local date that an operand can have."""
-    earliest, latest = _days_of_type(operand.dtype)
-    first = _day(operand.interval.lo, operand.dtype, earliest, -1)
-    last = _day(operand.interval.hi, operand.dtype, latest, 1)
+    """The first and last local date that an operand can have, which a zone may move by a day."""
+    dtype, known = operand.dtype, operand.interval
+    farthest = 2**63 // (DAY * 10**9) + 2
+    earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
+    day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
+    first = earliest if known.lo is None else int(known.lo // day) - off
+    last = latest if known.hi is None else int(known.hi // day) + off
     first, last = (min(max(day, earliest), latest) for day in (first, last))
     return _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
 
 
-def _days_of_type(dtype: DType) -> tuple[int, int]:
-    limit = 2**63 // (DAY * 10**9) + 2
-    return (-limit, limit) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
+def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Method:
+    """What a method is called here and in Polars, what it gives, and examples."""
+    reads = f"TemporalExpr.{read or method.title().replace('_', '')}"
+    return f"dt_{method}", f"dt.{method}", (reads,), summary, on(columns, f"dt.{method}()")
 
 
-def _day(end: Fraction | None, dtype: DType, unknown: int, outwards: int) -> int:
-    """The day of one end of an interval, which local time may be a day off from."""
-    if end is None:
-        return unknown
-    return int(end // physical_units(dtype, DAY)) + (outwards if dtype.zone is not None else 0)
-
-
-def _part(
-    method: str,
-    read: str,
-    columns: str,
-    summary: str,
-    values: tuple[int, int] | Callable[[date], int],
-    engines: frozenset[str] = frozenset({POLARS}),
-) -> DatePart:
-    reads = (f"TemporalExpr.{read}",)
-    return DatePart(f"dt_{method}", reads, summary, on(columns, f"dt.{method}()"), values, engines)
+def _total(unit: str, summary: str, nanoseconds: int) -> Total:
+    name, method, reads, _, examples = _of(f"total_{unit}", "dur durb", summary)
+    between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
+    return Total(name, method, reads, summary, (*examples, between), nanoseconds)
 
 
 _NULL = "null outside the years 1 to 9999"
-_ALL = EVERYWHERE
+_SECOND = "since the last whole second"
+_TOO_LONG = "null where they do not fit in Int64"
 OPERATIONS: tuple[Kind, ...] = (
-    _part("year", "Year", "d dtb dtz", f"Calendar year; {_NULL}.", _year, _ALL),
-    _part(
-        "iso_year",
-        "IsoYear",
-        "d dtb",
-        f"Year that the ISO week belongs to; {_NULL}.",
-        _iso_year,
-        _ALL,
+    DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), _year),
+    DatePart(*_of("iso_year", "d dtb", f"Year that the ISO week belongs to; {_NULL}."), _iso_year),
+    DatePart(*_of("century", "d dtb", "Century: 20 for the years 1901 to 2000."), _century),
+    DatePart(
+        *_of("millennium", "dt dtb", "Millennium: 2 for the years 1001 to 2000."), _millennium
     ),
-    _part("century", "Century", "d dtb", "Century: 20 for the years 1901 to 2000.", _century, _ALL),
-    _part(
-        "millennium",
-        "Millennium",
-        "dt dtb",
-        "Millennium: 2 for the years 1001 to 2000.",
-        _millennium,
-        _ALL,
+    DatePart(*_of("quarter", "d dtms", "Quarter of the year, 1 to 4."), (1, 4)),
+    DatePart(*_of("month", "d dtz", "Month, 1 to 12."), (1, 12)),
+    DatePart(*_of("week", "d dtz", "ISO week, 1 to 53."), (1, 53)),
+    DatePart(*_of("weekday", "d dtz", "Day of the week, 1 (Monday) to 7.", "WeekDay"), (1, 7)),
+    DatePart(*_of("day", "d dtz", "Day of the month, 1 to 31."), (1, 31)),
+    DatePart(*_of("ordinal_day", "d dtz", "Day of the year, 1 to 366."), (1, 366)),
+    DatePart(*_of("days_in_month", "d dtz", "Length of the month, 28 to 31."), (28, 31)),
+    ClockPart(*_of("hour", "dt dtz t", f"Hour, 0 to 23; {_NULL}."), (0, 23)),
+    ClockPart(*_of("minute", "dt dtz t", "Minute, 0 to 59."), (0, 59)),
+    ClockPart(*_of("second", "dt dtz t", "Whole second, 0 to 59."), (0, 59)),
+    ClockPart(*_of("millisecond", "dt dtms", f"Milliseconds {_SECOND}, 0 to 999."), (0, 999)),
+    ClockPart(
+        *_of("microsecond", "dtz t dt", f"Microseconds {_SECOND}, 0 to 999,999."), (0, 999_999)
     ),
-    _part("quarter", "Quarter", "d dtms", "Quarter of the year, 1 to 4.", (1, 4), _ALL),
-    _part("month", "Month", "d dtz", "Month, 1 to 12.", (1, 12), _ALL),
-    _part("week", "Week", "d dtz", "ISO week, 1 to 53.", (1, 53), _ALL),
-    _part("weekday", "WeekDay", "d dtz", "Day of the week, 1 (Monday) to 7.", (1, 7), _ALL),
-    _part("day", "Day", "d dtz", "Day of the month, 1 to 31.", (1, 31), _ALL),
-    _part("ordinal_day", "OrdinalDay", "d dtz", "Day of the year, 1 to 366.", (1, 366), _ALL),
-    _part(
-        "days_in_month", "DaysInMonth", "d dtz", "Length of the month, 28 to 31.", (28, 31), _ALL
+    ClockPart(
+        *_of("nanosecond", "dtms t dt", f"Nanoseconds {_SECOND}, 0 to 999,999,999."),
+        (0, 999_999_999),
     ),
-    IsLeapYear(),
+    _total("days", "Whole days, towards zero.", DAY * 10**9),
+    _total("hours", "Whole hours, towards zero.", 3_600 * 10**9),
+    _total("minutes", "Whole minutes, towards zero.", 60 * 10**9),
+    _total("seconds", "Whole seconds, towards zero.", 10**9),
+    _total("milliseconds", f"Whole milliseconds, towards zero; {_TOO_LONG}.", 10**6),
+    _total("microseconds", f"Whole microseconds, towards zero; {_TOO_LONG}.", 10**3),
+    _total("nanoseconds", f"Nanoseconds; {_TOO_LONG}.", 1),
 )

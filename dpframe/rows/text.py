@@ -8,58 +8,45 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import ClassVar
 
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import INT64, STRING, DType
+from dpframe.core.dtypes import INT64, STRING
 from dpframe.core.interval import interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
-from dpframe.rows.operands import boolean
+from dpframe.rows.method import MethodOperation
+from dpframe.rows.operands import as_type, boolean
 from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.polars_dtypes import to_polars
 
 LONGEST_TEXT = 2**16
 """Characters after which text that was joined or replaced is cut."""
-_MOST = 2**32 - 1
-"""Bytes of the longest text of an engine."""
+_LENGTHS = interval(0, 2**32 - 1)
+"""How many bytes a text of an engine can have."""
 _MOST_CATEGORIES = 10_000
 """Longer lists of categories are not carried through text operations."""
 
 
 def require_text(domain: Domain, what: str) -> None:
-    """Refuse an operand that is not text.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Naming the type, and how to get text.
-    """
-    if not domain.dtype.is_text:
-        raise UnsupportedOperation(
-            f"{what} works on text, not on {domain.dtype}", remedy=_text_remedy(domain.dtype)
-        )
-
-
-def _text_remedy(dtype: DType) -> str:
+    """Refuse an operand that is not text, with how to get text from its type."""
+    dtype = domain.dtype
+    if dtype.is_text:
+        return
     if dtype.name in ("Datetime", "Date"):
-        return "use the methods of .dt, such as .dt.year()"
-    if dtype.name == "Struct":
-        return "take one of its fields first: .struct.field(name)"
-    if dtype.is_nested:
-        return "take a value from it first: .list.get(0)"
-    if dtype.name == "Binary":
-        return "use a column of text"
-    return "cast it first: .cast(pl.String)"
-
-
-def as_text(expression: pl.Expr, domain: Domain) -> pl.Expr:
-    """An operand as a String expression."""
-    if domain.dtype == STRING:
-        return expression
-    return expression.cast(to_polars(STRING), strict=False)
+        remedy = "use the methods of .dt, such as .dt.year()"
+    elif dtype.name == "Struct":
+        remedy = "take one of its fields first: .struct.field(name)"
+    elif dtype.is_nested:
+        remedy = "take a value from it first: .list.get(0)"
+    elif dtype.name == "Binary":
+        remedy = "use a column of text"
+    else:
+        remedy = "cast it first: .cast(pl.String)"
+    raise UnsupportedOperation(f"{what} works on text, not on {dtype}", remedy=remedy)
 
 
 def bounded(text: pl.Expr) -> pl.Expr:
@@ -78,68 +65,46 @@ def known_results(operation: RowOperation, operand: Domain) -> tuple[Scalar, ...
     values = operand.categories
     if values is None or len(values) > _MOST_CATEGORIES:
         return None
-    texts = tuple(value for value in values if isinstance(value, str))
-    return _run(operation, texts)
+    return _run(operation, tuple(value for value in values if isinstance(value, str)))
 
 
 @lru_cache(maxsize=256)
 def _run(operation: RowOperation, texts: tuple[str, ...]) -> tuple[Scalar, ...]:
-    facts = Domain(STRING, nullable=False)
-    expression = operation.lower(pl, [pl.col("value")], [facts])
+    expression = operation.lower(pl, [pl.col("value")], [Domain(STRING, nullable=False)])
     frame = pl.DataFrame({"value": list(texts)}, schema={"value": pl.String})
-    return tuple(frame.select(result=expression)["result"].to_list())
+    return tuple(dict.fromkeys(frame.select(result=expression)["result"].to_list()))
 
 
-def method_of(name: str) -> str:
-    """The Polars method of an operation's name: `str.to_lowercase` of `str_to_lowercase`."""
-    return name.replace("_", ".", 1)
-
-
-class TextOperation(RowOperation):
-    """An operation with one operand that is text."""
+class TextMethod(MethodOperation):
+    """A method of text."""
 
     __slots__ = ()
-
-    @property
-    def method(self) -> str:
-        """The Polars method: `str.to_lowercase`."""
-        return method_of(self.name)
-
-    @abstractmethod
-    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
-        """The operation on a String expression."""
+    namespace = "str"
+    groups: ClassVar[tuple[str, ...]] = ("StringExpr",)
 
     @abstractmethod
     def result(self, operand: Domain) -> Domain:
         """The domain of the result for an operand that is text."""
-
-    def arguments(self) -> str:
-        """The constants between the parentheses, for words."""
-        return ""
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_text(args[0], self.method)
         return self.result(args[0])
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return self.apply(ns, as_text(args[0], domains[0]))
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.method}({self.arguments()})"
+        is_text = domains[0].dtype == STRING
+        return self.apply(ns, args[0] if is_text else as_type(args[0], STRING))
 
 
-class TextToText(TextOperation):
+class TextToText(TextMethod):
     """From text to text; never null where the operand is not."""
 
     __slots__ = ()
 
     def result(self, operand: Domain) -> Domain:
-        results = known_results(self, operand)
-        categories = None if results is None else tuple(dict.fromkeys(results))
-        return Domain(STRING, nullable=operand.nullable, categories=categories)
+        return Domain(STRING, operand.nullable, categories=known_results(self, operand))
 
 
-class TextToFlag(TextOperation):
+class TextToFlag(TextMethod):
     """From text to a condition."""
 
     __slots__ = ()
@@ -148,43 +113,45 @@ class TextToFlag(TextOperation):
         return boolean(operand.nullable)
 
 
-class TextToCount(TextOperation):
-    """From text to an integer that is at least zero."""
+class TextToCount(TextMethod):
+    """From text to an Int64 that is at least zero; null where there is nothing to count."""
 
     __slots__ = ()
 
     def result(self, operand: Domain) -> Domain:
-        results = known_results(self, operand)
-        counts = [value for value in results or () if isinstance(value, int)]
-        known = interval(min(counts), max(counts)) if counts else interval(0, _MOST)
-        categories = None if results is None else tuple(dict.fromkeys(counts))
-        return Domain(INT64, operand.nullable, interval=known, categories=categories)
+        return whole_number(self, operand, Domain(INT64, operand.nullable, interval=_LENGTHS))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(TextMethod.apply(self, ns, operand), INT64)
+
+
+def whole_number(operation: RowOperation, operand: Domain, otherwise: Domain) -> Domain:
+    """The facts about a whole number: those given, and its values where all texts are known."""
+    results = known_results(operation, operand)
+    if results is None:
+        return otherwise
+    numbers = tuple(value for value in results if isinstance(value, int))
+    known = interval(min(numbers), max(numbers)) if numbers else otherwise.interval
+    return replace(otherwise, interval=known, categories=numbers)
 
 
 @lru_cache(maxsize=256)
 def check_pattern(pattern: str) -> int:
     """The number of groups of a regular expression, group 0 included.
 
-    Raises
-    ------
-    UnsupportedOperation
-        When Polars does not accept the expression: whether a query fails may not depend on rows.
+    One that Polars does not accept is refused: whether a query fails may not depend on rows.
     """
     probe = pl.Series([""], dtype=pl.String)
     try:
         probe.str.contains(pattern, literal=False, strict=True)
         groups = probe.str.extract_groups(pattern).struct.fields
     except FAILURES:
+        shown = repr(pattern if len(pattern) <= 60 else pattern[:57] + "...")
         raise UnsupportedOperation(
-            f"{quoted_pattern(pattern)} is not a regular expression of Polars",
+            f"{shown} is not a regular expression of Polars",
             remedy=(
                 "correct the pattern, without look-around and back-references",
                 "write literal=True",
             ),
         ) from None
     return len(groups) + 1
-
-
-def quoted_pattern(pattern: str) -> str:
-    """A pattern in a message, cut short when it is long."""
-    return repr(pattern if len(pattern) <= 60 else pattern[:57] + "...")

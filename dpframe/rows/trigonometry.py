@@ -19,9 +19,9 @@ from dpframe.core.dtypes import FLOAT64
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.rows.broadcast import unsigned_zero
-from dpframe.rows.maths import FloatFunction, RealFunction
+from dpframe.rows.maths import FloatFunction, RealFunction, describe
 from dpframe.rows.operands import may_be_infinite, require_numbers, widen_to_float, widened_to_float
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 _PI = Interval(Fraction(math.pi), Fraction(math.pi)).widened(4).ends[1]
 """At least pi as any library rounds it."""
@@ -31,25 +31,18 @@ _SAFE = Fraction(2) ** 1000
 
 @operation
 class Bounded(RealFunction, PlainOperation):
-    """A function whose values are between two constants, for any operand.
-
-    Parameters
-    ----------
-    image
-        Where its values lie.
-    operand
-        Where it is defined; NaN elsewhere.
-    finite
-        Whether it is not defined at infinity.
-    """
+    """A function whose values are between two constants, for any operand."""
 
     name: str
     reads: tuple[str, ...]
     summary: str
     examples: tuple[str, ...]
     image: Interval
+    """Where its values lie."""
     operand: Interval = EVERYTHING
+    """Where it is defined; NaN elsewhere."""
     finite: bool = False
+    """Whether it is not defined at infinity."""
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers(self.name, args)
@@ -151,53 +144,31 @@ class ArcTan2(PlainOperation):
 
 
 def _of(read: str, columns: str, summary: str) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
-    """What a function of Polars is called here and there, what it gives, and examples."""
-    name = read.lower()
-    return name, (f"Trigonometry.{read}",), summary, on(columns, f"{name}()")
+    return describe(f"Trigonometry.{read}", columns, summary)
 
 
 _UNIT = interval(-1, 1)
 _RIGHT = Interval(-_PI / 2, _PI / 2)
+_RADIANS = "of an angle in radians"
+_NAN = "NaN below -1 and above 1"
 OPERATIONS: tuple[Kind, ...] = (
+    Bounded(*_of("Sin", "i32 f64", f"Sine {_RADIANS}; NaN of an infinity."), _UNIT, finite=True),
+    Bounded(*_of("Cos", "u8 f64", f"Cosine {_RADIANS}; NaN of an infinity."), _UNIT, finite=True),
     Bounded(
-        *_of("Sin", "i32 f64", "Sine of an angle in radians; NaN of an infinity."),
-        _UNIT,
-        finite=True,
-    ),
-    Bounded(
-        *_of("Cos", "u8 f64", "Cosine of an angle in radians; NaN of an infinity."),
-        _UNIT,
-        finite=True,
-    ),
-    Bounded(
-        *_of("Tan", "i8 f64", "Tangent of an angle in radians; NaN of an infinity."),
-        EVERYTHING,
-        finite=True,
+        *_of("Tan", "i8 f64", f"Tangent {_RADIANS}; NaN of an infinity."), EVERYTHING, finite=True
     ),
     Cotangent(
-        *_of(
-            "Cot",
-            "i8 f64",
-            "Cotangent of an angle in radians; null at zero, where Polars has an infinity.",
-        ),
+        *_of("Cot", "i8 f64", f"Cotangent {_RADIANS}; null at zero, where Polars has an infinity."),
         EVERYTHING,
         finite=True,
     ),
     Bounded(
-        *_of(
-            "ArcSin",
-            "i8 f64",
-            "The angle from -pi/2 to pi/2 whose sine it is; NaN below -1 and above 1.",
-        ),
+        *_of("ArcSin", "i8 f64", f"The angle from -pi/2 to pi/2 whose sine it is; {_NAN}."),
         _RIGHT,
         _UNIT,
     ),
     Bounded(
-        *_of(
-            "ArcCos",
-            "b f64",
-            "The angle from 0 to pi whose cosine it is; NaN below -1 and above 1.",
-        ),
+        *_of("ArcCos", "b f64", f"The angle from 0 to pi whose cosine it is; {_NAN}."),
         Interval(Fraction(0), _PI),
         _UNIT,
     ),

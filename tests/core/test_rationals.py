@@ -8,7 +8,6 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.core.hashed import HashedTuple
 from dpframe.core.rationals import (
     Rationals,
     are_whole,
@@ -79,6 +78,6 @@ def test_numbers_that_share_no_short_denominator_stay_as_they_are() -> None:
     numbers = [Fraction(1, 2**4000), Fraction(1, 3**3000)]
     assert shared([(n.numerator, n.denominator) for n in numbers]) is None
     made = rationals(numbers)
-    assert isinstance(made, HashedTuple)
+    assert isinstance(made, tuple)
     assert list(made) == numbers
     assert texts(made) == [str(n) for n in numbers]

@@ -423,11 +423,9 @@ class Draft:
         row, other = self.number(known), self.chance(0.4)
         match self.rng.randrange(5):
             case 4:
-                edges = tuple(Fraction(n) for n in range(self.some(1, 2, 4)))
-                return p.UpTo(row, edges, other)
+                return p.UpTo(row, self.rising(self.some(1, 2, 4)), other)
             case 0:
-                edges = tuple(Fraction(n) for n in range(self.some(2, 3, 5)))
-                return p.Edges(row, edges, other)
+                return p.Edges(row, self.rising(self.some(2, 3, 5)), other)
             case 1:
                 key = self.key(known)
                 listed = tuple(dict.fromkeys(self.text(key) for _ in range(self.some(1, 2, 3))))
@@ -435,7 +433,16 @@ class Draft:
             case 2:
                 low = Fraction(self.some(-1, 0))
                 return p.Points(row, low, self.fraction(), self.some(1, 2, 5))
-        return p.Between(row, tuple(Fraction(n) for n in range(self.some(1, 2, 4))))
+        return p.Between(row, self.rising(self.some(1, 2, 4)))
+
+    def rising(self, size: int) -> p.Numbers:
+        """Whole numbers from 0 on, in one of their forms."""
+        match self.rng.randrange(4):
+            case 0:
+                return p.Progression(Fraction(0), Fraction(1), size)
+            case 1:
+                return p.Ratios(tuple(range(size)), 1)
+        return tuple(map(Fraction, range(size)))
 
     def placed(self, row: p.Row, known: Known) -> p.Placed | p.Squared | p.Paired:
         """What a value adds."""

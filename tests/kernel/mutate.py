@@ -27,6 +27,7 @@ KINDS = (
     {p.One, p.Valued, p.Placed, p.Squared, p.Paired, p.Distinct, p.People, p.PersonRows},
     {p.DistinctPersons, p.Distinct, p.People, p.One},
     {p.PersonTotal, p.One, p.People, p.PersonRows, p.Placed},
+    {p.Progression, p.Ratios},
     {p.Edges, p.Values, p.Points, p.Between, p.UpTo, p.Whole, p.OfPeople},
     {p.Exact, p.Laplace, p.Gaussian, p.Box, p.Staircase, p.Geometric, p.Threshold, p.Response},
     {p.Geometric, p.Threshold, p.WeighedThreshold},
@@ -92,7 +93,9 @@ def require_types(value: Any, kind: Any) -> None:
             require_types(item, option)
     elif options:
         fits = [
-            o for o in options if type(value) is o or (get_origin(o) and isinstance(value, str))
+            o
+            for o in options
+            if type(value) in (o, get_origin(o)) or (get_origin(o) and isinstance(value, str))
         ]
         right = bool(fits)
         if fits:

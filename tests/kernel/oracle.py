@@ -200,14 +200,14 @@ class Hints:
                 case p.Grid(step, centre, lo, hi):
                     ends += [centre + step * hi, centre + step * lo]
                     others += [centre, centre + step * (lo + 1), centre + step * (hi // 2)]
-                case p.Edges(_, edges, _) if edges:
+                case p.Edges(_, numbers, _) if edges := each_of(numbers):
                     middles = [(a + b) / 2 for a, b in pairwise(edges)]
                     others += [*edges[:5], *middles[:5], edges[0] - 1, edges[-1] + 1]
                 case p.Points(_, low, step, count):
                     others += [low + step * i for i in range(min(count, 5))]
-                case p.UpTo(_, edges) if edges:
+                case p.UpTo(_, numbers) if edges := each_of(numbers):
                     others += [*edges[:5], edges[0] - 1, edges[-1] + 1]
-                case p.Between(_, candidates) if candidates:
+                case p.Between(_, numbers) if candidates := each_of(numbers):
                     others += [*candidates[:5], candidates[0] - 1, candidates[0] + Fraction(1, 3)]
         beyond = [Fraction(10**9), Fraction(-(10**9))]
         mentioned = [v for v in self.mentions if isinstance(v, Fraction)]
@@ -970,7 +970,8 @@ class World:
             case p.Whole(inner):
                 place = self.cell(inner, value)
                 return size_of(inner) if place is None else place
-            case p.UpTo(_, edges, above):
+            case p.UpTo(_, numbers, above):
+                edges = each_of(numbers)
                 if number is None:
                     return None
                 below = sum(edge < number for edge in edges)
@@ -980,7 +981,8 @@ class World:
                 if text in listed:
                     return listed.index(text)
                 return len(listed) if other else None
-            case p.Edges(_, edges, other):
+            case p.Edges(_, numbers, other):
+                edges = each_of(numbers)
                 if number is not None:
                     for n, (low, high) in enumerate(pairwise(edges)):
                         if low <= number < high or number == high == edges[-1]:
@@ -990,7 +992,8 @@ class World:
                 if step <= 0 or count < 1:
                     raise Meaningless("no points")
                 return None if number is None else clamp(round((number - low) / step), 0, count - 1)
-            case p.Between(_, candidates):
+            case p.Between(_, numbers):
+                candidates = each_of(numbers)
                 if number is None:
                     return None
                 below = sum(candidate < number for candidate in candidates)
@@ -1663,6 +1666,19 @@ def row_of(cells: p.Cells) -> p.Row:
     return row_of(cells.cells) if isinstance(cells, (p.Whole, p.OfPeople)) else cells.row
 
 
+def each_of(numbers: p.Numbers) -> tuple[Fraction, ...]:
+    """Edges or candidates one by one."""
+    match numbers:
+        case p.Progression(first, step, count):
+            return tuple(first + step * n for n in range(count))
+        case p.Ratios(_, 0):
+            raise Meaningless("numbers over nothing")
+        case p.Ratios(numerators, denominator):
+            return tuple(Fraction(n, denominator) for n in numerators)
+        case _:
+            return numbers
+
+
 def size_of(cells: p.Cells | None) -> int:
     """How many cells there are."""
     match cells:
@@ -1673,15 +1689,15 @@ def size_of(cells: p.Cells | None) -> int:
         case p.OfPeople(inner):
             return size_of(inner)
         case p.Edges(_, edges, other):
-            return max(0, len(edges) - 1) + other
+            return max(0, len(each_of(edges)) - 1) + other
         case p.Values(_, listed, other):
             return len(listed) + other
         case p.Points(_, _, _, count):
             return count
         case p.Between(_, candidates):
-            return 2 * len(candidates) + 1
+            return 2 * len(each_of(candidates)) + 1
         case p.UpTo(_, edges, above):
-            return len(edges) + above
+            return len(each_of(edges)) + above
 
 
 def earlier(done: list[Done], place: int) -> Done:

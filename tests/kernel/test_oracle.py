@@ -76,6 +76,8 @@ DATED = replace(ROWS, columns=(*COLUMNS, ("t", "Date")))
 ROOT = p.Root((3, 2, 1))
 FIRST = p.KeepRows(0, 1, (), "t")
 EDGES = p.Edges(X, (F(0), F(1), F(2)), False)
+AT_0_AND_1 = p.Progression(F(0), F(1), 2)
+HALVES = p.Ratios((0, 1, 3), 2)
 FOUR = p.KeepRows(0, 4, (), None)
 
 HONEST: dict[str, Plan] = {
@@ -180,6 +182,8 @@ HONEST: dict[str, Plan] = {
     "points": plan(2 / S, ROWS, cells=p.Points(X, F(0), F(1), 3), change=True),
     "candidates": plan(2 / S, ROWS, cells=p.Between(X, (F(0), F(1))), change=True),
     "edges": plan(2 / S, ROWS, cells=p.UpTo(X, (F(0), F(1)), False), change=True),
+    "edges by a rule": plan(2 / S, ROWS, cells=p.UpTo(X, AT_0_AND_1, False), change=True),
+    "edges over one number": plan(2 / S, ROWS, cells=p.Edges(X, HALVES, True), change=True),
     "all cells": plan(2 / S, ROWS, cells=p.Whole(EDGES), change=True, run=1),
     "runs": plan(2 / S, ROWS, cells=p.Points(X, F(0), F(1), 4), run=2, change=True),
     "merged cells": plan(1 / S, ROWS, cells=EDGES, run=0, change=True),

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import islice
 
 import pytest
 
+from dpframe.kernel import Refused, verify
 from dpframe.kernel import plan as p
-from dpframe.kernel import verify
 from tests.kernel.generate import plans
 from tests.kernel.mutate import run, show
-from tests.kernel.oracle import judge
+from tests.kernel.oracle import judge, nodes
 
 
 def test_generated_plans_hold() -> None:
     for number, plan in enumerate(islice(plans(2), 300)):
-        assert p.read(p.write(plan)) == plan
+        by_rule = any(isinstance(node, p.Progression | p.Ratios) for node in nodes(plan))
+        with pytest.raises(Refused, match="another form") if by_rule else nullcontext():
+            assert p.read(p.write(plan)) == plan  # few numbers are listed
         assert verify(plan).costs == tuple(draw.cost for draw in plan.draws)
         verdict = judge(plan, worlds=2, changes=0, seed=number)
         assert not verdict.unsafe, f"{verdict.why}\n{show(plan)}"

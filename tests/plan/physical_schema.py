@@ -18,8 +18,6 @@ from tests.documentation import ROOT
 
 PATH = ROOT / "docs" / "plan.schema.json"
 PREFIX = "physical_"
-RULE = PREFIX + "numbers"
-"""What stands for many numbers."""
 
 
 def definitions() -> dict[str, Any]:
@@ -41,24 +39,6 @@ def definitions() -> dict[str, Any]:
             "required": ["node", *hints],
             "additionalProperties": False,
         }
-    found[RULE] = {
-        "description": "More than 64 numbers at equal distances, in place of their array.",
-        "type": "object",
-        "properties": {
-            "regular": {
-                "type": "object",
-                "properties": {
-                    "start": {"$ref": "#/$defs/exact", "description": "The first number."},
-                    "step": {"$ref": "#/$defs/exact", "description": "The distance, not 0."},
-                    "number": {"type": "integer", "description": "How many there are."},
-                },
-                "required": ["start", "step", "number"],
-                "additionalProperties": False,
-            }
-        },
-        "required": ["regular"],
-        "additionalProperties": False,
-    }
     return found
 
 
@@ -70,9 +50,7 @@ def schema_of(hint: Any, open_: list[type]) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": [*options]}
     if origin is tuple and options[-1] is ...:
-        listed = {"type": "array", "items": schema_of(options[0], open_)}
-        is_text = options[0] in (Fraction, str)
-        return {"anyOf": [listed, {"$ref": f"#/$defs/{RULE}"}]} if is_text else listed
+        return {"type": "array", "items": schema_of(options[0], open_)}
     if origin is tuple:
         items = [schema_of(option, open_) for option in options]
         size = len(items)

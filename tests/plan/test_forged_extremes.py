@@ -28,7 +28,8 @@ VALUES: list[Any] = [
     {"kind": "Rows"}, [[]], "sum", "zcdp", "numerical", "9" * 4301, {"fraction": "1/0"}, [[["x"]]],
     {"fraction": "9" * 390}, {"int": "9" * 400}, {"type": ["a"]}, {"type": "Column", "name": [1]},
     {"type": "Call", "op": {}, "args": [[]]},
-    {"regular": {"start": "0", "step": "1", "number": 99}},
+    {"regular": {"start": "0", "step": "1", "number": 99}}, {"regular": 1},
+    {"ratios": {"numerators": " ".join(map(str, [*range(99), 100])), "denominator": "7"}},
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = ("text", "markdown", "html", "mermaid")
 

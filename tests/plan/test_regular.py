@@ -14,9 +14,20 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.errors import PlanMismatch
-from dpframe.plan import document, regular
-from dpframe.plan.codec import Malformed
-from dpframe.plan.regular import by_rules, written_out
+from dpframe.plan import document
+from dpframe.plan.definition import definition
+from dpframe.plan.document import canonical
+from dpframe.plan.regular import (
+    RULES,
+    by_rules,
+    ends_of_rule,
+    numbers_of_rule,
+    require_room,
+    rule_of,
+    write_out,
+)
+from tests.plan import edits
+from tests.plan.documents import of_version_1
 
 DAYS = [dt.date(2020, 1, 1) + dt.timedelta(i) for i in range(100)]
 TENTHS = [i / 10 for i in range(300)]
@@ -54,7 +65,7 @@ QUERIES: dict[str, tuple[pl.Expr, str, int]] = {
     "unequal": (
         dp.col("x").dp_histogram([i / 7 for i in range(300)]),
         "76d30fe8e9f4b347182cf73683bd11a05bb5eec3767c24964c7869f1559565ff",
-        0,
+        1,
     ),
     "tenths": (
         dp.col("x").dp_histogram(TENTHS),
@@ -76,10 +87,15 @@ QUERIES: dict[str, tuple[pl.Expr, str, int]] = {
         "8291735069a1483021e1d470a632f4e790f90a21fda2f6560a754854fdcf9ec8",
         2,
     ),
+    "percentiles": (
+        dp.col("x").dp_quantile([i / 100 for i in range(1, 100)], candidates=[0, 1]),
+        "b97c298104c0bae87710385a0f4e856b65b87dc0a2027592e1294926b28e05de",
+        0,
+    ),
     "bounds": (
         dp.col("x").dp_bounds(),
         "eb0adfe3fbb92489f355cc8c3e1eaa23ffe48d43cd87546610e75cf5c73b02d9",
-        0,
+        1,
     ),
 }
 """Expressions, the fingerprints of their plans in version 0.2.0, and how many rules these have."""
@@ -99,7 +115,7 @@ def same(one: dp.Plan, other: dp.Plan) -> bool:
 def rules(value: Any) -> int:
     """How many rules JSON has."""
     if isinstance(value, dict):
-        return ("regular" in value) + sum(map(rules, value.values()))
+        return bool(RULES & value.keys()) + sum(map(rules, value.values()))
     return sum(map(rules, value)) if isinstance(value, list) else 0
 
 
@@ -114,69 +130,94 @@ def test_documents_are_short_and_fingerprints_stay(name: str) -> None:
     assert same(read, plan)
     assert read.to_json() == text
     if number:
-        assert len(text) < 10_000
+        assert len(text) < 30_000
+
+
+def listed(value: Any) -> Any:
+    """JSON with all numbers listed, as the edition before had them."""
+    return json.loads(write_out(canonical(value)))
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_documents_that_list_all_numbers_are_read(name: str) -> None:
+def test_documents_of_the_edition_before_list_numbers(name: str) -> None:
     plan = people().agg(QUERIES[name][0]).plan(epsilon=1)
-    earlier = json.dumps(document.document_of(plan))
-    assert rules(json.loads(earlier)) == 0
-    assert same(dp.Plan.from_json(earlier), plan)
+    first = json.loads(of_version_1(plan))
+    whole = listed(first)
+    assert rules(whole) == 0
+    assert first["digest"] == edits.with_digest(whole)["digest"]
+    assert same(dp.Plan.from_json(json.dumps(whole)), dp.Plan.from_json(json.dumps(first)))
+    assert dp.Plan.from_json(json.dumps(whole)).fingerprint == whole["fingerprint"]
 
 
-@pytest.mark.parametrize(
-    ("field", "edit"),
-    [
-        ("start", "1"),
-        ("step", "1/5"),
-        ("step", "0"),
-        ("number", 1000),
-        ("number", 10**12),
-        ("number", True),
-        ("start", "0/1"),
-        ("start", "1/0"),
-        ("start", 0),
-        ("step", "1e9"),
-    ],
-)
+@pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if query[2]])
+def test_a_list_is_refused_where_a_rule_belongs(name: str) -> None:
+    whole = json.loads(people().agg(QUERIES[name][0]).plan(epsilon=1).to_json())
+    whole["plan"] = listed(whole["plan"])
+    with pytest.raises(PlanMismatch, match="a list has a value"):
+        dp.Plan.from_json(json.dumps(edits.with_digest(edits.with_fingerprint(whole))))
+
+
+EDITS: list[tuple[str, object]] = [
+    ("start", "1"),
+    ("step", "1/5"),
+    ("step", "0"),
+    ("number", 1000),
+    ("number", 10**12),
+    ("number", True),
+    ("start", "0/1"),
+    ("start", "1/0"),
+    ("start", 0),
+    ("step", "1e9"),
+]
+
+
+@pytest.mark.parametrize(("field", "edit"), EDITS)
 def test_an_edited_rule_is_refused(field: str, edit: object) -> None:
-    text = people().agg(QUERIES["equal"][0]).plan(epsilon=1).to_json()
-    whole = json.loads(text)
+    plan = people().agg(QUERIES["equal"][0]).plan(epsilon=1)
+    whole = json.loads(plan.to_json())
     edges = whole["plan"]["outputs"][0]["definition"][0]["table"]["cells"]["edges"]
     assert edges == {"regular": {"start": "0", "step": "1/10", "number": 1001}}
     edges["regular"][field] = edit
+    for forged in (whole, edits.with_digest(edits.with_fingerprint(whole))):
+        with pytest.raises(PlanMismatch, match="edited or damaged"):
+            dp.Plan.from_json(json.dumps(forged))
+    first = json.loads(of_version_1(plan))
+    first["plan"] = whole["plan"]
     with pytest.raises(PlanMismatch, match="edited or damaged"):
-        dp.Plan.from_json(json.dumps(whole))
+        dp.Plan.from_json(json.dumps(first))
 
 
-def test_rules_cannot_ask_for_any_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regular, "_MOST_IN_ALL", 400)
-    rule = {"regular": {"start": "0", "step": "1", "number": 100}}
-    listed = as_definition([rule] * 4)
-    with pytest.raises(Malformed):
-        as_definition([rule] * 5)
-    assert by_rules([*listed, listed[0]]) == [rule] * 4 + [listed[0]]
-    with pytest.raises(Malformed):
-        as_definition({"regular": {"start": "0", "step": "1", "number": 10**6 + 2}})
-    with pytest.raises(Malformed):
-        written_out([rule])  # where no plan has one
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"regular": {"start": "0", "step": "1", "number": 64}},
+        {"regular": {"start": "0", "step": "1", "number": 10**6 + 2}},
+        {"regular": {"start": "0", "step": "0", "number": 100}},
+        {"regular": {"start": "0", "step": "1/0", "number": 100}},
+        {"regular": {"start": "0", "step": "2/2", "number": 100}},
+        {"regular": {"start": "0", "step": "1", "number": 100, "more": 1}},
+        {"regular": {"start": "1" * 101, "step": "1", "number": 100}},
+        {"regular": {"start": "0", "step": f"{10**98 + 7}/{10**99 + 9}", "number": 100}},
+        {"ratios": {"numerators": " ".join(map(str, range(100))), "denominator": "7"}},
+        {"ratios": {"numerators": "1 2 4", "denominator": "7"}},
+        {"ratios": {"numerators": "1 " * 99, "denominator": "7"}},
+        {"ratios": {"numerators": " ".join(str(7 * n**2) for n in range(99)), "denominator": "7"}},
+        {"ratios": {"numerators": " ".join(str(n**2) for n in range(99)), "denominator": "0"}},
+        {"ratios": {"numerators": " ".join(str(n**2) for n in range(99)), "denominator": 7}},
+        {"regular": 1},
+        {"more": 1},
+    ],
+)
+def test_other_rules_are_refused(rule: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        numbers_of_rule(rule)
 
 
-def as_definition(found: Any) -> Any:
-    """What is written out where plans have long lists."""
-    return written_out({"definition": found})["definition"]
-
-
-def test_nor_for_any_amount_of_time() -> None:
-    start, step = Fraction(10**99 + 1, 10**99 + 3), Fraction(10**98 + 7, 10**99 + 9)
-    rule = {"start": str(start), "step": str(step), "number": 100}
-    with pytest.raises(Malformed):
-        as_definition({"regular": rule})
-    listed = [{"fraction": str(start + i * step)} for i in range(100)]
-    assert by_rules(listed) == listed
-    with pytest.raises(Malformed):
-        as_definition({"regular": {**rule, "start": "1" * 101}})
+def test_rules_cannot_ask_for_any_amount_of_time() -> None:
+    rule = {"regular": {"start": "0", "step": "1", "number": 10**6}}
+    require_room(canonical([rule] * 10))
+    with pytest.raises(ValueError):  # noqa: PT011
+        require_room(canonical([rule] * 11))
 
 
 @given(
@@ -189,11 +230,28 @@ def test_what_is_written_by_rules_is_written_out_again(
     start: Fraction, step: Fraction, size: int, moved: int
 ) -> None:
     numbers = [{"fraction": str(start + i * step)} for i in range(size)]
-    assert ("regular" in by_rules(numbers)) == (size > 64 and step != 0)
-    assert as_definition(by_rules([numbers, "x"])) == [numbers, "x"]
-    if moved < size:
-        numbers[moved] = {"fraction": str(start + moved * step + 1)}
-        assert by_rules(numbers) == numbers
+    for kind in ("regular", "ratios"):
+        ruled = by_rules({"x": [numbers, "y"]})
+        assert rules(ruled) == (size > 64)
+        assert (kind in ruled["x"][0]) == (size > 64 and (step != 0 or kind == "ratios"))
+        assert listed(ruled) == {"x": [numbers, "y"]}
+        if size > 64:
+            exact = numbers_of_rule(ruled["x"][0])
+            assert list(exact) == [Fraction(number["fraction"]) for number in numbers]
+            assert ends_of_rule(ruled["x"][0]) == (exact[0], exact[-1])
+            assert rule_of(exact) == definition(exact) == ruled["x"][0]
+        if moved < size:
+            numbers[moved] = {"fraction": str(start + moved * step + 1)}
+        else:
+            break
+
+
+def test_numbers_over_a_long_denominator_are_listed() -> None:
+    numbers = [{"fraction": f"{n * n}/{3**59 * 2**n}"} for n in range(65)]
+    assert rules(by_rules(numbers)) == 1
+    start, step = Fraction(10**99 + 1, 10**99 + 3), Fraction(10**98 + 7, 10**99 + 9)
+    numbers = [{"fraction": str(start + i * step)} for i in range(65)]
+    assert by_rules(numbers) == numbers
 
 
 @pytest.mark.parametrize(

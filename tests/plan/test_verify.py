@@ -23,7 +23,6 @@ from dpframe.kernel.plan import plan_of as physical_of
 from dpframe.kernel.plan import read as read_physical
 from dpframe.kernel.render import render
 from dpframe.kernel.verify import verify as verify_physical
-from dpframe.plan.regular import written_out
 from dpframe.planning import soundness
 from tests.kernel.mutate import mutants
 from tests.kernel.oracle import Meaningless, judge
@@ -64,6 +63,11 @@ OF_INDIVIDUALS = {
         f.group_by("who").agg(n=pl.col("x").clip(0, 8).sum()).agg(dp.sum("n", (0, 8)))
     ),
     "beside rows": lambda f: f.filter(pl.len().over("who") * 2 > 2).limit_rows(3).agg(dp.count()),
+    "beside rows by another key": lambda f: (
+        f.filter(pl.col("x").max().over("who", "town") > 1, pl.len().over("who") > 1)
+        .limit_rows(3)
+        .agg(dp.count())
+    ),
     "totals in bins": lambda f: f.limit_rows(3).agg(
         dp.col("x").dp_histogram([0, 5, 10], per="unit")
     ),
@@ -112,6 +116,17 @@ def test_an_aggregate_that_dpframe_does_not_have_is_refused() -> None:
             read(text)
 
 
+def test_an_aggregate_by_another_key_is_refused() -> None:
+    found = json.loads(of_individuals("beside rows by another key").to_json())
+    gathers = [frame for frame in found["physical"]["frames"] if frame["node"] == "Gather"]
+    (gather,) = (frame for frame in gathers if frame["by"])
+    gather["by"] = [["by 0", {"node": "Col", "name": "x"}]]
+    text = json.dumps(with_digest(with_fingerprint(found)))
+    for read in (dp.verify, dp.Plan.from_json):
+        with pytest.raises(dp.PlanMismatch, match="contradicts the physical plan"):
+            read(text)
+
+
 @pytest.mark.parametrize("name", ["grouped", "found_groups", "found_limit"])
 def test_of_a_document_of_version_1_only_the_stated_costs_are_checked(name: str) -> None:
     text = of_version_1(plan_of(name))
@@ -127,8 +142,7 @@ def test_of_a_document_of_version_1_only_the_stated_costs_are_checked(name: str)
 
 
 def whole(name: str) -> Any:
-    """The document with all numbers listed, as digests are made of it."""
-    return written_out(json.loads(plan_of(name).to_json()))
+    return json.loads(plan_of(name).to_json())
 
 
 def edit(name: str, *path: str | int, value: object) -> str:

@@ -7,9 +7,9 @@ import pytest
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read
-from dpframe.rows.parse_format import check_format
 from dpframe.rows.spans import span
-from dpframe.rows.temporal_truncate import window
+from dpframe.rows.strings_parse import check_format
+from dpframe.rows.temporal_methods import window
 from dpframe.rows.text import check_pattern
 from dpframe.rows.zones import require_zone, time_zone
 from tests.parse.spellings import SCHEMA, evaluate

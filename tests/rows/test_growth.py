@@ -8,8 +8,8 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import lower
-from dpframe.rows.lists_made import LONGEST_LIST
-from dpframe.rows.strings_pad import WIDEST
+from dpframe.rows.lists import LONGEST_LIST
+from dpframe.rows.strings import WIDEST
 from tests.laws.checking import tree_of
 from tests.laws.frames import wide_columns
 

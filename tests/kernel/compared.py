@@ -1,0 +1,421 @@
+"""Compares the exact numbers of real runs on Polars with those of the plain runner of their
+physical plans.
+
+`watch` does so for each query that runs while it is entered. `DPFRAME_PLAIN=FILE pytest ...` does
+it for all tests, and appends to the file what was compared, what was not, and what differed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.level_sums import CellSums
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import Additive, CellCounts, Table
+from dpframe.describe import digest_of_keys
+from dpframe.frames.binary import frames_of
+from dpframe.frames.groups import Groups
+from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.relation import Relation
+from dpframe.kernel import plan as p
+from dpframe.lower import execution as lowering
+from dpframe.lower.execution import Counted, Execution
+from dpframe.lower.tables import groups_of
+from dpframe.mechanisms import NoNoise
+from dpframe.plan.several import blocks_of
+from dpframe.planning import physical as translation
+from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.release.draw import Draw, _draw_part
+from tests.kernel.plain import Counts, Given, Keep, NotSaid, Rows, Run, chosen_by_hash, lines
+
+MOST = 20_000
+"""Larger frames are not run."""
+
+
+class NotCompared(Exception):
+    """Why a run was not compared."""
+
+
+@dataclass
+class Seen:
+    """What was compared.
+
+    Parameters
+    ----------
+    runs, tables, vectors
+        The number of runs, of their tables, and of vectors without their noise.
+    left_out
+        Why others were not compared.
+    wrong
+        What differed.
+    nodes
+        How often each node was in a plan that was compared.
+    """
+
+    runs: int = 0
+    tables: int = 0
+    vectors: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    nodes: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Round:
+    """The exact number of each group that some are chosen among, and the groups that were found."""
+
+    numbers: Counts
+    found: pl.DataFrame
+
+
+Change = Callable[[p.Plan], p.Plan]
+
+
+@contextmanager
+def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
+    """Compare each query that runs while this is entered, with its plan after a change."""
+    watching = Watch(change)
+    before = pipeline._released, pipeline._counted, lowering.fresh_salt, lowering.chosen_keys
+    released, counted, fresh, choose = before
+
+    def remember(prepared: PreparedTogether, *rest: Any, **options: Any) -> Any:
+        with watching.running(prepared):
+            return released(prepared, *rest, **options)
+
+    def count(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:
+        watching.salts.clear()
+        watching.rounds.clear()
+        found = counted(parts, executions)
+        watching.look(parts, executions, found)
+        return found
+
+    def salted() -> int:
+        watching.salts.append(fresh())
+        return watching.salts[-1]
+
+    def chosen(chooser: Any, lowered: Any, results: Any, groups: Groups) -> Any:
+        found = choose(chooser, lowered, results, groups)
+        numbers = _numbers_of_groups(chooser, lowered, results, groups)
+        watching.rounds.append(Round(numbers, found[0]))
+        return found
+
+    pipeline._released, pipeline._counted = remember, count
+    lowering.fresh_salt, lowering.chosen_keys = salted, chosen
+    try:
+        yield watching
+    finally:
+        pipeline._released, pipeline._counted, lowering.fresh_salt, lowering.chosen_keys = before
+
+
+def compare_on(
+    prepared: PreparedTogether,
+    frames: Mapping[str, pl.DataFrame],
+    change: Change = lambda plan: plan,
+) -> Seen:
+    """Count all that a plan needs of some frames, by their names, and compare."""
+    with watch(change) as watching, watching.running(prepared):
+        parts = prepared.parts if prepared.limits is None else prepared.parts[:1]
+        options = () if prepared.limits is None else prepared.limits.options
+        for some in (parts, *(option.parts for option in options)):
+            relations = {one.token: one.name for one in _relations(some)}
+            data = {token: frames[name].lazy() for token, name in relations.items()}
+            pipeline._counted(some, [Execution.of_public(data)] * len(some))
+    return watching.seen
+
+
+@dataclass
+class Watch:
+    """Looks at runs.
+
+    Parameters
+    ----------
+    change
+        What is done to each plan first.
+    seen
+        What was compared.
+    whole
+        The queries that run now.
+    salts, rounds
+        The salts of the frame that was counted last, and the choices of groups.
+    """
+
+    change: Change
+    seen: Seen = field(default_factory=Seen)
+    whole: list[PreparedTogether] = field(default_factory=list)
+    salts: list[int] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+    @contextmanager
+    def running(self, prepared: PreparedTogether) -> Iterator[None]:
+        """What is counted while this is entered is of these queries."""
+        self.whole.append(prepared)
+        try:
+            yield
+        finally:
+            self.whole.pop()
+
+    def look(
+        self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
+    ) -> None:
+        """Compare what was counted."""
+        before = len(self.seen.wrong)
+        try:
+            self.compare(parts, executions, found)
+        except NotCompared as reason:
+            self.seen.left_out[str(reason)] += 1
+        except NotSaid as reason:
+            self.seen.left_out[f"not said: {reason}"] += 1
+        except Exception as error:  # a release hides what it raises
+            self.seen.wrong.append(f"{type(error).__name__}: {error}"[:400])
+        del self.seen.wrong[before + 1 :]  # one for each run
+        test = os.environ.get("PYTEST_CURRENT_TEST", "")
+        self.seen.wrong[before:] = [f"{test}: {wrong}" for wrong in self.seen.wrong[before:]]
+
+    def compare(
+        self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
+    ) -> None:
+        """Run the plan of what was counted on the same rows, and note what differs."""
+        names: dict[int, str] = {}
+        plan, full = _plans(self.whole[-1], parts, names)
+        sources, public, orders = _sources(executions, names), _public(parts), _orders(parts)
+        if len(self.rounds) > 1 and len(parts) > 1:
+            raise NotCompared("rounds beside other queries")
+        plan, full = self.change(plan), self.change(full)
+        groups_found = _found(plan, parts, found)
+
+        def run_with(salt: int, gone: pl.DataFrame | None) -> Run:
+            choose = chosen_by_hash(salt, _order(orders))
+            given = Given(sources, public, choose, groups_found, gone)
+            return Run(plan, replace(given, keep=_choices(Run(full, given))))
+
+        salts = [_salt(parts, [salt]) for salt in self.salts] or [_salt(parts, [])]
+        run, gone = run_with(salts[0], None), None
+        for salt, one in zip(salts, self.rounds, strict=False):
+            run = run_with(salt, gone)
+            place = next(d.what.table for d in plan.draws if isinstance(d.what, p.Appear))
+            _check(self.seen, plan, place, run.table(place), one.numbers)
+            gone = one.found if gone is None else pl.concat([gone, one.found])
+        self.seen.runs += 1
+        for what, one, part, counted in _draws(self.whole[-1], plan, parts, found):
+            places = what.tables if hasattr(what, "tables") else (what.table,)
+            for place, table in zip(places, one.measurement.tables, strict=True):
+                mine, stated = run.table(place), plan.tables[place].keys
+                if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
+                    listed = {*lines(groups_found[stated.draw])}
+                    mine = {at: number for at, number in mine.items() if at[0] in listed}
+                groups = groups_of(counted.groups, table.kept)
+                _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))
+            if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
+                scope = replace(part.query, groups=counted.groups).scope
+                exact = _draw_part(one.measurement, NoNoise(), counted.tables, scope)
+                self.seen.vectors += 1
+                if run.numbers(what) != exact.reshape(-1).tolist():
+                    self.seen.wrong.append(f"{what}: other numbers are drawn")
+        self.seen.nodes.update(_nodes(plan))
+
+
+def _check(seen: Seen, plan: p.Plan, place: int, mine: Counts, theirs: Counts) -> None:
+    seen.tables += 1
+    if mine != theirs:
+        seen.wrong.append(f"{plan.tables[place]}: {_difference(mine, theirs)}")
+
+
+def _numbers_of_groups(chooser: Any, lowered: Any, results: Any, groups: Groups) -> Counts:
+    """The exact number of each group, of those that some are chosen among."""
+    for query, result in zip(lowered, results, strict=True):
+        if query.cells is None and chooser.table.statistic in query.statistics:
+            keys = lines(result.select(f"g{i}" for i in range(len(groups.by))))
+            column = f"v{query.statistics.index(chooser.table.statistic)}"
+            found = Counter[tuple[Any, Any]]()
+            for key, number in zip(keys, result[column].to_list(), strict=True):
+                found[key, None] += number
+            return {at: number for at, number in found.items() if number}
+    raise NotCompared("groups that nothing counts")
+
+
+def _difference(mine: Counts, theirs: Counts) -> str:
+    return "; ".join(
+        f"{at}: {mine.get(at, 0)} in plain, {theirs.get(at, 0)} in the run"
+        for at in [*mine.keys() | theirs.keys()]
+        if mine.get(at, 0) != theirs.get(at, 0)
+    )[:400]
+
+
+def _nodes(plan: p.Plan) -> Iterator[str]:
+    for frame in plan.frames:
+        yield type(frame).__name__
+    for table in plan.tables:
+        yield type(table.keys).__name__
+        yield type(table.cells).__name__
+        yield type(table.adds).__name__
+
+
+def _plans(
+    whole: PreparedTogether, parts: Sequence[Prepared], names: dict[int, str]
+) -> tuple[p.Plan, p.Plan]:
+    """The physical plan of some parts, and the same with columns that nothing reads."""
+    plan = translation.physical(whole, names)
+    narrow = translation._of_columns_read
+    translation._of_columns_read = lambda lists: tuple(lists.frames)
+    try:
+        full = translation.physical(whole, {})
+    finally:
+        translation._of_columns_read = narrow
+    if whole.limits is None or parts[0] is whole.parts[0]:
+        return plan, full
+    for option, one, other in zip(whole.limits.options, plan.options, full.options, strict=True):
+        if option.parts[0] is parts[0]:
+            return one, other
+    raise NotCompared("parts of no plan")
+
+
+def _sources(executions: Sequence[Execution], names: Mapping[int, str]) -> dict[str, pl.DataFrame]:
+    found: dict[str, pl.DataFrame] = {}
+    for execution in executions:
+        if execution.engine.name != "polars":
+            raise NotCompared("another engine")
+        for token, data in execution.data.items():
+            if token not in names:
+                continue
+            frame = data if isinstance(data, pl.DataFrame | pl.LazyFrame) else None
+            if frame is None:
+                raise NotCompared("rows that are not in memory")
+            first = frame.lazy().head(MOST + 1).collect()
+            if first.height > MOST:
+                raise NotCompared("many rows")
+            found[names[token]] = first
+    return found
+
+
+def _relations(parts: Sequence[Prepared]) -> Iterator[Relation]:
+    for part in parts:
+        yield from frames_of(part.query.relation)
+
+
+def _public(parts: Sequence[Prepared]) -> dict[str, pl.DataFrame]:
+    """Public frames and keys by their digests."""
+    public: dict[str, pl.DataFrame] = {}
+    for relation in _relations(parts):
+        for step, _ in relation.steps:
+            if isinstance(step, JoinPublic):
+                public[step.digest] = step.public
+    for part in parts:
+        if part.query.groups is not None and not part.query.groups.discovered:
+            for table in [None, *part.tables]:
+                groups = groups_of(part.query.groups, None if table is None else table.kept)
+                if groups is not None:
+                    public[digest_of_keys(groups)] = groups.keys
+    return public
+
+
+def _found(
+    plan: p.Plan, parts: Sequence[Prepared], found: Sequence[Counted]
+) -> dict[int, pl.DataFrame]:
+    """The groups that draws of the plan found, in the order of draws and parts."""
+    draws = [n for n, draw in enumerate(plan.draws) if isinstance(draw.what, p.Appear)]
+    keys = [
+        counted.groups.keys
+        for part, counted in zip(parts, found, strict=True)
+        if counted.groups is not None
+        and any(isinstance(draw.measurement, KeySelection) for draw in part.draws)
+    ]
+    return dict(zip(draws, keys, strict=True))
+
+
+def _salt(parts: Sequence[Prepared], salts: Sequence[int]) -> int:
+    own = {part.query.relation.salt for part in parts} - {None}
+    if len(own) > 1:
+        raise NotCompared("several salts")
+    return next((salt for salt in own if salt is not None), salts[0] if salts else 0)
+
+
+def _orders(parts: Sequence[Prepared]) -> dict[frozenset[str], list[str]]:
+    """The order of a frame's columns where rows are limited, by the columns."""
+    orders: dict[frozenset[str], list[str]] = {}
+    for relation in _relations(parts):
+        for step, before in relation.steps:
+            if isinstance(step, LimitRows):
+                columns = list(before.columns)
+                if orders.setdefault(frozenset(columns), columns) != columns:
+                    raise NotCompared("two orders of the same columns")
+    return orders
+
+
+def _order(orders: Mapping[frozenset[str], list[str]]) -> Callable[[Rows], Sequence[str]]:
+    return lambda rows: orders[frozenset(rows.known)]
+
+
+def _choices(whole: Run) -> Keep:
+    """The choice of limits of a plan that has all columns: what nothing reads decides as well."""
+    kept: dict[int, Sequence[int]] = {}
+
+    def keep(place: int, limit: p.KeepRows | p.KeepGroups, rows: Rows) -> Sequence[int]:
+        kept[place] = whole.given.keep(place, limit, rows)
+        return kept[place]
+
+    noting = Run(whole.plan, replace(whole.given, keep=keep))
+    for place, frame in enumerate(whole.plan.frames):
+        if isinstance(frame, p.KeepRows | p.KeepGroups):
+            noting.frame(place)
+    return lambda place, limit, rows: kept[place]
+
+
+def _draws(
+    whole: PreparedTogether,
+    plan: p.Plan,
+    parts: Sequence[Prepared],
+    found: Sequence[Counted],
+) -> Iterator[tuple[Any, Draw, Prepared, Counted]]:
+    """What the plan draws, with what the real run draws, and what that counted."""
+    number = 0
+    blocks = [part.plan for part in parts]
+    if len(parts) == len(whole.parts) and whole.limits is None:
+        blocks = list(blocks_of(whole.plan))
+    for part, block, counted in zip(parts, blocks, found, strict=True):
+        used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
+        order = sorted(part.draws, key=lambda draw: block.releases[used[draw.keys[0]]].draw)
+        for draw in order:
+            what = plan.draws[number].what
+            number += 1
+            if isinstance(draw.measurement, KeySelection) and not counted.tables:
+                continue  # found in rounds: the run gives the groups alone
+            yield what, draw, part, counted
+
+
+def _real(table: Table, counted: CellCounts, groups: Groups | None) -> Counts:
+    keys = [()] if groups is None else lines(groups.keys)
+    values = counted.values.tolist()
+    if counted.groups is None or counted.cells is None:
+        pairs = ((i, None) for i in range(counted.size))
+        return {(keys[i], c): v for (i, c), v in zip(pairs, values, strict=True) if v}
+    entries = zip(counted.groups.tolist(), counted.cells.tolist(), values, strict=True)
+    return {(keys[i], c): v for i, c, v in entries if v}
+
+
+def watch_all() -> None:
+    """Compare all queries of this process from now on, where the environment asks for it."""
+    path = os.environ.get("DPFRAME_PLAIN")
+    if path:
+        import atexit
+
+        entered = watch()
+        watching = entered.__enter__()
+
+        def report() -> None:
+            entered.__exit__(None, None, None)
+            with open(path, "a") as file:
+                file.write(json.dumps(vars(watching.seen)) + "\n")
+
+        atexit.register(report)
