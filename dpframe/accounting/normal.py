@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpframe.accounting.search import least_true
 
-__all__ = ["log_delta_normal", "mills", "mills_of", "mills_of_many", "normal_epsilon"]
-
-
-_DENSITY: Final = 64
-_DEGREE: Final = 6
-_LAST: Final = 40
-"""Taylor polynomials of Mills' ratio: how many points per unit, the degree, and the last
-point."""
+__all__ = ["log_delta_normal", "mills", "normal_epsilon"]
 
 
 def log_delta_normal(d: float, epsilon: float) -> float:
@@ -64,56 +52,3 @@ def normal_epsilon(shift_squared: float, delta: float) -> float:
     # P(L > epsilon) <= delta where L ~ N(d**2 / 2, d**2), by the tail bound exp(-z**2 / 2).
     above = 0.5 * d * d + d * math.sqrt(max(0.0, -2.0 * target)) + 1e-9
     return least_true(private, 0.0, above, 2.0**-44)
-
-
-def mills_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mills' ratio of each number >= -36, within a relative 2e-13; below -5 usually of its
-    size."""
-    value = np.empty_like(x)
-    near = x < 4.0
-    value[near] = [math.erfc(v) for v in (x[near] * math.sqrt(0.5)).tolist()]
-    value[near] *= math.sqrt(0.5 * math.pi) * np.exp(0.5 * x[near] ** 2)
-    far = x[~near]
-    tail = far.copy()
-    for k in range(60, 0, -1):
-        tail = far + k / tail
-    value[~near] = 1.0 / tail
-    return value
-
-
-def mills_of_many(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """As `mills_of`, as exact and quicker for thousands of numbers; its last digits differ.
-
-    M(x) is the integral of exp(-x t - t**2 / 2) over t > 0, so its Taylor coefficients are up to
-    their signs E[t**n] / n! times M(x), for t with that density; they are largest at x = 0. Beyond
-    degree 6, half a 64th away, they make less than 2e-17 of M. Below 0, Q(x) = 1 - Q(-x).
-    """
-    size = np.abs(x)
-    place = np.rint(np.minimum(size, _LAST) * _DENSITY)
-    rest = size - place * (1.0 / _DENSITY)
-    at = place.astype(np.intp)
-    terms = _mills_taylor()
-    value: NDArray[np.float64] = terms[_DEGREE].take(at)
-    for n in range(_DEGREE - 1, -1, -1):
-        value *= rest
-        value += terms[n].take(at)
-    far = size > _LAST
-    if far.any():
-        value[far] = mills_of(size[far])
-    below = x < 0.0
-    value[below] = math.sqrt(2.0 * math.pi) * np.exp(0.5 * x[below] ** 2) - value[below]
-    return value
-
-
-@lru_cache(maxsize=1)
-def _mills_taylor() -> list[NDArray[np.float64]]:
-    """Taylor coefficients of Mills' ratio M around 0, 1/64, ..., 40, degree by degree.
-
-    M' = x M - 1, so by Leibniz' rule n c_n = x c_(n - 1) + c_(n - 2) for n >= 2.
-    """
-    x = np.arange(_LAST * _DENSITY + 1) / _DENSITY
-    terms = [mills_of(x)]
-    terms.append(x * terms[0] - 1.0)
-    for n in range(2, _DEGREE + 1):
-        terms.append((x * terms[-1] + terms[-2]) / n)
-    return terms

@@ -1,7 +1,8 @@
 """Privacy loss distributions, to account for events whose parameters are fixed.
 
-Exact for noise. Of choices only the range of losses is known: those of one range are taken together
-(`dpframe.kernel.choices`), others by a pair that is the worst at every epsilon alone.
+Exact for noise, but for rounding. Of choices only the range of losses is known: those of one range
+are taken together (`dpframe.kernel.choices`), others by a pair that is the worst at every epsilon
+alone.
 """
 
 from __future__ import annotations
@@ -14,24 +15,24 @@ from typing import ClassVar
 from dpframe.accounting.accountant import WITHIN, Accountant, ValidFor
 from dpframe.accounting.basic import pure_parts, sum_of
 from dpframe.accounting.composition import Composition
+from dpframe.accounting.costs import zcdp_rho
 from dpframe.accounting.events import AnyEvent
 from dpframe.accounting.loss_laws import Translated, translated
+from dpframe.accounting.zcdp import epsilon_of_rho
 from dpframe.core.exact import decimal_up, float_down
 
 __all__ = ["PrivacyLossAccountant"]
 
 
 class PrivacyLossAccountant(Accountant):
-    """The laws of the events' privacy losses, convolved (Meiser and Mohammadi 2018; Koskela, Jälkö
-    and Honkela 2020), on a grid that only adds loss.
+    """The laws of the events' privacy losses together (Meiser and Mohammadi 2018; Koskela, Jälkö
+    and Honkela 2020), as the kernel adds them up for plans.
 
-    Exact up to rounding for randomised response and for discrete noise on integers at sensitivity 1
-    (discrete Laplace noise up to 256) when the losses have a common step. Otherwise it exceeds
-    the exact value by a few parts in 10**8. The excess is larger when very many different events
-    are composed, or when an epsilon is close to the sum of all, because the largest loss is rounded
-    up to a point of the grid. The sum itself is returned where it is smaller. See
-    `dpframe.accounting.loss_laws`, `dots` and `convolution` for the proofs. Not valid
-    across plans.
+    The epsilon of many events exceeds the exact one by about a ten-millionth. Where a few events
+    have few different losses, and epsilon is a sum of these, delta is too large by up to a part in
+    3,000. The sum of all losses is returned where it is smaller. See `dpframe.accounting.loss_laws`
+    for the pairs and `dpframe.kernel.losses` for the proof. Of more than 1,000 kinds of events only
+    the sum is known. Not valid across plans.
     """
 
     method: ClassVar[str] = "privacy loss distribution"
@@ -45,6 +46,7 @@ class PrivacyLossAccountant(Accountant):
             assert pair is not None
             pairs[pair] += count
         self._composition = Composition(pairs)
+        self._rho = sum((n * zcdp_rho(event) for event, n in self.counts.items()), Fraction(0))
         parts = pure_parts(self.counts.items(), 0.0)
         self._sum = float("inf") if parts is None else decimal_up(sum_of(parts))
 
@@ -52,7 +54,8 @@ class PrivacyLossAccountant(Accountant):
         return translated(event) is not None
 
     def _epsilon(self, delta: Fraction) -> float:
-        found = self._composition.epsilon(float_down(delta))
+        most = float_down(delta)
+        found = self._composition.epsilon(most, epsilon_of_rho(self._rho, most))
         return min(found, self._sum) if delta > self._slack else found
 
     def _delta(self, epsilon: Fraction) -> float:

@@ -11,8 +11,10 @@ from dpframe.accounting.accountant import WITHIN, ValidFor
 from dpframe.accounting.advanced import SplitAccountant
 from dpframe.accounting.basic import needing_delta, pure_parts
 from dpframe.accounting.composition import Composition
-from dpframe.accounting.loss_laws import Response, Translated
+from dpframe.accounting.loss_laws import Translated
+from dpframe.accounting.zcdp import epsilon_of_rho
 from dpframe.core.exact import float_down, float_up
+from dpframe.kernel.losses import Reported
 
 __all__ = ["OptimalAccountant"]
 
@@ -21,8 +23,7 @@ class OptimalAccountant(SplitAccountant):
     """Kairouz, Oh and Viswanath 2015: no theorem that knows only epsilons and deltas gives less.
 
     Each event is at worst binary randomised response (Theorem 3.3), so the bound is the delta of
-    many of those, at any epsilon. With equal epsilons it is exact up to rounding; unequal ones are
-    put on a grid if they have no common step, which adds a little.
+    many of those, at any epsilon; the kernel computes it, see `PrivacyLossAccountant`.
     """
 
     method: ClassVar[str] = "Kairouz-Oh-Viswanath"
@@ -31,7 +32,8 @@ class OptimalAccountant(SplitAccountant):
     def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if len(parts) == 1 and parts[0][1] == 1 and delta < 1e-15:
             return float_up(parts[0][0])
-        return _responses(parts).epsilon(delta)
+        rho = sum((n * e * e / 2 for e, n in parts), Fraction(0))
+        return _responses(parts).epsilon(delta, epsilon_of_rho(rho, delta))
 
     def _delta(self, epsilon: Fraction) -> float:
         if needing_delta(self.counts.items()):
@@ -46,5 +48,5 @@ def _responses(parts: Sequence[tuple[Fraction, int]]) -> Composition:
     pairs: Counter[Translated] = Counter()
     for epsilon, count in parts:
         if epsilon:
-            pairs[Translated(Response(epsilon))] += count
+            pairs[Translated(Reported(epsilon, 2))] += count
     return Composition(pairs)

@@ -104,7 +104,9 @@ def _response(e: float, categories: int, a: Floats) -> Floats:
 
 
 def _discrete_laplace(step: float, steps: int, a: Floats) -> Floats:
-    """E[exp((a - 1) loss)]: masses of x = 0 .. D as in `dpframe.accounting.connect_the_dots`."""
+    """E[exp((a - 1) loss)]: moved from 0 to D, x <= 0 has a loss of D steps, x >= D one of -D, and
+    those between D - 2 x.
+    """
     total = -math.log1p(math.exp(-step))
     x = np.arange(steps + 1)
     logs = total - step * x

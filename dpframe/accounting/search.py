@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["least_root", "least_true", "minimum", "root_between"]
+__all__ = ["least_reaching", "least_root", "least_true", "minimum"]
 
 
-_PATIENCE: Final = 12
+_MOST_STEPS: Final = 100
 
 
 def minimum(f: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
@@ -59,30 +59,34 @@ def least_root(f: Callable[[float], float], start: float, width: float, toleranc
     return high
 
 
-def root_between(f: Callable[[float], float], low: float, high: float, near: float) -> float:
-    """A point where the falling function f was at most 0, within a relative `near` of one where it
-    was above; f(low) > 0 >= f(high), low >= 0.
+def least_reaching(f: Callable[[float], float], target: float, start: float, near: float) -> float:
+    """A point of at least 0 where the falling function f, which is below 0, was seen to be at most
+    `target`, within about a relative `near` of where it first is; infinity if none was found.
 
-    False position; an end that stays counts for half (the Illinois rule). After a dozen steps, one
-    that has not halved the interval is followed by one that does.
+    Secants through the last two points, kept between a point that is too small and one that is
+    large enough. The first step takes f to fall as the square of its argument.
     """
-    f_low, f_high = f(low), f(high)
-    steps, stays, slow = 0, 0, False
-    while high - low > near * high:
-        steps, width = steps + 1, high - low
-        share = 0.5 if slow else f_low / (f_low - f_high)
-        inset = near * high / 4.0
-        middle = min(max(low + share * width, low + inset), high - inset)
-        value = f(middle)
-        if value > 0.0:
-            low, f_low = middle, value
-            f_high *= 0.5 if stays > 0 else 1.0
-            stays = 1
+    low, high = 0.0, math.inf
+    at, last, slope = start, None, math.nan
+    for step in range(_MOST_STEPS):
+        value = f(at)
+        low, high = (at, high) if value > target else (low, at)
+        if last is not None and value != last[1]:
+            slope = (value - last[1]) / (at - last[0])
+        if math.isinf(slope):  # f may fall to minus infinity
+            slope = math.nan
+        near_enough = high == at and value >= target + slope * near * at
+        if near_enough or (high < math.inf and high - low <= near * high):
+            break
+        if math.isnan(slope):
+            then = at * math.sqrt(target / value) if value < 0.0 else 2.0 * at
         else:
-            high, f_high = middle, value
-            f_low *= 0.5 if stays < 0 else 1.0
-            stays = -1
-        slow = steps >= _PATIENCE and not slow and high - low > 0.5 * width
+            then = at + (target - value) / slope + 0.5 * near * at
+        if then <= 0.0 == low and f(0.0) <= target:
+            return 0.0
+        if not low < then < high or step % 8 == 7:
+            then = 2.0 * at if high == math.inf else 0.5 * (low + high)
+        at, last = then, (at, value)
     return high
 
 

@@ -16,19 +16,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from dpframe.accounting.composition import GRID_ERROR, Composition
-from dpframe.accounting.loss_laws import (
-    Choices,
-    HalfLine,
-    LossLaw,
-    Normal,
-    Response,
-    SteppedLaplace,
-    SteppedNormal,
-    Translated,
-)
+from dpframe.accounting.composition import Composition
+from dpframe.accounting.loss_laws import Translated
 from dpframe.core.budget import ApproxDP
 from dpframe.core.exact import dyadic_down, float_down
+from dpframe.kernel.losses import Geometrics, Loss, Normals, Wholes
 from dpframe.mechanisms import REFINED, AdditiveTask, Choice, MechanismTask
 
 __all__ = ["Chooser", "finer", "largest_within", "refined"]
@@ -37,8 +29,8 @@ Chooser = Callable[[Fraction], "tuple[Choice, ...]"]
 
 _ENOUGH: Final = 1e-5
 """How much of epsilon may be left unused."""
-_SPARE: Final = 6e-8
-"""How much more the kernel may find, which composes the same losses in another way."""
+_SPARE: Final = 1e-8
+"""How much more the kernel may find in the whole plan, where it smooths noise by other factors."""
 _BITS: Final = 20
 """Of rho: plans should be the same on machines whose floats differ in their last bits."""
 _STEPS: Final = 12
@@ -55,7 +47,6 @@ def largest_within(
     asked: Sequence[MechanismTask],
     spend: ApproxDP,
     start: Fraction,
-    grid_error: float = GRID_ERROR,
 ) -> tuple[Choice, ...] | None:
     """The choices at about the largest rho that keeps the spend.
 
@@ -72,8 +63,6 @@ def largest_within(
         Its delta above 0 and within floats.
     start
         A rho of the right size.
-    grid_error
-        Which part of epsilon may be lost to the grid on which losses are composed.
 
     Returns
     -------
@@ -88,18 +77,16 @@ def largest_within(
         pairs = _pairs(choices, asked)
         if pairs is None:
             return None
-        price = Composition(pairs, grid_error).epsilon(delta)
+        price = Composition(pairs).epsilon(delta, epsilon)
         if price <= epsilon * (1 - _SPARE):
             found = choices
             if price >= epsilon * (1 - _ENOUGH):
                 break
-        rho = dyadic_down(rho * _room(pairs, delta, epsilon, price, grid_error), _BITS)
+        rho = dyadic_down(rho * _room(pairs, delta, epsilon, price), _BITS)
     return found
 
 
-def _room(
-    pairs: Mapping[Translated, int], delta: float, epsilon: float, price: float, grid_error: float
-) -> Fraction:
+def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: float) -> Fraction:
     """By how much rho may about grow, or must shrink, where epsilon is `price` now: it grows with
     rho about as a power, so the secant through the last two points finds it in a few steps.
     """
@@ -113,28 +100,27 @@ def _room(
             slope = min(2.0, max(0.2, (excess - last[1]) / (at - last[0])))
         last = at, excess
         at -= min(4.0, max(-4.0, excess / slope))
-        price = _scaled(pairs, math.exp(at), grid_error).epsilon(delta)
+        price = _scaled(pairs, math.exp(at)).epsilon(delta, epsilon)
     return Fraction(math.exp(at - _ENOUGH / 4))
 
 
-def _scaled(pairs: Mapping[Translated, int], factor: float, grid_error: float) -> Composition:
+def _scaled(pairs: Mapping[Translated, int], factor: float) -> Composition:
     """The losses scaled as if rho were `factor` times as large."""
     return Composition(
-        {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()},
-        grid_error,
+        {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()}
     )
 
 
-def _law_scaled(law: LossLaw, factor: Fraction) -> LossLaw:
+def _law_scaled(law: Loss, factor: Fraction) -> Loss:
     root = Fraction(math.sqrt(factor))
     match law:
-        case Normal():
-            return Normal(law.d_squared * factor)
-        case SteppedNormal():
-            return SteppedNormal(law.sigma_squared / factor)
-        case SteppedLaplace():
-            return replace(law, step=law.step * root)
-        case Response() | HalfLine() | Choices():
+        case Normals():
+            return Normals(law.d_squared * factor)
+        case Wholes():
+            return Wholes(law.sigma_squared / factor)
+        case Geometrics():
+            return replace(law, h=law.h * root)
+        case _:
             return replace(law, epsilon=law.epsilon * root)
 
 

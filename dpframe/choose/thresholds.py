@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.accounting.composition import GRID_ERROR
 from dpframe.choose.together import ComposedChoice, choose_together
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.errors import DPFrameError
@@ -27,7 +26,6 @@ def choose_with_keys(
     spend: Budget,
     rho_weights: Sequence[Fraction],
     number: int | None,
-    grid_error: float = GRID_ERROR,
 ) -> ComposedChoice:
     """Mechanisms for all parts; the first is the choice of groups.
 
@@ -37,7 +35,7 @@ def choose_with_keys(
 
     Parameters
     ----------
-    asked, weights, spend, rho_weights, grid_error
+    asked, weights, spend, rho_weights
         As for `choose_together`.
     number
         Which of the parts is the number that groups are chosen by, if it is among them.
@@ -47,14 +45,14 @@ def choose_with_keys(
     DPFrameError
         When a part cannot be released within its share.
     """
-    apart = choose_together(asked, weights, spend, rho_weights, grid_error)
+    apart = choose_together(asked, weights, spend, rho_weights)
     if number is None or not spend.slack:
         return apart
     own = apart.choices[0].law
     assert isinstance(own, KeyMechanism)
     best, least = apart, own.size_at(_HALF) + 1
     for share in (Fraction(1), _HALF):
-        found = _by_number(asked, weights, spend, rho_weights, number, share, grid_error)
+        found = _by_number(asked, weights, spend, rho_weights, number, share)
         if found is not None and found[1] < least:
             best, least = found
     return best
@@ -67,7 +65,6 @@ def _by_number(
     rho_weights: Sequence[Fraction],
     number: int,
     share: Fraction,
-    grid_error: float,
 ) -> tuple[ComposedChoice, int] | None:
     """The mechanisms when this share of delta goes to the threshold, and the threshold."""
     assert isinstance(asked[0], KeyTask)
@@ -79,7 +76,6 @@ def _by_number(
             weights[1:],
             spend.of(spend.main, spend.slack - slack),
             rho_weights[1:],
-            grid_error,
         )
     except DPFrameError:  # Gaussian noise was requested and has no delta left
         return None

@@ -26,7 +26,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias, TypeVar
 
-from dpframe.accounting.composition import GRID_ERROR
 from dpframe.accounting.gaussian_delta import largest_shift
 from dpframe.accounting.zcdp import largest_rho
 from dpframe.choose.mechanism import choose
@@ -73,7 +72,6 @@ def choose_together(
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction] | None = None,
-    grid_error: float = GRID_ERROR,
 ) -> ComposedChoice:
     """Mechanisms for all parts of a plan, with the least noise.
 
@@ -87,8 +85,6 @@ def choose_together(
         The total cost allowed.
     rho_weights
         Their costs relative to each other where these are amounts of rho; `weights` unless given.
-    grid_error
-        Which part of epsilon may be lost where losses are composed on a grid.
 
     Raises
     ------
@@ -105,7 +101,7 @@ def choose_together(
     keys = spend.slack / 2 if choices else Fraction(0)
     chooser = _chooser(asked, concentrated, keys / max(1, choices))
     noise = _noise_of(summed.choices, asked)
-    ways = [summed, *_beside(chooser, asked, spend, keys, noise, grid_error)]
+    ways = [summed, *_beside(chooser, asked, spend, keys, noise)]
     return min(ways, key=lambda way: _noise_of(way.choices, asked))
 
 
@@ -120,7 +116,6 @@ def _beside(
     spend: ApproxDP,
     keys: Fraction,
     summed: float,
-    grid_error: float,
 ) -> Iterator[ComposedChoice]:
     """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for
     choices of groups.
@@ -138,7 +133,7 @@ def _beside(
         if any(map(finer, concentrated, asked)):
             ways.append(refined(chooser, asked))
         for way in ways:
-            found = largest_within(way, asked, spend, best, grid_error)
+            found = largest_within(way, asked, spend, best)
             if found is not None:
                 yield ComposedChoice(found, spend, "numerical")
 

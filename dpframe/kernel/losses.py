@@ -117,7 +117,7 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     if _most(dict(losses)) <= epsilon:
         return Fraction(0)
     known = _in_blocks(losses)
-    if price <= 0 or sum(known.values()) > 10**6 or len(known) > 200 or _largest(known) > 1e4:
+    if price < 0 or sum(known.values()) > 10**6 or len(known) > 1000 or _largest(known) > 1e4:
         return Fraction(1)
     c, step, wide = _grid(known, price)
     if wide > _LONGEST_TABLE * step:
@@ -134,7 +134,7 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     k = np.arange(last + 1)
     t = k.astype(np.float64) * w
     scale, missing, table_error = -c * price, 0.0, 0.0
-    values = np.exp(-1j * (t * price)) / ((c + 1j * t) * (c + 1 + 1j * t))
+    values = _turn(-t * price) / ((c + 1j * t) * (c + 1 + 1j * t))
     far = np.abs(values)
     for law, n in known.items():
         if isinstance(law, Choices):
@@ -195,7 +195,10 @@ def _height(known: Mapping[Loss, int], price: float) -> tuple[float, float, floa
         place = int(np.argmin(heights))
         return float(cs[place]), float(heights[place])
 
-    near, _ = best(-math.log(price) - 8, -math.log(price) + 14)
+    # M(-1/4) of normal losses is exp(-3 / 32 of their variance)
+    spread = math.sqrt(max(0.0, float(_cumulant(known, np.array([-0.25]))[0]) * -32 / 3))
+    middle = -math.log(max(price, spread / 1000, 1e-10))
+    near, _ = best(middle - 8, middle + 14)
     c, height = best(math.log(near) - 0.5, math.log(near) + 0.5)
     step = 1e-3 * c
     below, here, above = _cumulant(known, np.array([c - step, c, c + step]))
@@ -330,13 +333,21 @@ def _transform(law: Loss, c: Floats, t: Floats) -> tuple[Floats, Complexes]:
 
 def _fall(rate: Floats, angle: Floats) -> Complexes:
     """1 - exp(-rate - i angle), where both may be tiny."""
-    real = -np.expm1(-rate) * np.cos(angle) + 2 * np.sin(angle / 2) ** 2
-    return np.asarray(real + 1j * (np.exp(-rate) * np.sin(angle)), dtype=np.complex128)
+    half = _turn(angle / 2)
+    sine = 2 * half.imag**2
+    real = -np.expm1(-rate) * (1 - sine) + sine
+    return np.asarray(real + 1j * (np.exp(-rate) * 2 * half.real * half.imag), dtype=np.complex128)
 
 
 def _turn(angles: Floats) -> Complexes:
-    """exp(i x) at angles x."""
-    return np.exp(np.asarray(1j * angles, dtype=np.complex128))
+    """exp(i x) at the angles x = 0, a, 2 a, ..., or at one angle. Products of powers are much
+    quicker than exponentials.
+    """
+    if angles.size < 2:
+        return np.exp(np.asarray(1j * angles, dtype=np.complex128))
+    step = 1j * float(angles[1])
+    rows = np.exp(step * 256 * np.arange(-(-angles.size // 256)))
+    return np.outer(rows, np.exp(step * np.arange(256))).ravel()[: angles.size]
 
 
 def _wholes(v: float, c: Floats, t: Floats) -> Complexes:
@@ -356,8 +367,11 @@ def _wholes(v: float, c: Floats, t: Floats) -> Complexes:
         return found
     width = 2 * math.pi * v
     nearest = np.round(-t / width)
-    several = 1 if v > 5 else 4
+    several = 0 if v > 20 else 1 if v > 5 else 4
+    least = int(nearest.min()) - several
+    turns = np.exp(2j * math.pi * np.multiply.outer(np.arange(least, several + 1), c))
     for k in range(-several, several + 1):
         u = t + width * (nearest + k)
-        found += np.exp(-u * u / (2 * v) + 2j * math.pi * ((nearest + k) * c))
+        turn = turns[(nearest + (k - least)).astype(np.intp)].reshape(found.shape)
+        found += np.exp(-u * u / (2 * v)) * turn
     return root / whole * found

@@ -1,28 +1,14 @@
 """Tails of discrete Gaussian noise: the least whole number that is exceeded rarely enough.
 
-Floats find it almost always: it is accepted only where their error cannot matter. Else 60 digits
-decide, P(|X| > a) = 2 S(a) / N with S(a) = sum(exp(-k**2 / (2 sigma**2)), k > a) and N the sum
-over all integers:
-
-*From sigma = 16 on* by the formula of Euler and Maclaurin at midpoints. With u = (a + 1/2) / sigma,
-Mills' ratio M and the Hermite polynomials He,
-
-    S(a) exp(u**2 / 2) = sigma M(u) + sum(c_j sigma**(1 - 2 j) He_(2 j - 1)(u), j = 1 .. m) + R,
-
-where c_j = B_2j(1/2) / (2 j)!, and |R| <= 4 (2 pi sigma)**(-2 m) sigma sqrt((2 m)! pi) 1.1
-exp(u**2 / 4): periodic Bernoulli functions are at most 4 (2 m)! (2 pi)**(-2 m), and |He_n(x)| <=
-1.1 sqrt(n!) exp(x**2 / 4) (Cramer). N is sqrt(2 pi) sigma, but for a factor of 1 + 3 exp(-2 pi**2
-sigma**2) at most (Poisson summation).
-
-*Below* by adding up the terms.
-
-A tie cannot be distinguished from an error of the last digits; then a is taken to be too small.
+Floats find it almost always: it is accepted only where their error cannot matter. Else the upper
+bound of `dpframe.kernel.tails` decides, which is equal to the tail to 20 digits. A tie cannot be
+distinguished from an error of the last digits; then the number is taken to be too small.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
@@ -30,19 +16,12 @@ from typing import Final
 
 import numpy as np
 
+from dpframe.kernel.tails import TWO, D, gaussian_tail
+
 __all__ = ["least_covering"]
 
 _SERIES: Final = 512.0
 """Up to this sigma floats add up the terms."""
-_SMOOTH: Final = 16
-"""From this sigma on digits do not."""
-_SURE: Final = Decimal("1e-40")
-"""The relative difference by which two probabilities must differ to be distinguished."""
-_DEEP: Final = Context(prec=90, Emin=-(10**9), Emax=10**9)
-"""Thirty digits are for cancellation."""
-_PI: Final = Decimal(
-    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534"
-)
 
 
 @lru_cache(maxsize=1024)
@@ -85,69 +64,4 @@ def _by_floats(sigma_squared: Fraction, miss: float) -> tuple[int, int]:
 
 def _is_covering(sigma_squared: Fraction, a: int, miss: Decimal) -> bool:
     """Whether P(|X| > a) <= miss for certain."""
-    with localcontext(_DEEP):
-        if sigma_squared < _SMOOTH**2:
-            return _tail_by_terms(sigma_squared, a) <= miss * (1 - _SURE)
-        return _tail_by_midpoints(sigma_squared, a) <= miss * (1 - _SURE)
-
-
-def _tail_by_terms(sigma_squared: Fraction, a: int) -> Decimal:
-    half = Decimal(sigma_squared.denominator) / (2 * Decimal(sigma_squared.numerator))
-    reach = math.isqrt(math.ceil(500 * sigma_squared)) + 2  # exp(-250) of the first term
-    inside = sum(((-half * k * k).exp() for k in range(1, min(a, reach) + 1)), Decimal(0))
-    outside = sum(((-half * k * k).exp() for k in range(a + 1, a + reach + 1)), Decimal(0))
-    return 2 * outside / (1 + 2 * (inside + outside))
-
-
-def _tail_by_midpoints(sigma_squared: Fraction, a: int) -> Decimal:
-    """P(|X| > a), raised by what the last term may be off by."""
-    sigma = (Decimal(sigma_squared.numerator) / Decimal(sigma_squared.denominator)).sqrt()
-    u = (Decimal(a) + Decimal("0.5")) / sigma
-    total, power = sigma * _mills(u), sigma
-    before, here = Decimal(1), u  # He_(2 j - 2), He_(2 j - 1)
-    rest = total
-    for j, c in enumerate(_coefficients(), start=1):
-        power /= sigma * sigma
-        total += c * power * here
-        n = 2 * j
-        rest = Decimal(math.factorial(n) * 4).sqrt() * 4 * sigma / (2 * _PI * sigma) ** n
-        rest *= (u * u / 4).exp()
-        if rest < total * _SURE / 1000:
-            break
-        before = u * here - (n - 1) * before
-        before, here = here, before
-        before, here = here, u * here - n * before
-    return 2 * (total + rest) * (-u * u / 2).exp() / ((2 * _PI).sqrt() * sigma)
-
-
-@lru_cache(maxsize=1)
-def _coefficients() -> tuple[Decimal, ...]:
-    """B_2j(1/2) / (2 j)!, j from 1: those of x / (2 sinh(x / 2))."""
-    found = [Fraction(1)]
-    for j in range(1, 61):
-        terms = (
-            found[i] / (4 ** (j - i) * math.factorial(2 * (j - i) + 1)) for i in range(len(found))
-        )
-        found.append(-sum(terms, Fraction(0)))
-    return tuple(_DEEP.divide(Decimal(c.numerator), Decimal(c.denominator)) for c in found[1:])
-
-
-def _mills(u: Decimal) -> Decimal:
-    """P(Z > u) over the density there, for u > 0, within a relative 1e-55 or above.
-
-    Small u by the series of the integral from 0 to u, others by Laplace's continued fraction, whose
-    convergents are above and below in turn.
-    """
-    if u < 5:
-        term = total = u
-        k = 1
-        while term > total * Decimal("1e-90"):
-            k += 2
-            term *= u * u / k
-            total += term
-        return (_PI / 2).sqrt() * (u * u / 2).exp() - total
-    terms = 2 * int(Decimal(4000) / (u * u)) + 40  # an even number ends above
-    value = u
-    for k in range(terms, 0, -1):
-        value = u + k / value
-    return 1 / value
+    return D.multiply(TWO, gaussian_tail(sigma_squared, a + 1)[1]) <= miss

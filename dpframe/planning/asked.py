@@ -86,9 +86,7 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
     return AskedWay(tasks, weights, rho_weights, parts, outputs, importance)
 
 
-def choose_for(
-    planned: Sequence[Planned], asked: AskedWay, spend: Budget, grid_error: float
-) -> ComposedChoice:
+def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> ComposedChoice:
     """Mechanisms for the draws of all queries.
 
     Raises
@@ -96,7 +94,7 @@ def choose_for(
     DPFrameError
         When a part cannot be released within its share.
     """
-    about = asked.tasks, asked.weights, spend, asked.rho_weights, grid_error
+    about = asked.tasks, asked.weights, spend, asked.rho_weights
     starts = accumulate((len(one.way.draws) for one in planned), initial=0)
     choosing = [
         (one, start)
@@ -113,7 +111,7 @@ def choose_for(
     weights = [asked.weights[place] for place in order]
     rho_weights = [asked.rho_weights[place] for place in order]
     number = number_of(measured[0], measured)
-    chosen = choose_with_keys(tasks, weights, spend, rho_weights, number, grid_error)
+    chosen = choose_with_keys(tasks, weights, spend, rho_weights, number)
     placed = dict(zip(order, chosen.choices, strict=True))
     return replace(chosen, choices=tuple(placed[place] for place in range(size)))
 

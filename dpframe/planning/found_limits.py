@@ -37,9 +37,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Final
 
-from dpframe.accounting.composition import GRID_ERROR
 from dpframe.core.budget import Budget
-from dpframe.core.edition import is_edition_before
 from dpframe.describe import described_together
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import LimitSearch, Place, Queries, merge
@@ -58,10 +56,6 @@ __all__ = ["planned_with_limit"]
 SHARE: Final = Fraction(1, 20)
 """The share of the spend that finds the limit; docs/individuals.md shows how far from the best it
 is."""
-_GRID_ERROR: Final = 2e-6
-"""Which part of epsilon the plan under each limit may lose: there are many, and each is composed
-several times.
-"""
 _NEARLY_ALWAYS: Final = Fraction(19, 20)
 _NORMAL: Final = 1.96
 
@@ -105,8 +99,7 @@ def planned_with_limit(
     sought, *queries = queries_by_place([asked.search, *chain.from_iterable(asked.queries)])
     (search,) = Planning(first, remaining, "least error", None).least([sought])
     by = split if asked.weights is None else "weights"
-    grid_error = GRID_ERROR if is_edition_before() else _GRID_ERROR
-    later = Planning(rest, remaining, by, None, grid_error)
+    later = Planning(rest, remaining, by, None)
     beside = len(asked.queries[0])
     asked_under = [
         Queries(tuple(queries[at : at + beside]), asked.weights)

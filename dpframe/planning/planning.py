@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from dpframe.accounting.composition import GRID_ERROR
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
@@ -64,16 +63,12 @@ class Planning:
         The rule that divides the cost.
     charged_in
         The measure, of rho or mu, in which plans are charged, if not in that of the spend.
-    grid_error
-        Which part of epsilon may be lost where privacy losses are composed on a grid: a coarser
-        grid takes less time.
     """
 
     spend: Budget
     remaining: Budget | None
     split: str
     charged_in: type[Budget] | None
-    grid_error: float = GRID_ERROR
 
     def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:
         """The plan of each query, where all share the cost, measured with the least error. Counts
@@ -155,7 +150,7 @@ class Planning:
         asked = [asked_of(one, by) for one in planned]
         chosen = least_error_way(
             asked,
-            lambda way: choose_for(planned[asked.index(way)], way, self.spend, self.grid_error),
+            lambda way: choose_for(planned[asked.index(way)], way, self.spend),
         )
         tasks = asked[chosen.number].tasks
         allowed = chosen.together.cost

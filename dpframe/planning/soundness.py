@@ -17,9 +17,8 @@ Proof
 nothing is known but its columns and its unit. So each limit that they rest on is among the steps
 that run. *Tables.* The definition of each output, with
 its clamps and grids, is written again and equals the plan's. *Sensitivity.* It is computed again
-from these tables and facts. For numbers that are drawn as one vector, interval arithmetic over the
-integers that combine the tables shows that the widths are at least what one row can add. Noise in
-a hull needs a count, a sum and a sum of squares of the same values, drawn as they are. *Noise.*
+from these tables and facts. The kernel shows of numbers that are drawn as one vector that no row
+leaves the box or hull of their noise. *Noise.*
 The mechanism that draws is the one in the plan. `contradiction` checks that it costs what the plan
 states, and that these costs add up to the charge.
 """
@@ -27,15 +26,12 @@ states, and that these costs add up to the charge.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import reduce
 
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Selection
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.statistics import RowCount, Statistic, ValueCount
-from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.windows import Windows
 from dpframe.describe import contents_of, digest_of_keys
 from dpframe.errors import Unsound
@@ -43,7 +39,7 @@ from dpframe.frames.binary import frames_of
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.frames.windows_read import windows_read
-from dpframe.infer import PlannedMeasurement, arches_of
+from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import Refused, verify
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.data import PlanData
@@ -200,31 +196,8 @@ def _of_draw(
         yield "sensitivity"
     if not {*use.part.tables} <= {*vector.sums}:
         yield "tables"
-    yield from _of_widths(vector, part)
-    if not _are_arches(vector, part):
-        yield "arches"
     if not _are_rebuilt(draw, vector, scope):
         yield "rebuilt numbers"
-
-
-def _are_arches(vector: JointSums, part: Prepared) -> bool:
-    """Whether noise in hulls fits: each arch is a count, a sum and a sum of squares of the same
-    values, drawn as they are, with the widths of their own grids, and nothing is weighed.
-    """
-    if not vector.arches:
-        return True
-    units = [[int(i == j) for j in range(len(vector.sums))] for i in range(len(vector.sums))]
-    own = [
-        next((t for t, u in zip(vector.sums, units, strict=True) if [*row] == u), None)
-        for row in vector.matrix
-    ]
-    exact = all(
-        table is not None
-        and table.statistic.contribution(part.query.scope.facts).magnitude == width
-        for arch in vector.arches
-        for table, width in ((own[place], vector.widths[place]) for place in arch)
-    )
-    return exact and part.query.scope.norm is None and {*vector.arches} <= {*arches_of(own)}
 
 
 def _are_rebuilt(draw: Draw, vector: JointSums, scope: QueryScope) -> bool:
@@ -240,35 +213,3 @@ def _are_rebuilt(draw: Draw, vector: JointSums, scope: QueryScope) -> bool:
         if [scope.parts * s for s in sums] != [rebuilt.divisor * (table == t) for t in vector.sums]:
             return False
     return True
-
-
-def _counts_all(statistic: Statistic) -> bool:
-    """Whether each row, or each individual in a group, adds one, for any values."""
-    is_whole = isinstance(statistic, UnitCount) and statistic.tree is None
-    return isinstance(statistic, RowCount) or is_whole
-
-
-def _of_widths(vector: JointSums, part: Prepared) -> Iterator[str]:
-    """Whether no row moves a number of a joint vector by more than its widths: one that comes or
-    goes, one that stays and changes, and one that has all values before and after.
-    """
-    scope = part.query.scope
-    moves = [table.statistic.contribution(scope.facts) for table in vector.sums]
-    counts = [_counts_all(table.statistic) for table in vector.sums]
-    kept, changes = vector.kept or vector.turned, vector.spread(scope).changes
-    widths = zip(vector.matrix, vector.widths, vector.turned, kept, strict=True)
-    for factors, width, turned, least in widths:
-        low = high = inside = Fraction(0)
-        for factor, table, move, is_count in zip(factors, vector.sums, moves, counts, strict=True):
-            if is_count:
-                low, high = low + factor, high + factor
-                continue
-            ends = sorted((factor * move.lo, factor * move.hi))
-            low += min(Fraction(0), ends[0])  # a value may be null, which adds 0
-            high += max(Fraction(0), ends[1])
-            if not isinstance(table.statistic, ValueCount):  # a value that stays adds one
-                inside += ends[1] - ends[0]
-        if max(-low, high) > width:
-            yield "widths"
-        if changes and (high - low > turned or inside > least):
-            yield "widths"

@@ -20,8 +20,7 @@ from dpframe.accounting import (
     SharedExponentialEvent,
     ZCDPAccountant,
 )
-from dpframe.accounting.loss_laws import Choices
-from dpframe.kernel.choices import loss_masses
+from dpframe.kernel.choices import cells_of, loss_masses
 
 Floats = NDArray[np.float64]
 
@@ -46,9 +45,8 @@ def worst(e: float, times: int, x: Floats) -> Floats:
 @pytest.mark.parametrize("e", [0.02, 0.3, 1.5])
 @pytest.mark.parametrize("times", [2, 3])
 def test_the_worst_of_few_choices_is_met(e: float, times: int) -> None:
-    law = Choices(Fraction(e), times)
-    masses, beyond = loss_masses(law.epsilon, law.times)
-    losses = (np.arange(masses.size) - masses.size // 2) * float(law.step)
+    masses, beyond = loss_masses(Fraction(e), times)
+    losses = (np.arange(masses.size) - masses.size // 2) * e / cells_of(times)
     assert math.isclose(masses.sum() + beyond, 1, rel_tol=1e-9)
     for x in np.linspace(-0.9, 0.97, 9) * e * times:
         found = beyond + float((masses * np.maximum(0.0, -np.expm1(x - losses))).sum())

@@ -66,7 +66,8 @@ def test_the_table_of_methods(name: str) -> None:
     rows = dict(zip(found["method"], found["epsilon"], strict=True))
     for method, epsilon in expected.items():
         digits = len(str(epsilon).split(".")[1])
-        assert rows[method] == pytest.approx(epsilon, abs=max(0.6 * 10**-digits, 2e-7)), method
+        near = max(0.6 * 10**-digits, 2e-7) + 5e-8 * epsilon  # the kernel adds that part of epsilon
+        assert rows[method] == pytest.approx(epsilon, abs=near), method
     assert set(found["valid_for"]) == {"within one plan", "across plans"}
     assert found["delta"].to_list() == [DELTA] * len(found)
 
@@ -76,8 +77,8 @@ def test_a_hundred_counts() -> None:
     assert a.best(pure, DELTA).epsilon == pytest.approx(4.774568, abs=5e-7)
     assert a.best(pure, DELTA).epsilon >= 4.774567588107986
     fine = [a.DiscreteLaplaceEvent(10 * 2**30, 2**30)] * 100
-    assert a.best(fine, DELTA).epsilon == pytest.approx(4.692667, abs=6e-7)
-    assert a.best([a.LaplaceEvent(10)] * 100, DELTA).epsilon == pytest.approx(4.692667, abs=6e-7)
+    assert a.best(fine, DELTA).epsilon == pytest.approx(4.692667, abs=1e-6)
+    assert a.best([a.LaplaceEvent(10)] * 100, DELTA).epsilon == pytest.approx(4.692667, abs=1e-6)
 
 
 def test_concentrated_privacy_pays_from_24_counts_on() -> None:
@@ -194,3 +195,11 @@ def test_the_sum_of_epsilons_holds_beside_what_may_fail() -> None:
     accountant = a.PrivacyLossAccountant([a.ApproxEvent(1, "1e-6"), a.ApproxEvent(1, "1e-6")])
     assert accountant.epsilon("1e-6") > 2
     assert accountant.epsilon("3e-6") <= 2
+
+
+def test_of_very_many_kinds_of_events_only_the_sum_is_known() -> None:
+    accountant = a.PrivacyLossAccountant([a.LaplaceEvent(1000 + i) for i in range(1001)])
+    whole = sum(1 / (1000 + i) for i in range(1001))
+    assert accountant.delta(whole * 0.99) == 1
+    assert accountant.delta(whole * 1.01) == 0
+    assert accountant.epsilon(DELTA) == pytest.approx(whole, rel=1e-12)

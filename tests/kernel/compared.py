@@ -170,6 +170,7 @@ class Watch:
         self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
     ) -> None:
         """Compare what was counted."""
+        before = len(self.seen.wrong)
         try:
             self.compare(parts, executions, found)
         except NotCompared as reason:
@@ -178,6 +179,9 @@ class Watch:
             self.seen.left_out[f"not said: {reason}"] += 1
         except Exception as error:  # a release hides what it raises
             self.seen.wrong.append(f"{type(error).__name__}: {error}"[:400])
+        del self.seen.wrong[before + 1 :]  # one for each run
+        test = os.environ.get("PYTEST_CURRENT_TEST", "")
+        self.seen.wrong[before:] = [f"{test}: {wrong}" for wrong in self.seen.wrong[before:]]
 
     def compare(
         self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]

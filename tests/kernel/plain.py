@@ -52,9 +52,10 @@ from dpframe.plan.types_read import type_words
 from dpframe.rows.grouped import grouped_type
 from dpframe.rows.listed import listed
 from dpframe.rows.literal import literal_domain, literal_lower
-from dpframe.rows.polars_dtypes import from_polars
+from dpframe.rows.polars_dtypes import from_polars, to_polars
 from dpframe.rows.registry import BY_NAME
 from dpframe.rows.window_number import window_number
+from dpframe.rows.zones import since_epoch
 
 Number: TypeAlias = "int | float"
 Key: TypeAlias = "tuple[object, ...]"
@@ -328,6 +329,18 @@ _KINDS: Mapping[str, Callable[[str], object]] = {
 }
 
 
+def by_clocks(value: Any, zone: str | None) -> Any:
+    """A constant with moments in a zone. A plan has the time on the zone's clocks, with the offset
+    from UTC that Python has for it; Polars may have another one for times long ago.
+    """
+    if isinstance(value, tuple):
+        return tuple(by_clocks(one, zone) for one in value)
+    if not isinstance(value, datetime) or value.tzinfo is None or zone is None:
+        return value
+    clocks = (value.replace(tzinfo=ZoneInfo(zone), fold=fold) for fold in (0, 1))
+    return next((at for at in clocks if at.utcoffset() == value.utcoffset()), value)
+
+
 def _subclasses(kind: Any) -> Iterator[Any]:
     for one in kind.__subclasses__():
         yield one
@@ -342,12 +355,12 @@ AGGREGATES: Mapping[str, Any] = {
 """Aggregates of an individual's rows, by name."""
 
 
-def operation(call: p.Call) -> Any:
-    """The operation that a call names, with its constants."""
+def operation(call: p.Call, zone: str | None = None) -> Any:
+    """The operation that a call names, with its constants, for operands of a zone."""
     kind: Any = AGGREGATES.get(call.operation) or BY_NAME[call.operation]
-    return (
-        kind if isinstance(kind, Operation) else kind(**dict(constant(json.loads(call.constants))))
-    )
+    if isinstance(kind, Operation):
+        return kind
+    return kind(**dict(by_clocks(constant(json.loads(call.constants)), zone)))
 
 
 def _types_in(dtype: DType) -> Iterator[DType]:
@@ -452,33 +465,32 @@ class Run:
                 return rows.data[name], rows.known[name]
             case p.Lit():
                 literal = self._literal(row)
-                return _evaluated(rows.data, literal_lower(literal, pl)), literal_domain(literal)
+                return _evaluated(rows.data, _constant(literal)), literal_domain(literal)
             case p.Call():
-                done, given, domains = operation(row), [], []
+                given, domains = [], []
                 data = rows.data
                 for i, operand in enumerate(row.operands):
                     if isinstance(operand, p.Lit):
                         literal = self._literal(operand)
-                        given.append(literal_lower(literal, pl))
+                        given.append(_constant(literal))
                         domains.append(literal_domain(literal))
                     else:
                         values, known = self.column(rows, operand)
                         data = data.with_columns(values.alias(f"\0{i}"))
                         given.append(pl.col(f"\0{i}"))
                         domains.append(known)
+                zone = next((d.dtype.zone for d in domains if d.dtype.zone), None)
+                done = operation(row, zone)
                 lowered = done.lower(pl, given, domains)
                 return _evaluated(data, lowered), done.domain(domains)
 
     def _value(self, lit: p.Lit) -> object:
         """A constant as a value of a row."""
         row = pl.DataFrame({WHO: [0]})
-        return plain(_evaluated(row, literal_lower(self._literal(lit), pl)))[0]
+        return plain(_evaluated(row, _constant(self._literal(lit))))[0]
 
     def _literal(self, lit: p.Lit) -> Literal:
-        dtype, value = self._type(lit.dtype), constant(json.loads(lit.value))
-        if isinstance(value, datetime) and value.tzinfo is not None and dtype.zone:
-            value = value.astimezone(ZoneInfo(dtype.zone))
-        return Literal(value, dtype)
+        return Literal(constant(json.loads(lit.value)), self._type(lit.dtype))
 
     def _type(self, words: str) -> DType:
         """The type that a plan writes so. Of types with parts it has a digest; the sources have the
@@ -783,6 +795,15 @@ class Run:
             cell[None] = categories.index(None)
         rest = len(categories) if other else None
         return [cell.get(value, rest) for value in plain(column)]
+
+
+def _constant(literal: Literal) -> pl.Expr:
+    """A constant in Polars."""
+    value, dtype = by_clocks(literal.value, literal.dtype.zone), literal.dtype
+    if not isinstance(value, datetime) or not dtype.zone:
+        return literal_lower(literal, pl)
+    number = pl.lit(since_epoch(value), dtype=pl.Int64)
+    return number.cast(pl.Datetime("us", dtype.zone)).cast(to_polars(dtype))
 
 
 def _evaluated(data: pl.DataFrame, expression: pl.Expr) -> pl.Series:

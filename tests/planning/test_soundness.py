@@ -16,8 +16,10 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.statistics import GridSum
 from dpframe.frames.limits import RowLimit
+from dpframe.kernel import Refused, verify
 from dpframe.mechanisms import DiscreteBox, DiscreteHull, DiscreteLaplace, NoNoise
 from dpframe.pipeline import Prepared, PreparedTogether
+from dpframe.planning.physical import physical
 
 VISITS = pl.DataFrame(
     {
@@ -45,6 +47,12 @@ def joint() -> dp.PrivateQuery:
     minutes = dp.col("minutes")
     grouped = of_rows().group_by("place", keys=["north", "south"])
     return grouped.agg(dp.count(), t=minutes.dp_sum((0, 60)), m=minutes.dp_mean((0, 60)))
+
+
+def joint_of_changes() -> dp.PrivateQuery:
+    frame = dp.Session(epsilon=100).protect(VISITS, unit=dp.Rows("change-one"))
+    minutes = dp.col("minutes")
+    return frame.agg(dp.count(), t=minutes.dp_sum((0, 60)), m=minutes.dp_mean((0, 60)))
 
 
 def one_sum() -> dp.PrivateQuery:
@@ -87,6 +95,22 @@ def widths_of_one(prepared: Prepared) -> Prepared:
     ones = (1,) * len(vector.widths)
     made = replace(vector, widths=ones, turned=ones)
     return _draw(prepared, law=replace(law, widths=ones), measurement=made)
+
+
+def widths_of_half(prepared: Prepared) -> Prepared:
+    """Of a row that changes, as if it only came or went."""
+
+    def halved(one: Any, vector: str) -> Any:
+        if not isinstance(one.law, DiscreteBox):
+            return one
+        widths = tuple(max(1, width // 2) for width in one.law.widths)
+        turned = replace(getattr(one, vector), turned=getattr(one, vector).widths)
+        return replace(one, law=replace(one.law, widths=widths), **{vector: turned})
+
+    draws = tuple(halved(draw, "measurement") for draw in prepared.draws)
+    releases = tuple(halved(release, "joint") for release in prepared.plan.releases)
+    assert draws != prepared.draws
+    return replace(prepared, draws=draws, plan=replace(prepared.plan, releases=releases))
 
 
 def larger_matrix(prepared: Prepared) -> Prepared:
@@ -206,6 +230,7 @@ CHANGES: list[tuple[Callable[[], dp.PrivateQuery], Change]] = [
     (joint, larger_epsilon),
     (joint, widths_of_one),
     (joint, larger_matrix),
+    (joint_of_changes, widths_of_half),
     (one_sum, wider_clamp),
     (limited, no_limits),
     (grouped_count, other_keys),
@@ -243,6 +268,34 @@ def test_what_the_planner_gets_wrong_is_refused_before_the_charge(
     with pytest.raises(dp.Unsound, match="nothing was charged"):
         query.collect(epsilon=1)
     assert session.ledger.spent == spent
+
+
+OF_VECTORS = [
+    (joint, widths_of_one),
+    (joint, larger_matrix),
+    (joint_of_changes, widths_of_half),
+    (variance, negative_squares),
+    (variance, no_squares),
+    (variance, other_arch),
+]
+
+
+@pytest.mark.parametrize(("ask", "change"), OF_VECTORS, ids=[c.__name__ for _, c in OF_VECTORS])
+def test_the_kernel_refuses_vectors_that_leave_their_box(
+    ask: Callable[[], dp.PrivateQuery], change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It alone looks at widths and arches."""
+    run, seen = pipeline.run_several, list[PreparedTogether]()
+
+    def recorded(prepared: PreparedTogether, *others: Any) -> Any:
+        seen.append(prepared)
+        return run(prepared, *others)
+
+    monkeypatch.setattr(pipeline, "run_several", recorded)
+    ask().collect(epsilon=1)
+    verify(physical(seen[0]))
+    with pytest.raises(Refused, match=r"out of the box|no count, sum and sum|no number needs"):
+        verify(physical(changed(change, seen[0])))
 
 
 @pytest.mark.parametrize("change", [quieter_noise, no_noise, no_limits, lower_cost])
