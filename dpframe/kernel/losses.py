@@ -10,7 +10,7 @@ of a pair here changes the sign of the loss and nothing else, so one direction i
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -94,6 +94,8 @@ _LARGEST = Fraction(9000)
 _MOST_NODES = 60_000
 _LONGEST_TABLE = 1 << 22
 """Where a block of choices would need more memory, each choice is taken alone."""
+_MOST_SUMS = 1 << 13
+"""Where all losses have no more sums than this, each sum gets its own probability."""
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +113,8 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     these need not be chosen with care. Terms beyond the last t are bounded by their absolute
     values. For that a little continuous Gaussian noise is added to the losses, as if that were one
     draw more: it only adds to delta. Floats are rounded up by more than their error, which grows
-    with the number of draws and with the angles that their transforms turn by.
+    with the number of draws and with the angles that their transforms turn by. Where losses have
+    few sums, delta follows from the probability of each (`_sums`), and nothing is added.
     """
     price = float(min(epsilon, _LARGEST))  # what keeps this epsilon keeps any larger one
     if _most(dict(losses)) <= epsilon:
@@ -119,6 +122,9 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     known = _in_blocks(losses)
     if price < 0 or sum(known.values()) > 10**6 or len(known) > 1000 or _largest(known) > 1e4:
         return Fraction(1)
+    sums = _sums(losses)
+    if sums is not None:
+        return _delta_of_sums(*sums, epsilon)
     c, step, wide = _grid(known, price)
     if wide > _LONGEST_TABLE * step:
         known = Counter(dict(losses))
@@ -166,6 +172,65 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     if logarithm >= 0:
         return Fraction(1)
     return min(Fraction(1), Fraction(max(math.exp(logarithm), 1e-300)) + Fraction(missing))
+
+
+def _atoms(law: Loss) -> Mapping[Fraction, float] | None:
+    """The losses of a draw and their probabilities; None where these are very many."""
+    found: defaultdict[Fraction, float] = defaultdict(float)  # losses of 0 may be equal
+    match law:
+        case Reported(epsilon, cells):
+            rest = math.exp(-float(epsilon))
+            for loss, weight in (epsilon, 1.0), (Fraction(0), (cells - 2) * rest), (-epsilon, rest):
+                found[loss] += weight / (1 + (cells - 1) * rest)
+            return found
+        case Geometrics(h, steps) if steps <= _MOST_SUMS:
+            g = float(h)
+            for x in range(steps + 1):
+                here = 1.0 if x in (0, steps) else -math.expm1(-g)
+                found[h * (steps - 2 * x)] += math.exp(-g * x) * here / (1 + math.exp(-g))
+            return found
+    return None
+
+
+@lru_cache(maxsize=256)
+def _sums(losses: frozenset[tuple[Loss, int]]) -> tuple[Fraction, Floats, float] | None:
+    """The step between sums of losses, the probability of each sum, from the lowest on, and by
+    which part these are off at most; None where sums are too many.
+    """
+    atoms = [(_atoms(law), n) for law, n in losses]
+    step, events = Fraction(0), sum(n for _, n in atoms)
+    for of_law, _ in atoms:
+        for loss in of_law or ():
+            step = Fraction(
+                math.gcd(step.numerator * loss.denominator, loss.numerator * step.denominator),
+                step.denominator * loss.denominator,
+            )
+    found = np.ones(1)
+    if not step or 2 * _most(dict(losses)) / step > _MOST_SUMS:
+        return None
+    for of_law, n in atoms:
+        if of_law is None:
+            return None
+        reach = int(max(of_law) / step)
+        power = np.zeros(2 * reach + 1)
+        for loss, probability in of_law.items():
+            power[int(loss / step) + reach] = probability
+        while n:  # nothing is subtracted, so small probabilities are as exact as large ones
+            found = np.convolve(found, power) if n % 2 else found
+            n //= 2
+            power = np.convolve(power, power) if n else power
+    return step, found, 1e-14 * events + 1e-15 * events * found.size
+
+
+def _delta_of_sums(step: Fraction, masses: Floats, off: float, epsilon: Fraction) -> Fraction:
+    """Delta of losses with these sums, rounded up."""
+    reach = masses.size // 2
+    first = math.floor(epsilon / step) + 1
+    under = step.denominator * epsilon.denominator
+    each, price = step.numerator * epsilon.denominator, epsilon.numerator * step.denominator
+    above = np.array([(place * each - price) / under for place in range(first, reach + 1)])
+    found = float(np.sum(-np.expm1(-above) * masses[first + reach :]))
+    return min(Fraction(1), Fraction(found * (1 + 1e-12 + off) + 1e-300))
 
 
 def _in_blocks(losses: frozenset[tuple[Loss, int]]) -> Counter[Loss]:

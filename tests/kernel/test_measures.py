@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -386,6 +387,59 @@ def test_an_epsilon_follows_from_losses(name: str) -> None:
     ):
         with pytest.raises(Refused):
             verify(wrong)
+
+
+def exact_delta(losses: Sequence[Loss], epsilon: Fraction) -> Any:
+    """Delta by every combination of losses, with fifty digits."""
+    mass: dict[Fraction, Any] = {F(0): mp.mpf(1)}
+    for law in losses:
+        if isinstance(law, Reported):
+            rest = mp.exp(-exact(law.epsilon))
+            every = [(law.epsilon, 1), (F(0), (law.cells - 2) * rest), (-law.epsilon, rest)]
+        else:
+            assert isinstance(law, Geometrics)
+            q, steps = mp.exp(-exact(law.h)), law.steps
+            inner = [(law.h * (steps - 2 * x), q**x * (1 - q)) for x in range(1, steps)]
+            every = [(law.h * steps, 1), *inner, (-law.h * steps, q**steps)]
+        whole = mp.fsum(weight for _, weight in every)
+        sums: dict[Fraction, Any] = {}
+        for (one, p), (other, weight) in product(mass.items(), every):
+            sums[one + other] = sums.get(one + other, 0) + p * weight / whole
+        mass = sums
+    gains = (p * (1 - mp.exp(exact(epsilon - at))) for at, p in mass.items() if at > epsilon)
+    return mp.fsum(gains)
+
+
+def exact(number: Fraction) -> Any:
+    return mp.mpf(number.numerator) / number.denominator
+
+
+few_losses = st.one_of(
+    st.builds(Reported, st.fractions(0, 3, max_denominator=6), st.integers(2, 5)),
+    st.builds(Geometrics, st.fractions("1/6", 2, max_denominator=6), st.integers(1, 6)),
+)
+
+
+@given(
+    st.lists(
+        st.tuples(few_losses, st.integers(1, 4)), min_size=1, max_size=3, unique_by=lambda x: x[0]
+    ),
+    st.fractions(0, 12, max_denominator=12),
+)
+def test_delta_of_few_sums_is_exact(laws: list[tuple[Loss, int]], epsilon: Fraction) -> None:
+    with mp.workdps(50):
+        true = exact_delta([law for law, n in laws for _ in range(n)], epsilon)
+        found = exact(losses_delta(frozenset(laws), epsilon))
+        assert true <= found <= true * (1 + mp.mpf("1e-10")) + mp.mpf("1e-299")
+
+
+@pytest.mark.parametrize("times", [1, 2, 100, 700])
+def test_a_rare_sum_is_as_exact_as_a_likely_one(times: int) -> None:
+    e, epsilon = F(1, 2), F(times, 2) - F(1, 4)  # all responses are true
+    with mp.workdps(50):
+        true = (1 / (1 + mp.exp(-exact(e)))) ** times * (1 - mp.exp(-mp.mpf(1) / 4))
+        found = exact(losses_delta(frozenset({(Reported(e, 2), times)}), epsilon))
+        assert true <= found <= true * (1 + mp.mpf("1e-8"))
 
 
 def composed(name: str) -> Plan:
