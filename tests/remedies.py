@@ -30,10 +30,11 @@ import re
 import sys
 import traceback
 import warnings
+import zoneinfo
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
@@ -261,6 +262,8 @@ FIXED: dict[str, Any] = {
     "replace": replace,
     **{m.__name__: m for m in (copy, math, numpy, pickle, pyarrow)},
     **{t.__name__: t for t in (date, datetime, time, timedelta, Decimal, Fraction, Path)},
+    "UTC": UTC,
+    "zoneinfo": zoneinfo,
     "pl": pl,
     "pa": pyarrow,
     "dp": dp,
@@ -443,7 +446,9 @@ _START = re.compile(
     r"|(?P<keyword>[a-z_]\w*=(?=[\[({\"'\w.-])))"
 )
 _OPEN, _CLOSE = "([{", ")]}"
-_REAL = {"pl", "pa", "ds", "dp", "cs", "date", "datetime", "time", "timedelta", "Decimal"}
+_REAL = {"pl", "pa", "ds", "dp", "cs", "date", "datetime", "time", "timedelta", "Decimal"} | {
+    "zoneinfo"
+}
 """Names in messages that are no placeholders."""
 _EXAMPLES = {
     "user_id",

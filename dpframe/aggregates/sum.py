@@ -34,7 +34,7 @@ from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
 _INT64 = 2**63 - 1
-_MOST_ROWS = 2**32
+MOST_ROWS = 2**32
 """The number of rows whose sum surely fits; a grid holds the integers of twice as many."""
 
 
@@ -218,7 +218,7 @@ def _scale(tree: Tree, columns: Columns) -> int | None:
 
 def fits_int64(bounds: tuple[Fraction, Fraction]) -> bool:
     """Whether a sum of values within bounds fits in Int64, by the bounds alone."""
-    return max(abs(end) for end in bounds) * _MOST_ROWS < 2**63
+    return max(abs(end) for end in bounds) * MOST_ROWS < 2**63
 
 
 def _require_room(value: Value, bounds: tuple[Fraction, Fraction]) -> None:
@@ -233,7 +233,7 @@ def _require_room(value: Value, bounds: tuple[Fraction, Fraction]) -> None:
         return
     dtype = value.domain.dtype
     if not dtype.is_temporal:
-        if max(abs(end) for end in bounds) * _MOST_ROWS >= 10**DIGITS:
+        if max(abs(end) for end in bounds) * MOST_ROWS >= 10**DIGITS:
             raise InvalidBounds(
                 "a sum of integers within these bounds may have more than 38 digits",
                 where=words(value.tree),

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Self, TypeGuard
 
 import numpy as np
@@ -30,7 +32,10 @@ from dpframe.rows.operands import is_wide
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
-_NO_MOMENTS = (int, float, str, Decimal)
+_KINDS: Mapping[str, type] = MappingProxyType(
+    {"Date": date, "Datetime": date, "Time": time, "Duration": timedelta}
+)
+"""What people write for values of a temporal type; every datetime is a date in Python."""
 _DAY = Fraction(24 * 3600 * 10**9)
 _CALENDAR = (-62_135_596_800, 253_402_300_799)
 """Seconds since 1970 of the first and the last of Python's calendar."""
@@ -263,12 +268,22 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         When it is NaN, infinite, or not a value of that type.
     """
     if dtype.is_temporal:
-        number = None if isinstance(scalar, _NO_MOMENTS) else physical(scalar, dtype)  # type: ignore[arg-type]
+        zoned = isinstance(scalar, datetime) and scalar.tzinfo is not None
+        number = physical(scalar, dtype) if isinstance(scalar, _KINDS[dtype.name]) else None  # type: ignore[arg-type]
         if number is None:
             raise InvalidBounds(
                 f"{as_given(scalar)} is not a value of type {dtype}",
                 where=where,
-                remedy="give Python dates, datetimes or timedeltas, as the column has",
+                remedy="give Python dates, datetimes, times or timedeltas, as the column has",
+            )
+        if zoned != (dtype.zone is not None):  # in UTC it would be another time than people mean
+            raise InvalidBounds(
+                f"{as_given(scalar)} has {'a' if zoned else 'no'} time zone, and values of type "
+                f"{dtype} have {'none' if zoned else 'one'}",
+                where=where,
+                remedy="leave tzinfo= out, or give the column a time zone"
+                if zoned
+                else f'write datetime(..., tzinfo=zoneinfo.ZoneInfo("{dtype.zone}"))',
             )
         return number
     try:

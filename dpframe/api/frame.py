@@ -291,7 +291,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         empty_as_null: bool = True,
         keep_nulls: bool = True,
     ) -> PrivateFrame:
-        """One row for each element of a column of lists, up to `max_length` of each.
+        """One row for each element of a column of lists, up to `max_length` of each. A list without
+        elements gives one row with a null: Polars 2 gives none unless ``empty_as_null=True``.
 
         Raises
         ------
@@ -302,10 +303,15 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
         """
         if not (empty_as_null and keep_nulls):
             name = "empty_as_null" if not empty_as_null else "keep_nulls"
+            before = (
+                ".drop_nulls([column])"
+                if empty_as_null
+                else ".filter(pl.col(column).list.len().ne_missing(0))"
+            )
             raise UnsupportedOperation(
                 f"explode with {name}=False is not supported",
                 where=f"explode(..., {name}=False)",
-                remedy=f"leave {name} out, and write .drop_nulls([column]) after it",
+                remedy=f"leave {name} out, and write {before} before it",
             )
         names = self._by(column, "explode")
         if len(names) != 1:

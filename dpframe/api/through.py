@@ -12,6 +12,7 @@ from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.joins import require_same_types
 from dpframe.frames.relation import Owners, Relation
+from dpframe.plan.remarks import owned
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import unknown_column
 from dpframe.sealed import all_sealed
@@ -175,15 +176,8 @@ class Through:
                 raise unknown_column(name, known, _WHERE)
         dtype = relation.facts.columns[there].dtype
         require_same_types([domain_of_dtype(types[here])], [dtype], [here], _WHERE)
-        whose = "another protected frame" if relation.by_place else f"the frame {relation.name!r}"
-        key = repr(here) if here == there else f"{here!r} as {there!r}"
-        return source.owned_by(
-            owners,
-            (here, there),
-            who,
-            f"each row is of the individuals who have its {key} in {whose}; rows of nobody are "
-            "dropped",
-        )
+        remark = owned(here, there, None if relation.by_place else relation.name)
+        return source.owned_by(owners, (here, there), who, remark)
 
     def _in_relation(self, relation: Relation) -> Relation:
         """The protected frame, where it is known by which frame and keys; its name stands for it in

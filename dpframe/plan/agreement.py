@@ -3,46 +3,66 @@
 The physical plan decides about privacy. The reading says much of it again, in other forms and with
 words. A document in which the two differ would show a reviewer another release than the verified
 one.
+
+What the reading says becomes parts of a physical plan (`plan/reading.py`), and both are compared as
+numbers (`plan/terms.py`): each step with all that comes before it, then what each draw is of.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
+from itertools import islice, product
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeGuard
 
+from dpframe.aggregates.edges import Comparable, Edges, comparable
+from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
-from dpframe.core.units import Identifier, Unit
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Column
+from dpframe.core.units import Adjacency, Identifier, Rows, Unit
+from dpframe.core.weights import PARTS
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import Facts, facts_of
 from dpframe.kernel.moves import norms_of, ranges_of
+from dpframe.mechanisms import KeyMechanism, NoisyTable
 from dpframe.plan.data import PlanData
-from dpframe.plan.definition import Json
-from dpframe.plan.laws import law_of, number_law, numbers_of, text_of
+from dpframe.plan.definition import definition
+from dpframe.plan.laws import law_of, number_law
 from dpframe.plan.noisy_aggregate import NoisyAggregate
-from dpframe.plan.pieces import FoundLimit
-from dpframe.plan.regular import numbers_of_rule
+from dpframe.plan.pieces import FoundLimit, PlanOutput
+from dpframe.plan.reading import adds_of, cells_of, frames_of, is_measurement, named_of, what_of
+from dpframe.plan.remarks import OWNED, owned
 from dpframe.plan.several import after_search, blocks_of
+from dpframe.plan.terms import RowsAfter, Terms
 from dpframe.plan.verified import nodes_of
 
 __all__ = ["disagreement"]
-
-Term: TypeAlias = tuple[object, ...]
-"""An expression, or another part of a definition, in one form for both plans."""
-_WINNERS, _OWNER = "winners", "owner"
-"""How many a choice has; where numbers with noise decide, physical plans have the numbers only. And
-the new name of the column that identifies individuals.
-"""
 
 
 def disagreement(plan: PlanData, physical: kernel.Plan) -> str | None:
     """The first statement of a plan that its physical plan contradicts, if any."""
     try:
         return next(_disagreements(plan, physical), None)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, kernel.Refused):
+    except _ODD:
         return "its numbers"
+
+
+_ODD = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    kernel.Refused,
+)
+"""What definitions raise that no planner writes."""
 
 
 def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
@@ -53,35 +73,25 @@ def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
             yield "found"
         if physical.composition != plan.composition:
             yield "composition"
-        yield from _of_query(plan, physical, list(plan.draws), physical.draws)
-        yield from _unsaid(plan, physical)
+        yield from _of_query(plan, physical)
         return
     search, choices = next(blocks_of(plan)), plan.found.choices
     if len(physical.options) != len(choices):
         yield "found"
         return
-    yield from _of_query(search, physical, list(search.draws), physical.draws)
-    yield from _unsaid(search, physical)
+    yield from _of_query(search, physical)
     query = after_search(plan)
     for choice, option in zip(choices, physical.options, strict=True):
         if not _is_cost(choice.cost, option):
             yield f"found.choices (limit {choice.n})"
         if not any(_limit_of(frame) == choice.n for frame in option.frames):
             yield f"found.choices (limit {choice.n})"
-        yield from _unsaid(query, option, _limits_found(plan.found, choice.n, option))
+        if option is not physical.options[-1]:
+            yield from _Comparison(query, option, plan.found, choice.n).differences()
     last = physical.options[-1]
     if last.composition != plan.composition:
         yield "composition"
-    yield from _of_query(query, last, list(query.draws), last.draws)
-
-
-def _limits_found(found: FoundLimit, least: int, option: kernel.Plan) -> set[Term]:
-    """The limits of an option that follow from the one that is found: that one, and weaker ones, by
-    which it is found what that one drops.
-    """
-    limits = {term for frame in option.frames for term in _terms_of(frame)}
-    like = found.step, found.by, None
-    return {x for x in limits if (x[0], *x[2:]) == like and cast("int", x[1]) >= least}
+    yield from _of_query(query, last)
 
 
 def _limit_of(frame: kernel.Frame) -> int | None:
@@ -93,21 +103,17 @@ def _is_cost(cost: Budget, physical: kernel.Plan) -> bool:
     return (cost.currency, cost.main, cost.slack) == (measure, physical.cost, physical.delta)
 
 
-def _of_query(
-    plan: PlanData,
-    physical: kernel.Plan,
-    releases: Sequence[NoisyAggregate],
-    draws: Sequence[kernel.Draw],
-) -> Iterator[str]:
+def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
     """What differs in the draws, and in the frames and tables that they are of."""
     if plan.unit.adjacency != physical.neighbours:
         yield "unit"
+    releases, draws = plan.draws, physical.draws
     if len(releases) != len(draws):
         yield "releases"
         return
-    facts = facts_of(physical.frames)
+    compared = _Comparison(plan, physical)
     for release, draw in zip(releases, draws, strict=True):
-        if not _covers_norms(release, draw, physical, facts):
+        if not _covers_norms(release, draw, physical, compared.facts):
             yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
@@ -118,9 +124,7 @@ def _of_query(
             yield f"cost of {release.name!r}"
         if not _is_law(release, draw, draws):
             yield f"mechanism of {release.name!r}"
-    known = _Known(physical)
-    for block in blocks_of(plan):
-        yield from known.contradicted(block)
+    yield from compared.differences()
 
 
 def _covers_norms(
@@ -159,134 +163,432 @@ def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.D
     return draw.law.least == threshold and draws[draw.law.draw].law == law_of(noise)
 
 
-class _Known:
-    """All that a physical plan has, to look up what a reading says.
+_MOST_CHOICES = 256
+"""There are several where sources have one name, and in options."""
+_Limits = Mapping[tuple[type, tuple[str, ...], int], int]
+"""Other numbers for limits, by their kind and columns."""
+
+
+class _Comparison:
+    """The steps, tables and draws of a reading, compared with those of its physical plan.
 
     Parameters
     ----------
-    physical
-        The physical plan.
+    plan, physical
+        The reading and the physical plan.
+    found, limit
+        For an option that is not the last: the limit that is found, and its value there. The
+        reading has the last option. Draws of others may be other ones of the same tables.
     """
 
-    def __init__(self, physical: kernel.Plan) -> None:
-        nodes = [*nodes_of(physical.frames), *nodes_of(physical.tables)]
-        self.scans = [node for node in nodes if isinstance(node, kernel.Scan)]
-        self.keys = [node for node in nodes if isinstance(node, kernel.Listed)]
-        made = (n for n in nodes if isinstance(n, kernel.Scan | kernel.Map))
-        self.columns = {name for node in made for name, _ in node.columns}
-        self.terms = {term for node in nodes for term in _terms_of(node)}
-        gathers = (node for node in nodes if isinstance(node, kernel.Gather))
-        names = frozenset(name for gather in gathers for name, _ in gather.new)
-        if names:  # a reading has the aggregates themselves in the place of these columns
-            rows = (n for n in nodes if isinstance(n, kernel.Col | kernel.Lit | kernel.Call))
-            self.terms |= {_of_row(row, names) for row in rows}
+    def __init__(
+        self,
+        plan: PlanData,
+        physical: kernel.Plan,
+        found: FoundLimit | None = None,
+        limit: int = 0,
+    ) -> None:
+        self.physical, self.found, self.limit = physical, found, limit
+        self.blocks, self.terms = list(blocks_of(plan)), Terms()
+        self.sources: dict[kernel.Scan, dict[str, str]] = {}
+        for frame in physical.frames:
+            if isinstance(frame, kernel.Scan):
+                self.sources.setdefault(replace(frame, columns=()), {}).update(frame.columns)
+        self.facts, self.frames = facts_of(physical.frames), self.terms.frames(physical)
+        self.computed, self.terms.computed = self.terms.computed, set()
+        self.tables = [self.table(one, self.frames[one.frame]) for one in physical.tables]
+        self.whats = [self._with_numbers(draw.what) for draw in physical.draws]
 
-    def contradicted(self, plan: PlanData) -> Iterator[str]:
-        """What the plan of one frame says that is not there."""
-        mine = [scan for scan in self.scans if _is_named(scan.name, plan.source)]
-        if not any(scan.unit == _unit(plan.unit) for scan in mine):
-            yield "unit"
-        for column in plan.columns or ():
+    def table(self, table: kernel.Table, rows: RowsAfter) -> int:
+        """The number of a table."""
+        found = self.terms.node(replace(table, frame=rows.number), rows)
+        assert isinstance(found, int)
+        return found
+
+    def _with_numbers(self, what: kernel.What) -> kernel.What:
+        """What is drawn, with numbers of tables in place of their places."""
+        if isinstance(what, kernel.Vector | kernel.Choice):
+            return replace(what, tables=tuple(self.tables[place] for place in what.tables))
+        return replace(what, table=self.tables[what.table])
+
+    @cached_property
+    def listed(self) -> Sequence[kernel.Listed]:
+        """All public keys."""
+        every = (table.keys for table in self.physical.tables)
+        return [*dict.fromkeys(keys for keys in every if isinstance(keys, kernel.Listed))]
+
+    def edges_of(self, edges: Any, dtype: Any) -> kernel.Numbers:
+        """The exact edges of steps, from what values of a type are compared with."""
+        every = (node.edges for node in nodes_of(self.physical.tables) if _is_steps(node))
+        for exact in dict.fromkeys(every):
+            numbers = Edges.of(_comparable(_listed(exact), dtype), ())
+            listed = None if numbers.listed is None else [*map(definition, numbers.listed)]
+            if (listed, numbers.digest) == (edges.get("listed"), edges.get("digest")):
+                return exact
+        return ()
+
+    def differences(self) -> Iterator[str]:
+        """What is different."""
+        chosen, first = [], 0
+        for block in self.blocks:
+            yield from self._of_types(block)
+            tried = []
+            for scans, limits in islice(self._choices(block), _MOST_CHOICES):
+                tried.append(_Block(self, block, scans, limits, first))
+                if not tried[-1].differences:
+                    break
+            if not tried:
+                yield "unit"
+                return
+            chosen.append(tried[-1] if not tried[-1].differences else tried[0])
+            first += 1 + max((release.draw for release in block.releases), default=-1)
+        for one in chosen:
+            yield from one.steps
+        read = {number for one in chosen for number in one.read}
+        for place, (frame, rows) in enumerate(zip(self.physical.frames, self.frames, strict=True)):
+            if rows.number not in read:
+                of = f"the source {frame.name!r}" if isinstance(frame, kernel.Scan) else ""
+                yield f"what it states of {of or f'frame {place}'}"
+        if not self.computed <= self.terms.computed:
+            yield "what it states that steps compute"
+        for one in chosen:
+            yield from one.draws
+        if self.found is not None:
+            known = {table for one in chosen for table in (*one.expected, *one.counts)}
+            for place, number in enumerate(self.tables):
+                if number not in known:
+                    yield f"what it states of table {place}"
+            for one in chosen:
+                if not one.expected <= {*self.tables}:
+                    yield f"what it states of the limit {self.limit}"
+            forms = {_form_of(what) for one in chosen for what in one.whats}
+            for place, what in enumerate(self.whats):
+                if not isinstance(what, kernel.Appear) and _form_of(what) not in forms:
+                    yield f"what it states of draw {place}"
+
+    def _of_types(self, block: PlanData) -> Iterator[str]:
+        """Columns of other types. None is known of a column that nothing reads."""
+        for column in block.columns or ():
             types = [
-                kind
-                for scan in self.scans
-                if _is_named(scan.name, column.frame)
-                for name, kind in scan.columns
-                if name == column.name
-            ]  # none of a column that nothing reads
+                columns[column.name]
+                for scan, columns in self.sources.items()
+                if _is_named(scan.name, column.frame) and column.name in columns
+            ]
             alike = (column.type == kind or _is_always(column.type, kind) for kind in types)
             if types and not any(alike):
                 yield f"type of the column {column.name!r}"
-        if plan.groups is not None:
-            listed = (plan.keys_digest, plan.groups)
-            if listed not in [(keys.digest, prod(keys.sizes)) for keys in self.keys]:
-                yield "groups"
-        elif plan.keys_digest is not None and plan.keys is not None:
+
+    def _choices(self, block: PlanData) -> Iterator[tuple[dict[int, kernel.Scan], _Limits]]:
+        """Which sources its frames may be, and which limits it may have in an option."""
+        steps = [step.definition for step in block.steps]
+        others = list(_frames_in(steps))
+        stated = {0: [scan for scan in self.sources if _is_source(scan, block, others)]}
+        for other in others:
+            adjacency = self.physical.neighbours
+            those = [scan for scan in self.sources if _is_other(scan, other, adjacency)]
+            stated.setdefault(other["number"], those)
+        for scans in product(*stated.values()):
+            if len({scan.name for scan in scans}) == len(scans):
+                for limits in self._limits(steps):
+                    yield dict(zip(stated, scans, strict=True)), limits
+
+    def _limits(self, steps: Sequence[Any]) -> Iterator[_Limits]:
+        """The limits of an option: the one that is found, and one behind it that is weaker, by
+        which it is found how many rows are dropped.
+        """
+        if self.found is None:
+            yield {}
+            return
+        kind = kernel.KeepRows if self.found.step == "limit_rows" else kernel.KeepGroups
+        limits: _Limits = {(kind, self.found.by, self.found.choices[-1].n): self.limit}
+        yield limits
+        if steps and steps[-1]["step"] == "LimitRows" and not steps[-1]["by"]:
+            most = steps[-1]["n"]
+            rows = (f.n for f in self.physical.frames if isinstance(f, kernel.KeepRows))
+            for n in sorted({*rows}, reverse=True):
+                if self.limit <= n <= most:
+                    yield {**limits, (kernel.KeepRows, (), most): n}
+
+
+class _Block:
+    """One frame of a reading with its groups, and what is drawn of it.
+
+    Parameters
+    ----------
+    whole
+        The comparison that it is a part of.
+    plan
+        The frame as a plan of its own.
+    scans, limits
+        The source that each of its frames is, and the limits of an option.
+    first
+        The place of its first draw.
+    """
+
+    def __init__(
+        self,
+        whole: _Comparison,
+        plan: PlanData,
+        scans: Mapping[int, kernel.Scan],
+        limits: _Limits,
+        first: int,
+    ) -> None:
+        self._whole, self._plan, self._first = whole, plan, first
+        self._scans, self._limits = scans, limits
+        self.read: set[int] = set()
+        """The numbers of its rows after each step."""
+        steps = [step.definition for step in plan.steps]
+        self.steps: list[str] = []
+        """Steps that the physical plan does not have there."""
+        self._rows = self._after(0, steps, [f"steps[{n}].definition" for n in range(len(steps))])
+        self._by: list[Any] = [*plan.grouped_by] if isinstance(plan.grouped_by, list) else []
+        chosen = [n for n, one in enumerate(plan.releases) if isinstance(one.law, KeyMechanism)]
+        self._finder = chosen[0] if chosen else None
+        self._known: dict[tuple[int, int], kernel.What] = {}
+        self.whats: list[kernel.What] = []
+        self.expected: set[int] = set()
+        """The tables that are drawn from."""
+        self.draws = list(self._of_groups())
+        self.draws += self._of_tables() if whole.found is not None else self._of_draws()
+
+    @property
+    def differences(self) -> Sequence[str]:
+        return self.steps or self.draws
+
+    @cached_property
+    def counts(self) -> set[int]:
+        """Tables with the number of rows, which a draw may have next to sums."""
+        return {self._table_of(None, None, adds) for adds in (kernel.One(), kernel.People())}
+
+    def _after(self, number: int, steps: Sequence[Any], names: Sequence[str]) -> RowsAfter:
+        """The rows after some steps, each with a name for messages."""
+        terms, scan = self._whole.terms, self._scans[number]
+        there = {rows.number for rows in self._whole.frames}
+        rows = terms.source(scan, self._whole.sources[scan])
+        self.read.add(rows.number)
+        for found, name in zip(steps, names, strict=True):
+            if "other" in found:
+                other = found["other"]
+                right = self._after(other["number"], other["steps"], [name] * len(other["steps"]))
+                on = tuple(map(tuple, found.get("on", ())))
+                step = (
+                    kernel.Union(0, 0)
+                    if found["step"] == "Concat"
+                    else kernel.Meet(0, 0, on, found["how"], ())
+                )
+                rows = terms.both(step, rows, right, found.get("suffix"))
+            else:
+                columns = rows.columns
+                owner = next((c for c, number in columns.items() if number == rows.owner), None)
+                for frame in frames_of(found, columns, owner):
+                    if isinstance(frame, kernel.KeepRows | kernel.KeepGroups):
+                        limit = type(frame), frame.by, frame.n
+                        frame = replace(frame, n=self._limits.get(limit, frame.n))
+                    rows = terms.after(frame, rows)
+            self.read.add(rows.number)
+            if rows.number not in there:
+                self.steps.append(name)
+        return rows
+
+    def _keys(self, kept: Sequence[int] | None) -> Iterator[kernel.Keys | None]:
+        """The keys of a table, by all columns or by some of them, whose keys no reading has."""
+        by = named_of(self._by if kept is None else [self._by[place] for place in kept])
+        if not by:
+            yield None
+        elif self._finder is not None:
+            yield kernel.Found(by, self._first + self._plan.releases[self._finder].draw)
+        elif kept is None or len(kept) == len(self._by):
+            yield kernel.Listed(by, (self._plan.groups or 0,), self._plan.keys_digest or "")
+        else:
+            yield from (kernel.Listed(by, one.sizes, one.digest) for one in self._whole.listed)
+
+    def _table(self, found: Any, kept: Sequence[int] | None) -> int:
+        unit = self._plan.unit
+        windows = isinstance(unit, Identifier) and unit.window is not None
+        adds = adds_of(found["statistic"], windows)
+        number = self._table_of(kept, cells_of(found.get("cells"), self._whole.edges_of), adds)
+        self.expected.add(number)
+        return number
+
+    def _table_of(
+        self, kept: Sequence[int] | None, cells: kernel.Cells | None, adds: kernel.Adds
+    ) -> int:
+        tables = (kernel.Table(0, keys, cells, adds) for keys in self._keys(kept))
+        numbers = [self._whole.table(table, self._rows) for table in tables]
+        return next((number for number in numbers if number in self._there), numbers[0])
+
+    @cached_property
+    def _there(self) -> set[int]:
+        """The tables that its draws are of; in an option all tables."""
+        if self._whole.found is not None:
+            return {*self._whole.tables}
+        draws = {self._first + release.draw for release in self._plan.releases}
+        return {table for place in draws for table in _tables_of(self._whole.whats[place])}
+
+    def _numbers_of(self, choice: kernel.Choice, found: Any) -> kernel.Vector:
+        """The numbers of candidates, where all of them are drawn with noise."""
+        number, by = len(choice.tables), found.get("kept", self._by)
+        each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
+        return kernel.Vector(choice.tables, each, tuple(range(len(by))), 1, total=False)
+
+    def _of_groups(self) -> Iterator[str]:
+        """Public keys that no table has."""
+        stated = self._plan.keys_digest, self._plan.groups
+        known = any(stated == (one.digest, prod(one.sizes)) for one in self._whole.listed)
+        if self._plan.groups is not None and not known:
             yield "groups"
-        for place, step in enumerate(plan.steps):
-            yield from self._missing(step.definition, f"steps[{place}].definition")
-        yield from self._missing(plan.grouped_by, "grouped_by")
-        for output in plan.outputs:
-            found = output.definition
-            if isinstance(found, list):  # formulas of what was released follow the measurements
-                found = [one for one in found if not _is_expression(one)]
-            yield from self._missing(found, f"definition of {output.name!r}")
 
-    def _missing(self, definition: Json, where: str) -> Iterator[str]:
-        terms = (term for term in _terms_in(definition) if term[0] not in (_WINNERS, _OWNER))
-        if any(term not in self.terms and not self._is_unread(term) for term in terms):
-            yield where
+    def _of_tables(self) -> Iterator[str]:
+        """For an option, whose draws may be other ones: all tables, and nothing different."""
+        if self._finder is not None:
+            self.expected.add(self._table_of(None, None, self._counts))
+        whats = self._whole.whats
+        stated = next((what for what in whats if isinstance(what, kernel.Running)), whats[0])
+        for output in self._plan.outputs:
+            for found in _measurements(output):
+                what = what_of(found, self._by, self._table, stated)
+                self.whats.append(what)
+                if isinstance(what, kernel.Choice):
+                    self.whats.append(self._numbers_of(what, found))
+        yield from ()
 
-    def _is_unread(self, term: Term) -> bool:
-        """Whether a step only passes on a column that nothing reads, which physical plans lack."""
-        match term:
-            case ("named", name, ("column", of)) if name == of:
-                return name not in self.columns
-            case ("column", name):
-                return name not in self.columns
+    def _of_draws(self) -> Iterator[str]:
+        """Outputs that are not made of the draws that they name."""
+        releases = self._plan.releases
+        if not all(output.releases for output in self._plan.outputs):
+            return  # `contradiction` says so in other words
+        used = set[int]()
+        if self._finder is not None:
+            used.add(self._finder)
+            if not self._finds_groups(releases[self._finder]):
+                yield "groups"
+        for output in self._plan.outputs:
+            left, known = list(output.releases), list[int]()
+            for found in _measurements(output):
+                if left and self._is_drawn(found, releases[left[0]]):
+                    known.append(left.pop(0))
+                elif not any(self._is_drawn(found, releases[place]) for place in known):
+                    yield f"definition of {output.name!r}"
+            if left and left != [self._finder]:
+                yield f"definition of {output.name!r}"
+            used |= {*output.releases}
+        if used != {*range(len(releases))}:
+            yield "releases"
+        if self._there - self.expected - self.counts:
+            yield "releases"
+
+    def _finds_groups(self, release: NoisyAggregate) -> bool:
+        """Whether groups appear by how many individuals, or rows, they have."""
+        what = self._whole.whats[self._first + release.draw]
+        if not isinstance(what, kernel.Appear):
+            return False
+        self.expected.add(what.table)
+        place = self._whole.tables.index(what.table)
+        facts = self._whole.facts[self._whole.physical.tables[place].frame]
+        most = 1 if isinstance(self._counts, kernel.People) else facts.rows
+        return (what.table, what.rows) == (self._table_of(None, None, self._counts), most)
+
+    @property
+    def _counts(self) -> kernel.Adds:
+        """What groups appear by."""
+        return kernel.People() if isinstance(self._plan.unit, Identifier) else kernel.One()
+
+    def _is_drawn(self, found: Any, release: NoisyAggregate) -> bool:
+        """Whether a measurement with a definition is what a release is, or follows from it."""
+        stated = self._whole.whats[self._first + release.draw]
+        key = id(found), release.draw
+        what = self._known.get(key)
+        if what is None:
+            what = self._known[key] = what_of(found, self._by, self._table, stated)
+        if isinstance(release.law, NoisyTable) and isinstance(what, kernel.Choice):
+            what = self._numbers_of(what, found)
+        joint = release.joint
+        if joint is None or not isinstance(stated, kernel.Vector):
+            return what == stated
+        if not isinstance(what, kernel.Vector):
+            return False
+        same = {"tables": (), "matrix": ()}
+        if replace(what, **same) != replace(stated, **same):  # type: ignore[arg-type]
+            return False
+        times: dict[int, int] = {}
+        for factor, row in zip(joint.factors, stated.matrix, strict=True):
+            if factor:
+                for table, of_table in zip(stated.tables, row, strict=True):
+                    if of_table:
+                        times[table] = times.get(table, 0) + factor * of_table
+        parts = PARTS if self._rows.are_weighed else 1
+        numbers = {table: n * parts for table, n in times.items() if n}
+        return numbers == {what.tables[0]: joint.divisor}
+
+
+def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:
+    return isinstance(node, kernel.UpTo)
+
+
+def _listed(numbers: kernel.Numbers) -> Sequence[Fraction]:
+    match numbers:
+        case kernel.Progression(first, step, count):
+            return [first + step * place for place in range(count)]
+        case kernel.Ratios(numerators, denominator):
+            return [Fraction(number, denominator) for number in numerators]
+    return numbers
+
+
+def _comparable(exact: Sequence[Fraction], dtype: Any) -> list[Comparable]:
+    """What values of a type are compared with, as `dpframe.aggregates.edges.comparable` says."""
+    kind = DType(dtype["name"], scale=dtype.get("scale"))
+    value = Value(Column(""), Domain(kind, nullable=True))
+    return [comparable(number, value) for number in exact]
+
+
+def _tables_of(what: kernel.What) -> Sequence[int]:
+    return what.tables if isinstance(what, kernel.Vector | kernel.Choice) else (what.table,)
+
+
+def _form_of(what: kernel.What) -> kernel.What:
+    """What is drawn, of any tables if it is a vector, in which several may be."""
+    return replace(what, tables=(), matrix=()) if isinstance(what, kernel.Vector) else what
+
+
+def _measurements(output: PlanOutput) -> Iterator[Any]:
+    """The definitions of what an output is made of, without formulas and public tables."""
+    assert isinstance(output.definition, list)
+    return filter(is_measurement, output.definition)
+
+
+def _frames_in(steps: Sequence[Any]) -> Iterator[Any]:
+    """All other frames that steps are with."""
+    for other in (step["other"] for step in steps if "other" in step):
+        yield other
+        yield from _frames_in(other["steps"])
+
+
+def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Any]) -> bool:
+    """Whether a source is the one that a plan is of."""
+    if not _is_named(scan.name, plan.source) or scan.unit != _unit(plan.unit):
         return False
+    start, owners = f"{plan.source}: ", scan.owners
+    if owners is None:
+        owned_too = any("owners" in other for other in others)
+        return owned_too or not any(one.startswith(start + OWNED) for one in plan.remarks)
+    names = (owners.source, re.sub(r" \([0-9]+\)$", "", owners.source), None)
+    keys = owners.here, owners.there
+    return any(start + owned(*keys, name) in plan.remarks for name in names)
 
 
-def _unsaid(
-    plan: PlanData, physical: kernel.Plan, said: Collection[Term] = frozenset()
-) -> Iterator[str]:
-    """What happens to rows, and is no part of the plan that people read; `said` are parts that it
-    has in other places.
-    """
-    blocks = list(blocks_of(plan))
-    read = {*said}
-    for block in blocks:
-        found: list[Json] = [step.definition for step in block.steps]
-        found += [block.grouped_by, *(output.definition for output in block.outputs)]
-        read |= {*_terms_in(found)}
-    for frame in physical.frames:
-        if not isinstance(frame, kernel.Scan):
-            continue
-        if isinstance(frame.unit, kernel.Person):
-            owner = "column", frame.unit.column
-            read |= {("named", term[1], owner) for term in read if term[0] == _OWNER}
-        if not any(_is_of(frame.name, b) for b in blocks):
-            yield f"what it states of the source {frame.name!r}"
-    made = {
-        name if isinstance(name, str) else name[0]
-        for frame in physical.frames
-        if isinstance(frame, kernel.Gather | kernel.OneEach)
-        for name in frame.new
-    }
-    for what, nodes in (("frame", physical.frames), ("table", physical.tables)):
-        for place, node in enumerate(nodes):
-            if any(term not in read for term in _done_by(node, made)):
-                yield f"what it states of {what} {place}"
-    for draw in physical.draws:
-        if isinstance(draw.what, kernel.Choice) and (_WINNERS, draw.what.rounds) not in read:
-            yield "what it states of winners"
-
-
-def _done_by(node: kernel.Frame | kernel.Table, made: Collection[str]) -> Iterator[Term]:
-    """The terms of a step or table that a plan must have which people read: all but expressions on
-    their own, and what reads aggregates of an individual's rows.
-    """
-    for part in nodes_of((node,)):
-        if isinstance(part, kernel.Col | kernel.Lit | kernel.Call):
-            continue
-        for term in _terms_of(part):
-            stays = term[0] == "named" and term[2] == ("column", term[1])
-            if not stays and not any(_reads(term, name) for name in made):
-                yield term
-
-
-def _reads(term: object, column: str) -> bool:
-    """Whether a column is in a term."""
-    if not isinstance(term, tuple):
+def _is_other(scan: kernel.Scan, other: Any, adjacency: Adjacency) -> bool:
+    """Whether a source is one that a frame is joined with."""
+    unit = (
+        Rows(adjacency, scan.unit.contributions)
+        if isinstance(scan.unit, kernel.Rows)
+        else Identifier(scan.unit.column, scan.unit.every, scan.unit.time)
+    )
+    if not _is_named(scan.name, other["frame"]) or unit.words() != other["unit"]:
         return False
-    return term == ("column", column) or any(_reads(one, column) for one in term)
-
-
-def _is_of(name: str, plan: PlanData) -> bool:
-    """Whether a plan names a source. With all but the first one it states whom they protect."""
-    others = (other.split(": ") for other in plan.others)
-    stated = (": ".join(words[:n]) for words in others for n in range(1, len(words)))
-    return any(_is_named(name, one) for one in (plan.source, *stated))
+    owners, stated = scan.owners, other.get("owners")
+    if owners is None or stated is None:
+        return owners is stated
+    return _is_named(owners.source, stated[0]) and [owners.here, owners.there] == stated[1:]
 
 
 def _is_named(name: str, stated: str) -> bool:
@@ -304,238 +606,3 @@ def _unit(unit: Unit) -> kernel.Unit:
     if isinstance(unit, Identifier):
         return kernel.Person(unit.column, unit.window, unit.time)
     return kernel.Rows(unit.contributions)
-
-
-_EXPRESSIONS = ("Column", "Literal", "Call")
-
-
-def _is_expression(found: Json) -> bool:
-    return isinstance(found, dict) and found.get("type") in _EXPRESSIONS
-
-
-_OVER = "over_individual"
-_AGGREGATE: Term = ("aggregate",)
-"""Stands for an aggregate of one individual's rows in a larger expression."""
-
-
-def _is_aggregate(found: Mapping[str, Any]) -> bool:
-    """Whether an expression is an aggregate of one individual's rows."""
-    operation = found.get("op", "")
-    return bool(operation == _OVER or operation.startswith("individual_"))
-
-
-def _aggregates_in(found: Any) -> Iterator[Term]:
-    """The aggregates of one individual's rows in an expression, and the keys that these are by."""
-    if not isinstance(found, dict) or found.get("type") != "Call":
-        return
-    if not _is_aggregate(found):
-        for one in found["args"]:
-            yield from _aggregates_in(one)
-    elif found["op"] != _OVER:
-        yield _call_of(found["op"], found["args"], found["options"])
-    else:
-        (_, operation), *options = found["options"]
-        arity = 0 if operation == "individual_len" else 1
-        aggregate = _call_of(operation, found["args"][:arity], options)
-        yield aggregate
-        _, *keys = found["args"][arity:]  # the first one is the identifier
-        yield "over", aggregate, tuple(map(_term_of, keys))
-
-
-def _terms_in(found: Any) -> Iterator[Term]:
-    """The expressions, grids, cells and limits of a definition, from the outermost in."""
-    if isinstance(found, list):
-        for item in found:
-            yield from _terms_in(item)
-    elif isinstance(found, dict):
-        if _is_expression(found):
-            yield from _aggregates_in(found)
-        if found.get("step") == "PerIndividual":
-            return  # the kernel knows only the columns of these numbers
-        yield from _roles_in(found)
-        term = _term_of(found)
-        if term is not None:
-            yield term
-        if _is_expression(found) or found.get("step") == "Part":
-            return
-        # the kernel has the grid of the values, and the grid of their squares follows from it; the
-        # grid of an individual's total, which is put into a cell, moves no number
-        skipped = "grid" if found.get("type") in ("SquareSum", "TotalValue") else None
-        for name, item in found.items():
-            if name != skipped:
-                yield from _terms_in(item)
-
-
-def _roles_in(found: Any) -> Iterator[Term]:
-    """What an object of a definition does with expressions and columns."""
-    match found.get("type", found.get("step")):
-        case "Filter":
-            for one in found["predicates"]:
-                if not any(_aggregates_in(one)):
-                    yield "filter", _term_of(one)
-        case "DropNulls":
-            for name in found["names"]:
-                yield "filter", ("call", "is_not_null", (("column", name),), "[]")
-        case "Rename":
-            for old, new in found["mapping"]:
-                yield "named", new, ("column", old)
-        case "GroupByIndividual":
-            yield _OWNER, found["who"]
-        case "Named":
-            if not any(_aggregates_in(found["tree"])):
-                yield "named", found["name"], _term_of(found["tree"])
-        case "JoinPublic":
-            on = tuple(zip(found["left_on"], found["right_on"], strict=True))
-            yield "join", found["digest"], on, found["how"]
-        case "JoinPrivate" | "JoinPrivateKeys":
-            yield "meet", found["how"], tuple(map(tuple, found.get("on", [])))
-        case "Concat":
-            yield ("union",)
-        case "Explode":
-            yield "explode", found["column"]
-        case "ValueCount" | "DistinctCount" as kind:
-            yield kind, _term_of(found["tree"])
-        case "GridSum":
-            yield "sum", _term_of(found["value"]["tree"]), _term_of(found["grid"])
-        case "CategoryCells":
-            yield "cell", _term_of(found["tree"])
-        case "BinCells" | "PointCells" | "PositionCells" | "UpToCells":
-            yield "cell", _term_of(found["value"]["tree"])
-        case "CategoryChoice" | "ScoredChoice":
-            yield _WINNERS, found["winners"]
-
-
-def _roles_of(node: object) -> Iterator[Term]:
-    """What a node does, in the form of `_roles_in`."""
-    match node:
-        case kernel.Filter(_, conditions):
-            yield from (("filter", _of_row(row)) for row in conditions)
-        case kernel.Gather(_, keys, aggregates, True):  # the keys have names of the planner's own
-            by = tuple(_of_row(row) for _, row in keys)
-            yield from (("over", _of_row(call), by) for _, call in aggregates)
-        case kernel.Map(_, named) | kernel.Gather(_, named):
-            yield from (("named", name, _of_row(row)) for name, row in named)
-        case kernel.Listed(named) | kernel.Found(named):
-            yield from (("named", name, _of_row(row)) for name, row in named)
-        case kernel.Lookup(_, digest, on, how):
-            yield "join", digest, on, how
-        case kernel.Meet(_, _, on, how):
-            yield "meet", how, on
-        case kernel.Union():
-            yield ("union",)
-        case kernel.Explode(_, column):
-            yield "explode", column
-        case kernel.Valued(row):
-            yield "ValueCount", _of_row(row)
-        case kernel.Distinct(row):
-            yield "DistinctCount", _of_row(row)
-        case kernel.Placed(row, grid):
-            yield from (("sum", _of_row(row), term) for term in _terms_of(grid))
-        case (
-            kernel.Edges(row)
-            | kernel.Values(row)
-            | kernel.Points(row)
-            | kernel.Between(row)
-            | kernel.UpTo(row)
-        ):
-            yield "cell", _of_row(row)
-
-
-def _terms_of(node: object) -> Iterator[Term]:
-    """What a node is in the form of `_term_of`."""
-    yield from _roles_of(node)
-    match node:
-        case kernel.Col() | kernel.Lit() | kernel.Call():
-            yield _of_row(node)
-        case kernel.Grid(step, centre, lo, hi):
-            yield "grid", step, centre, lo, hi
-        case kernel.Edges(_, edges, other):
-            yield "bins", edges, other
-        case kernel.Values(_, listed, other):
-            yield "values", listed, other
-        case kernel.Points(_, low, step, number):
-            yield "points", low, step, number
-        case kernel.Between(_, candidates):
-            yield "candidates", candidates
-        case kernel.KeepRows(_, n, by, first):
-            yield "limit_rows", n, by, first
-        case kernel.KeepGroups(_, n, by, first):
-            yield "limit_groups", n, by, first
-        case kernel.Weigh(_, norm):
-            yield "limit_norm", norm
-        case kernel.Part(_, by, key):
-            yield "part", tuple(map(_of_row, by)), tuple(map(_of_row, key))
-        case _:
-            return
-
-
-def _of_row(row: kernel.Row, aggregates: Collection[str] = ()) -> Term:
-    """An expression, in which columns with these names stand for aggregates."""
-    match row:
-        case kernel.Col(name):
-            return _AGGREGATE if name in aggregates else ("column", name)
-        case kernel.Lit(_, value, parameter):
-            return "literal", value, parameter
-        case kernel.Call(operation, operands, constants):
-            inner = tuple(_of_row(one, aggregates) for one in operands)
-            return "call", operation, inner, constants
-
-
-def _call_of(operation: str, operands: Sequence[Any], constants: Json) -> Term:
-    return "call", operation, tuple(map(_term_of, operands)), text_of(constants)
-
-
-def _term_of(found: Mapping[str, Any]) -> Term | None:
-    """The expression, grid, cells or limit that an object of a definition is; None for others."""
-    kind = found.get("type", found.get("step"))
-    match kind:
-        case "Column":
-            return "column", found["name"]
-        case "Literal":
-            named = found.get("parameter")
-            of = None if named is None else named["name"]
-            return "literal", text_of(found.get("value")), of
-        case "Call":
-            if _is_aggregate(found):
-                return _AGGREGATE
-            return _call_of(found["op"], found["args"], found["options"])
-        case "Grid":
-            lo, hi = (_integer(found[end]) for end in ("lo", "hi"))
-            return "grid", _fraction(found["step"]), _fraction(found["centre"]), lo, hi
-        case "BinCells":
-            return "bins", _numbers(found["edges"]), found["other"]
-        case "CategoryCells":
-            return "values", tuple(map(text_of, found["categories"])), found["other"]
-        case "PointCells":
-            low, step = _fraction(found["lo"]), _fraction(found["step"])
-            return "points", low, step, _integer(found["points"])
-        case "PositionCells":
-            return "candidates", _numbers(found["candidates"])
-        case "LimitRows":
-            return "limit_rows", found["n"], tuple(found["by"]), found.get("order_by")
-        case "LimitGroups":
-            return "limit_groups", found["n"], tuple(found["by"]), found.get("order_by")
-        case "LimitNorm":
-            return "limit_norm", _fraction(found["n"])
-        case "Part":
-            by = tuple(_term_of(one["tree"]) for one in found["by"])
-            key = tuple(
-                _term_of(one) if _is_expression(one) else ("literal", text_of(one), None)
-                for one in found["key"]
-            )
-            return "part", by, key
-    return None
-
-
-def _integer(found: Any) -> int:
-    return int(found["int"]) if isinstance(found, dict) else found
-
-
-def _numbers(found: Any) -> kernel.Numbers:
-    """Edges or candidates as physical plans have them."""
-    listed = isinstance(found, list)
-    return numbers_of([*map(_fraction, found)] if listed else numbers_of_rule(found))
-
-
-def _fraction(found: Any) -> Fraction:
-    return Fraction(found["fraction"] if isinstance(found, dict) else found)

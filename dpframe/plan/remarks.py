@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FAILS", "NOBODY", "SCANNED", "is_risk"]
+__all__ = ["FAILS", "NOBODY", "OWNED", "SCANNED", "is_risk", "owned"]
 
 NOBODY: Final = "is above 10: it protects nobody in practice"
 FAILS: Final = (
@@ -16,6 +16,17 @@ SCANNED: Final = (
     "charged, change how others are read, or have changed a type that was inferred; "
     "protect the path itself with a schema: session.protect(path, ..., schema={column: dtype})"
 )
+
+OWNED: Final = "each row is of the individuals who have its "
+
+
+def owned(here: str, there: str, name: str | None) -> str:
+    """That another frame, with a name or without one, identifies the owners of rows, and by which
+    keys, here and there.
+    """
+    whose = "another protected frame" if name is None else f"the frame {name!r}"
+    key = repr(here) if here == there else f"{here!r} as {there!r}"
+    return f"{OWNED}{key} in {whose}; rows of nobody are dropped"
 
 
 def is_risk(sentence: str) -> bool:

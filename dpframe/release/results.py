@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
+from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Selection
@@ -17,8 +19,12 @@ from dpframe.aggregates.own_sets import AdditiveOfSet
 from dpframe.aggregates.quantile import BoundQuantile
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column
-from dpframe.aggregates.sum import BoundSum
+from dpframe.aggregates.sum import MOST_ROWS, BoundSum
 from dpframe.aggregates.values import decimal_series
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64, INT64, INT128
+from dpframe.core.interval import Interval, interval
+from dpframe.core.tree import walk
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
@@ -32,7 +38,8 @@ from dpframe.release.missing import MissingRows, plain_aggregate
 from dpframe.release.order import in_order
 from dpframe.release.sampling import unknown_sampling
 from dpframe.rows.failures import FAILURES
-from dpframe.rows.fold import words
+from dpframe.rows.fold import domain, words
+from dpframe.rows.operands import INT64_LIMITS
 
 _TRIED = 1000
 """This many rows are missing on trial."""
@@ -325,8 +332,52 @@ def output_column(output: Output, columns: Mapping[str, Column]) -> Column:
         (column,) = columns.values()
         return replace(column, values=column.values.alias(output.name))
     frame = pl.DataFrame([c.values.alias(p) for p, c in columns.items()])
+    if _may_leave_int64(output, frame):
+        frame = frame.cast(pl.Float64)
     values = frame.select(output.post.alias(output.name)).to_series()
     return Column(values, ONE)
+
+
+def _may_leave_int64(output: Output, numbers: pl.DataFrame) -> bool:
+    """Whether a whole number in the arithmetic of an output may lie beyond Int64, where Polars
+    wraps it, or a Decimal beyond 38 digits, where Polars fails. Types and bounds alone decide.
+    """
+    if not all(dtype.is_numeric() for dtype in numbers.dtypes):
+        return False
+    if any(dtype.is_decimal() for dtype in numbers.dtypes):
+        return True
+    tree = output.post_tree
+    if tree is None or not any(dtype.is_integer() for dtype in numbers.dtypes):
+        return False
+    known = {
+        p: Domain(INT64, nullable=False, interval=_range_of(output.aggregates[p]))
+        if numbers.schema[p].is_integer()
+        else Domain(FLOAT64)
+        for p in numbers.columns
+    }
+    for part in walk(tree):
+        try:
+            found = domain(part, known)
+        except UnsupportedOperation:  # it may be too large for Int128 as well
+            return True
+        if found.dtype == INT128 or (found.dtype == INT64 and not found.interval.bounded):
+            return True
+    return False
+
+
+def _range_of(aggregate: BoundAggregate) -> Interval:
+    """Between what a whole result lies for as many rows as an engine groups."""
+    plain = plain_aggregate(aggregate)
+    match plain:
+        case BoundSum():
+            most = max(map(abs, plain.bounds)) * MOST_ROWS
+        case BoundCount() if not plain.of_totals:
+            most = Fraction(MOST_ROWS)
+        case BoundQuantile() if plain.bounds is not None:
+            return Interval(*plain.bounds)
+        case _:
+            return interval(*INT64_LIMITS)
+    return Interval(-most, most)
 
 
 def aggregate_column(aggregate: BoundAggregate, noisy: Mapping[MeasurementKey, Noisy]) -> Column:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -14,11 +16,13 @@ from dpframe.aggregates.bound import shifted
 from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
 from dpframe.aggregates.quantile import _chosen
-from dpframe.aggregates.values import Value, as_series, show_value, whole_series
+from dpframe.aggregates.values import Value, as_series, number_of, show_value, whole_series
 from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.dtypes import FLOAT64, INT64, DType, datetime_type, duration_type
 from dpframe.core.tree import Column
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, InvalidBounds
+from dpframe.rows.literal import physical
+from tests.api.exactly import exactly, protected
 
 WHOLE = Value(Column("x"), domain_of_dtype(INT64))
 REAL = Value(Column("x"), domain_of_dtype(FLOAT64))
@@ -145,3 +149,45 @@ def test_moved_integers_stay_at_the_limits(by: int) -> None:
         exact = value + step
         assert found == exact if abs(exact) <= MOST else abs(found) >= MOST
         assert (found > 0) == (exact > 0)
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOON = datetime(2024, 1, 1, 12)
+KINDS = {
+    "Date": (DType("Date"), date(2024, 1, 1)),
+    "Datetime": (datetime_type(), NOON),
+    "zoned": (datetime_type("us", "Europe/Berlin"), NOON.replace(tzinfo=BERLIN)),
+    "Duration": (duration_type("us"), timedelta(hours=1)),
+    "Time": (DType("Time"), time(12)),
+}
+
+
+@pytest.mark.parametrize("column", KINDS)
+@pytest.mark.parametrize("given", KINDS)
+def test_constants_of_another_kind_of_time_are_refused(column: str, given: str) -> None:
+    """A time of day means no moment, and a clock without a zone no instant."""
+    dtype, scalar = KINDS[column][0], KINDS[given][1]
+    if column == given or {column, given} == {"Date", "Datetime"}:
+        assert number_of(scalar, dtype, "here") == physical(scalar, dtype)
+        return
+    with pytest.raises(InvalidBounds):
+        number_of(scalar, dtype, "here")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda at, f: f.dp_histogram("at", at),
+        lambda at, f: f.dp_cdf("at", at),
+        lambda at, f: f.dp_mean("at", at),
+        lambda at, f: f.agg(dp.quantile("at", 0.5, candidates=at)),
+    ],
+)
+def test_clocks_without_a_zone_are_no_edges_of_instants(ask: Any) -> None:
+    days = [datetime(2024, 1, 1), datetime(2024, 1, 2)]
+    local = [day.replace(tzinfo=BERLIN) for day in days]
+    private = protected(pl.DataFrame({"at": pl.Series(days).dt.replace_time_zone("Europe/Berlin")}))
+    with pytest.raises(InvalidBounds, match="has no time zone"):
+        ask(days, private)
+    exactly(ask(local, private))
+    assert exactly(private.dp_histogram("at", local))["count"].to_list() == [2]

@@ -199,3 +199,19 @@ def test_frames_are_immutable() -> None:
     people.drop("a")
     assert people.columns == list(SCHEMA)
     assert exactly(people.dp_count()).item() == every_value().height
+
+
+def test_lists_without_elements_are_dropped_before_they_are_exploded() -> None:
+    """As the refusals of ``empty_as_null=False`` and ``keep_nulls=False`` advise."""
+    lists = pl.DataFrame({"x": [[1, None], [], None, [2]]})
+
+    def elements(frame: dp.PrivateFrame) -> list[int]:
+        keys = [1, 2, None]
+        return exactly(frame.explode("x", max_length=2).group_by("x", keys=keys).len())[
+            "len"
+        ].to_list()
+
+    private = protected(lists)
+    assert elements(private) == [1, 1, 3]
+    assert elements(private.filter(pl.col("x").list.len().ne_missing(0))) == [1, 1, 2]
+    assert elements(private.drop_nulls(["x"])) == [1, 1, 2]

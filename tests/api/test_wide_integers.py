@@ -133,3 +133,43 @@ def test_totals_of_individuals_beyond_int64_are_refused() -> None:
     frame = dp.Session(epsilon=1).protect(rows, dp.Identifier("id"))
     with pytest.raises(dp.UnsupportedOperation, match="beyond 64 bits"):
         frame.agg(pl.col("x").dp_sum((0, 100), per="unit")).plan(epsilon=1, limits=None)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("total * total", 2.304e19),
+        ("total**2", 2.304e19),
+        ("total * total / rows", 1.92e14),
+        ("rows**4", 2.0736e20),
+        ("total * 10**10", 4.8e19),
+        ("total // 2**70", 0.0),
+        ("-(total - total - 2**63)", 2.0**63),
+        ("wide / rows", 2.0**62),
+        ("wide // rows", 2.0**62),
+        ("wide**2", 2.0**124 * 120_000**2),
+        ("wide * 2**64", 2.0**126 * 120_000),
+        ("total * total * total * total", 4.8e9**4),
+    ],
+)
+def test_arithmetic_beyond_int64_is_float_and_right(text: str, expected: float) -> None:
+    """Polars would wrap it, or fail where a Decimal divides by zero or has over 38 digits."""
+    frame = pl.DataFrame({"x": [30_000, 50_000] * 60_000, "u": 2**62})
+    private = protected(frame, bounds={"x": (0, 10**6), "u": (0, 2**62)})
+    names = {"total": pl.col("x").sum(), "wide": pl.col("u").sum(), "rows": pl.len()}
+    query = private.agg(y=eval(text, names))
+    assert exactly(query)["y"].dtype == pl.Float64
+    assert exactly(query).item() == pytest.approx(expected)
+    low, value, high = (
+        query.collect(epsilon=10**6, interval=0.99).select("y_low", "y", "y_high").row(0)
+    )
+    assert low <= value <= high
+
+
+def test_arithmetic_that_fits_stays_int64() -> None:
+    private = protected(pl.DataFrame({"x": [3, 4]}), bounds={"x": (0, 100)})
+    total, rows = pl.col("x").sum(), pl.len()
+    texts = (total * 1000, total + total, total // rows, -total, total - rows, rows**1)
+    found = exactly(private.agg(*(e.alias(f"y{i}") for i, e in enumerate(texts))))
+    assert found.dtypes == [pl.Int64] * 6
+    assert found.row(0) == (7000, 14, 3, -7, 5, 2)

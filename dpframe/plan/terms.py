@@ -1,0 +1,191 @@
+"""Parts of physical plans as numbers. Two parts have one number where they mean the same.
+
+A number stands for a step with all that comes before it. A column stands for the expression that
+made it. So names of columns, columns that nothing reads and the places of items do not matter, and
+the order of steps does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from fractions import Fraction
+from math import prod
+
+from dpframe.kernel import plan as kernel
+
+__all__ = ["RowsAfter", "Terms"]
+
+
+@dataclass(frozen=True)
+class RowsAfter:
+    """The rows after some steps.
+
+    Parameters
+    ----------
+    number
+        Which rows they are.
+    columns
+        The number of each column.
+    owner
+        The number of the column that identifies individuals, if any.
+    are_weighed
+        Whether rows of an individual count in parts.
+    """
+
+    number: int
+    columns: Mapping[str, int]
+    owner: int | None = None
+    are_weighed: bool = False
+
+
+class Terms:
+    """The numbers of all parts that were seen. Each part that is new gets the next one."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._added: dict[int, dict[str, str]] = {}
+        self._most: dict[int, int] = {}
+        self.computed: set[int] = set()
+        """What steps compute, each with the rows that it is computed of."""
+
+    def number(self, *term: Hashable) -> int:
+        """The number of a term."""
+        return self._numbers.setdefault(term, len(self._numbers))
+
+    def source(self, scan: kernel.Scan, columns: Iterable[str]) -> RowsAfter:
+        """All rows of a source, with these of its columns."""
+        rows = self.number("Scan", scan.name, scan.unit, scan.owners)
+        found = {name: self.number("column", rows, name) for name in columns}
+        owner = found.get(scan.unit.column) if isinstance(scan.unit, kernel.Person) else None
+        return RowsAfter(rows, found, owner)
+
+    def frames(self, plan: kernel.Plan) -> list[RowsAfter]:
+        """The rows of each frame of a physical plan."""
+        found: list[RowsAfter] = []
+        for frame in plan.frames:
+            match frame:
+                case kernel.Scan(columns=columns):
+                    found.append(self.source(frame, (name for name, _ in columns)))
+                case kernel.Union(left, right) | kernel.Meet(left, right):
+                    found.append(self.both(frame, found[left], found[right]))
+                case _:
+                    found.append(self.after(frame, found[frame.input]))
+        return found
+
+    def after(self, frame: kernel.Frame, before: RowsAfter) -> RowsAfter:
+        """The rows after a step with one frame. What a public table, or a row for each individual,
+        adds is known of steps of the physical plan, and is the same after an equal step.
+        """
+        rows, columns = before.number, before.columns
+        match frame:
+            case kernel.Map(_, named):
+                new = {name: self.row(row, before) for name, row in named}
+                made = (new[name] for name, row in named if not isinstance(row, kernel.Col))
+                self.computed.update(self.number("computed", rows, one) for one in made)
+                return replace(before, columns=new)
+            case kernel.Gather(_, by, new_columns, beside):
+                keys = {name: self.row(row, before) for name, row in by}
+                about = rows, *keys.values()
+                new = {
+                    name: self.number("aggregate", about, self.row(call, before))
+                    for name, call in new_columns
+                }
+                self.computed.update(new.values())
+                if beside:
+                    return replace(before, columns={**columns, **new})
+                each = self.number("Gather", about)
+                return replace(before, number=each, columns={**columns, **keys, **new})
+            case kernel.Explode(_, column, most):
+                step = self.number("Explode", rows, self.row(kernel.Col(column), before))
+                most = self._most.setdefault(step, most) if most == 0 else most
+                self._most.setdefault(step, most)
+                rows = self.number("first", step, most)
+                new = {column: self.number("element", rows)}
+                return replace(before, number=rows, columns={**columns, **new})
+            case kernel.Lookup(_, public, on, how, names):
+                here = tuple((self.row(kernel.Col(a), before), b) for a, b in on)
+                rows = self.number("Lookup", rows, public, here, how)
+                added = self._added.setdefault(rows, {})
+                added.update((name, name) for name in names)
+                new = {name: self.number("public", rows, name) for name in added}
+                return replace(before, number=rows, columns={**new, **columns})
+            case kernel.OneEach(_, names):
+                rows = self.number("OneEach", rows, len(names))
+                added = self._added.setdefault(rows, {})
+                added.update((name, name) for name in names if name)
+                new = {name: self.number("of individual", rows, name) for name in added}
+                columns = {**columns, **new}
+                return replace(before, number=rows, columns=columns, are_weighed=False)
+            case kernel.KeepRows(_, n, by, first) | kernel.KeepGroups(_, n, by, first):
+                of = (*by,) if first is None else (*by, first)
+                which = tuple(self.row(kernel.Col(name), before) for name in of)
+                kind = type(frame).__name__
+                return replace(before, number=self.number(kind, rows, n, len(by), which))
+            case kernel.Part(_, by, key):  # a reading does not have the types of keys
+                frame = replace(frame, key=tuple(replace(value, dtype="") for value in key))
+        assert isinstance(frame, kernel.Filter | kernel.Part | kernel.Without | kernel.Weigh)
+        found = self.node(replace(frame, input=rows), before)
+        assert isinstance(found, int)
+        weighed = before.are_weighed or isinstance(frame, kernel.Weigh)
+        return replace(before, number=found, are_weighed=weighed)
+
+    def both(
+        self,
+        frame: kernel.Union | kernel.Meet,
+        left: RowsAfter,
+        right: RowsAfter,
+        suffix: str | None = None,
+    ) -> RowsAfter:
+        """The rows after a step with two frames. A reading has the suffix that columns of the right
+        frame get, and no names.
+        """
+        if isinstance(frame, kernel.Union):
+            rows = self.number("Union", left.number, right.number)
+            columns = {
+                name: self.number("either", column, right.columns[name])
+                for name, column in left.columns.items()
+                if name in right.columns
+            }
+            owners = left.owner, right.owner
+            owner = None if None in owners else self.number("either", *owners)
+            return RowsAfter(rows, columns, owner)
+        on = tuple(
+            (self.row(kernel.Col(a), left), self.row(kernel.Col(b), right)) for a, b in frame.on
+        )
+        rows = self.number("Meet", left.number, right.number, on, frame.how)
+        added = self._added.setdefault(rows, {})
+        added.update((now, name) for name, now in frame.new)
+        new = {
+            now: self.number("met", rows, self.row(kernel.Col(name), right))
+            for now, name in added.items()
+            if suffix is None or now == (name + suffix if name in left.columns else name)
+        }
+        return replace(left, number=rows, columns={**left.columns, **new})
+
+    def row(self, row: kernel.Row, rows: RowsAfter) -> int:
+        """An expression of columns."""
+        match row:
+            case kernel.Col(name):
+                found = rows.columns.get(name)
+                return self.number("missing", name) if found is None else found
+            case kernel.Lit(dtype, value, parameter):
+                return self.number("Lit", dtype, value, parameter)
+            case kernel.Call(operation, operands, constants):
+                inner = tuple(self.row(one, rows) for one in operands)
+                return self.number("Call", operation, inner, constants)
+
+    def node(self, value: object, rows: RowsAfter) -> Hashable:
+        """Any other part of a plan, whose expressions are of these rows."""
+        match value:
+            case kernel.Col() | kernel.Lit() | kernel.Call():
+                return self.row(value, rows)
+            case kernel.Listed(sizes=sizes) if len(sizes) > 1:  # a reading has their product
+                return self.node(replace(value, sizes=(prod(sizes),)), rows)
+            case tuple() if value and not isinstance(value[0], int | Fraction):
+                return tuple(self.node(item, rows) for item in value)
+        if not is_dataclass(value) or isinstance(value, type):
+            assert isinstance(value, Hashable)
+            return value
+        parts = (self.node(getattr(value, part.name), rows) for part in fields(value))
+        return self.number(type(value).__name__, *parts)
