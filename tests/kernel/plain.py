@@ -57,7 +57,7 @@ from dpframe.rows.registry import BY_NAME
 from dpframe.rows.window_number import window_number
 from dpframe.rows.zones import since_epoch
 
-Number: TypeAlias = "int | float"
+Number: TypeAlias = "int | float | Fraction"
 Key: TypeAlias = "tuple[object, ...]"
 Cell: TypeAlias = "int | None"
 Counts: TypeAlias = "dict[tuple[Key, Cell], int]"
@@ -776,8 +776,8 @@ class Run:
             case p.UpTo(row) if rows.data.height and (
                 isinstance(self.column(rows, row)[0].dtype, pl.Decimal)
             ):
-                units = self.column(rows, row)[0].to_physical().to_list()
-                return [_cell(unit, cells) for unit in units]
+                decimals = self.column(rows, row)[0].to_list()
+                return [_cell(None if d is None else Fraction(d), cells) for d in decimals]
         column = self.column(rows, cells.row)[0]
         return [_cell(number, cells) for number in numbers(column)]
 
@@ -967,6 +967,8 @@ def _cell(number: Number | None, cells: _Numbered) -> Cell:
 
 def _comparable(number: Number, edges: Sequence[Fraction]) -> tuple[Number, Sequence[Number]]:
     """A number and edges in one type: whole if all are, else floats."""
+    if isinstance(number, Fraction):
+        return number, edges
     if isinstance(number, int) and all(edge.denominator == 1 for edge in edges):
         return number, [int(edge) for edge in edges]
     return float(number), [float(edge) for edge in edges]
