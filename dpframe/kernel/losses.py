@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.kernel.choices import FEWEST, LARGEST, blocks_of, cells_of, loss_masses
+from dpframe.kernel.compose import normal_delta
+from dpframe.kernel.tails import ONE, fraction_up
 
 Floats: TypeAlias = NDArray[np.float64]
 Complexes: TypeAlias = NDArray[np.complex128]
@@ -114,7 +116,8 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     values. For that a little continuous Gaussian noise is added to the losses, as if that were one
     draw more: it only adds to delta. Floats are rounded up by more than their error, which grows
     with the number of draws and with the angles that their transforms turn by. Where losses have
-    few sums, delta follows from the probability of each (`_sums`), and nothing is added.
+    few sums, delta follows from the probability of each (`_sums`), and nothing is added. Gaussian
+    losses add up to Gaussian ones.
     """
     price = float(min(epsilon, _LARGEST))  # what keeps this epsilon keeps any larger one
     if _most(dict(losses)) <= epsilon:
@@ -122,6 +125,10 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
     known = _in_blocks(losses)
     if price < 0 or sum(known.values()) > 10**6 or len(known) > 1000 or _largest(known) > 1e4:
         return Fraction(1)
+    normals = [n * law.d_squared for law, n in losses if isinstance(law, Normals)]
+    if len(normals) == len(losses):
+        whole = sum(normals, start=Fraction(0))
+        return fraction_up(min(ONE, normal_delta(whole, epsilon))) if whole else Fraction(0)
     sums = _sums(losses)
     if sums is not None:
         return _delta_of_sums(*sums, epsilon)

@@ -433,6 +433,26 @@ def test_delta_of_few_sums_is_exact(laws: list[tuple[Loss, int]], epsilon: Fract
         assert true <= found <= true * (1 + mp.mpf("1e-10")) + mp.mpf("1e-299")
 
 
+@given(
+    st.lists(
+        st.tuples(st.fractions("1/50", 4, max_denominator=50), st.integers(1, 9)),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda x: x[0],
+    ),
+    st.fractions(0, 9, max_denominator=9),
+)
+def test_gaussian_losses_add_up_exactly(
+    laws: list[tuple[Fraction, int]], epsilon: Fraction
+) -> None:
+    found = losses_delta(frozenset((Normals(d), n) for d, n in laws), epsilon)
+    with mp.workdps(50):
+        d = mp.sqrt(sum(exact(d * n) for d, n in laws))
+        a = exact(epsilon) / d - d / 2
+        true = mp.ncdf(-a) - mp.exp(exact(epsilon)) * mp.ncdf(-a - d)
+        assert true <= exact(found) <= true * (1 + mp.mpf("1e-15")) + mp.mpf("1e-30")
+
+
 @pytest.mark.parametrize("times", [1, 2, 100, 700])
 def test_a_rare_sum_is_as_exact_as_a_likely_one(times: int) -> None:
     e, epsilon = F(1, 2), F(times, 2) - F(1, 4)  # all responses are true
