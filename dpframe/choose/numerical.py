@@ -100,18 +100,18 @@ def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: 
             slope = min(2.0, max(0.2, (excess - last[1]) / (at - last[0])))
         last = at, excess
         at -= min(4.0, max(-4.0, excess / slope))
-        price = _scaled(pairs, math.exp(at)).epsilon(delta, epsilon)
+        price = _scale(pairs, math.exp(at)).epsilon(delta, epsilon)
     return Fraction(math.exp(at - _ENOUGH / 4))
 
 
-def _scaled(pairs: Mapping[Translated, int], factor: float) -> Composition:
+def _scale(pairs: Mapping[Translated, int], factor: float) -> Composition:
     """The losses scaled as if rho were `factor` times as large."""
     return Composition(
-        {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()}
+        {replace(p, law=_scale_law(p.law, Fraction(factor))): n for p, n in pairs.items()}
     )
 
 
-def _law_scaled(law: Loss, factor: Fraction) -> Loss:
+def _scale_law(law: Loss, factor: Fraction) -> Loss:
     root = Fraction(math.sqrt(factor))
     match law:
         case Normals():

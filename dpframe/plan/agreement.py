@@ -197,7 +197,7 @@ class _Comparison:
         self.facts, self.frames = facts_of(physical.frames), self.terms.frames(physical)
         self.computed, self.terms.computed = self.terms.computed, set()
         self.tables = [self.table(one, self.frames[one.frame]) for one in physical.tables]
-        self.whats = [self._with_numbers(draw.what) for draw in physical.draws]
+        self.subjects = [self._with_numbers(draw.what) for draw in physical.draws]
 
     def table(self, table: kernel.Table, rows: RowsAfter) -> int:
         """The number of a table."""
@@ -221,7 +221,7 @@ class _Comparison:
         """The exact edges of steps, from what values of a type are compared with."""
         every = (node.edges for node in nodes_of(self.physical.tables) if _is_steps(node))
         for exact in dict.fromkeys(every):
-            numbers = Edges.of(_comparable(_listed(exact), dtype), ())
+            numbers = Edges.of(_comparable(_list(exact), dtype), ())
             listed = None if numbers.listed is None else [*map(definition, numbers.listed)]
             if (listed, numbers.digest) == (edges.get("listed"), edges.get("digest")):
                 return exact
@@ -261,8 +261,8 @@ class _Comparison:
             for one in chosen:
                 if not one.expected <= {*self.tables}:
                     yield f"what it states of the limit {self.limit}"
-            forms = {_form_of(what) for one in chosen for what in one.whats}
-            for place, what in enumerate(self.whats):
+            forms = {_form_of(what) for one in chosen for what in one.subjects}
+            for place, what in enumerate(self.subjects):
                 if not isinstance(what, kernel.Appear) and _form_of(what) not in forms:
                     yield f"what it states of draw {place}"
 
@@ -345,7 +345,7 @@ class _Block:
         chosen = [n for n, one in enumerate(plan.releases) if isinstance(one.law, KeyMechanism)]
         self._finder = chosen[0] if chosen else None
         self._known: dict[tuple[int, int], kernel.What] = {}
-        self.whats: list[kernel.What] = []
+        self.subjects: list[kernel.What] = []
         self.expected: set[int] = set()
         """The tables that are drawn from."""
         self.draws = list(self._of_groups())
@@ -423,7 +423,7 @@ class _Block:
         if self._whole.found is not None:
             return {*self._whole.tables}
         draws = {self._first + release.draw for release in self._plan.releases}
-        return {table for place in draws for table in _tables_of(self._whole.whats[place])}
+        return {table for place in draws for table in _tables_of(self._whole.subjects[place])}
 
     def _numbers_of(self, choice: kernel.Choice, found: Any) -> kernel.Vector:
         """The numbers of candidates, where all of them are drawn with noise."""
@@ -442,14 +442,14 @@ class _Block:
         """For an option, whose draws may be other ones: all tables, and nothing different."""
         if self._finder is not None:
             self.expected.add(self._table_of(None, None, self._counts))
-        whats = self._whole.whats
-        stated = next((what for what in whats if isinstance(what, kernel.Running)), whats[0])
+        subjects = self._whole.subjects
+        stated = next((what for what in subjects if isinstance(what, kernel.Running)), subjects[0])
         for output in self._plan.outputs:
             for found in _measurements(output):
                 what = what_of(found, self._by, self._table, stated)
-                self.whats.append(what)
+                self.subjects.append(what)
                 if isinstance(what, kernel.Choice):
-                    self.whats.append(self._numbers_of(what, found))
+                    self.subjects.append(self._numbers_of(what, found))
         yield from ()
 
     def _of_draws(self) -> Iterator[str]:
@@ -479,7 +479,7 @@ class _Block:
 
     def _finds_groups(self, release: NoisyAggregate) -> bool:
         """Whether groups appear by how many individuals, or rows, they have."""
-        what = self._whole.whats[self._first + release.draw]
+        what = self._whole.subjects[self._first + release.draw]
         if not isinstance(what, kernel.Appear):
             return False
         self.expected.add(what.table)
@@ -495,7 +495,7 @@ class _Block:
 
     def _is_drawn(self, found: Any, release: NoisyAggregate) -> bool:
         """Whether a measurement with a definition is what a release is, or follows from it."""
-        stated = self._whole.whats[self._first + release.draw]
+        stated = self._whole.subjects[self._first + release.draw]
         key = id(found), release.draw
         what = self._known.get(key)
         if what is None:
@@ -525,7 +525,7 @@ def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:
     return isinstance(node, kernel.UpTo)
 
 
-def _listed(numbers: kernel.Numbers) -> Sequence[Fraction]:
+def _list(numbers: kernel.Numbers) -> Sequence[Fraction]:
     match numbers:
         case kernel.Progression(first, step, count):
             return [first + step * place for place in range(count)]

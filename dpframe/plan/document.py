@@ -237,7 +237,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
             raise edited("its contents do not match its digest")
         ruled = by_rules(document["plan"])
         if of_first:
-            document = _completed({**document, "plan": ruled})
+            document = _complete({**document, "plan": ruled})
         elif ruled != document["plan"]:
             raise Malformed("a list")
         whole = canonical({**document, "digest": _digest(document, of_first=of_first)})
@@ -310,7 +310,7 @@ def stated_in(text: str) -> str:
     return str(_parsed(text)["fingerprint"])
 
 
-def _completed(document: dict[str, Any]) -> dict[str, Any]:
+def _complete(document: dict[str, Any]) -> dict[str, Any]:
     """A document of version 1 as this edition writes it."""
     plan, session = completed(document["plan"]), completed_session(document["session"])
     if "requested" not in plan:

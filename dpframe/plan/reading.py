@@ -231,7 +231,7 @@ def adds_of(found: Any, windows: bool) -> kernel.Adds:
         case "ValueCount":
             return kernel.Valued(row_of(found["tree"]))
         case "GridSum" | "SquareSum" | "PairSum":
-            return _placed_of(found)
+            return _grid_sum(found)
         case "DistinctIndividuals":
             return kernel.DistinctPersons() if windows else kernel.People()
         case "DistinctCount":
@@ -242,11 +242,11 @@ def adds_of(found: Any, windows: bool) -> kernel.Adds:
             row = row_of(found["tree"]) if "tree" in found else None
             return kernel.PersonRows(row, found.get("most", 1))
         case "UnitTotal" | "UnitPairSum":
-            return kernel.PersonTotal(_placed_of(found["of"]))
+            return kernel.PersonTotal(_grid_sum(found["of"]))
     raise LookupError(found["type"])
 
 
-def _placed_of(found: Any) -> kernel.Placed | kernel.Squared | kernel.Paired:
+def _grid_sum(found: Any) -> kernel.Placed | kernel.Squared | kernel.Paired:
     row, grid = row_of(found["value"]["tree"]), _grid_of(found["grid"])
     match found["type"]:
         case "GridSum":

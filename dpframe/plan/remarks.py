@@ -21,8 +21,8 @@ OWNED: Final = "each row is of the individuals who have its "
 
 
 def owned(here: str, there: str, name: str | None) -> str:
-    """That another frame, with a name or without one, identifies the owners of rows, and by which
-    keys, here and there.
+    """The remark that another frame identifies the owners of rows, with its name, if it has one,
+    and the keys here and there.
     """
     whose = "another protected frame" if name is None else f"the frame {name!r}"
     key = repr(here) if here == there else f"{here!r} as {there!r}"

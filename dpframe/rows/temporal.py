@@ -223,7 +223,7 @@ def in_zone(value: pl.Expr, zone: str | None, fold: Fold = "null") -> pl.Expr:
     return value.dt.replace_time_zone(zone, ambiguous=fold, non_existent="null")
 
 
-def moved_locally(
+def move_locally(
     ns: Namespace, value: pl.Expr, dtype: DType, move: Callable[[pl.Expr], pl.Expr]
 ) -> pl.Expr:
     """The function of local time; a result that the clock shows twice stays in the same showing.
@@ -240,7 +240,7 @@ def moved_locally(
     return expression
 
 
-def floored_locally(
+def floor_locally(
     ns: Namespace, value: pl.Expr, dtype: DType, floor: Callable[[pl.Expr], pl.Expr]
 ) -> pl.Expr:
     """A function that goes back in local time; of two showings the last that is not later.

@@ -31,7 +31,7 @@ from dpframe.rows.temporal import (
     Limits,
     TemporalMethod,
     calendar,
-    floored_locally,
+    floor_locally,
     guarded,
     has_gaps,
     image,
@@ -39,7 +39,7 @@ from dpframe.rows.temporal import (
     inside,
     kept_inside,
     may_be_off,
-    moved_locally,
+    move_locally,
     physical_units,
     point,
 )
@@ -217,7 +217,7 @@ class WithinMonth(Move):
         return day + may_be_off(dtype, _LONGEST_MONTH)
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
-        return moved_locally(ns, value, dtype, lambda local: self.apply(ns, local))
+        return move_locally(ns, value, dtype, lambda local: self.apply(ns, local))
 
 
 @operation
@@ -270,7 +270,7 @@ class OffsetBy(Move):
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         by, days = span(self.by), span(self.by).calendar_part
         if days.kinds:
-            value = moved_locally(ns, value, dtype, lambda local: local.dt.offset_by(days.text))
+            value = move_locally(ns, value, dtype, lambda local: local.dt.offset_by(days.text))
         if not by.nanoseconds:
             return value
         units = by.nanoseconds // (10**9 // dtype.units_per_second)
@@ -315,7 +315,7 @@ class Truncate(ToBoundary):
     )
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
-        return _truncated(ns, value, dtype, window(self.every))
+        return _truncate(ns, value, dtype, window(self.every))
 
 
 @operation
@@ -338,7 +338,7 @@ class Round(ToBoundary):
         if every.nanoseconds:
             half = every.nanoseconds // (2 * (10**9 // dtype.units_per_second))
             later = value + point(ns, half, DType("Duration", unit=dtype.unit))
-            return _truncated(ns, later, dtype, every)
+            return _truncate(ns, later, dtype, every)
 
         def nearest(local: pl.Expr) -> pl.Expr:
             before = local.dt.truncate(every.text)
@@ -347,11 +347,11 @@ class Round(ToBoundary):
             found: pl.Expr = ns.when(is_nearer).then(after).otherwise(before)
             return found
 
-        return moved_locally(ns, value, dtype, nearest)
+        return move_locally(ns, value, dtype, nearest)
 
 
-def _truncated(ns: Namespace, value: pl.Expr, dtype: DType, every: Span) -> pl.Expr:
-    return floored_locally(ns, value, dtype, lambda local: local.dt.truncate(every.text))
+def _truncate(ns: Namespace, value: pl.Expr, dtype: DType, every: Span) -> pl.Expr:
+    return floor_locally(ns, value, dtype, lambda local: local.dt.truncate(every.text))
 
 
 def window(text: str) -> Span:

@@ -193,7 +193,7 @@ class Watch:
         if len(self.rounds) > 1 and len(parts) > 1:
             raise NotCompared("rounds beside other queries")
         plan, full = self.change(plan), self.change(full)
-        groups_found = _found(plan, parts, found)
+        groups_found = _find_groups(plan, parts, found)
 
         def run_with(salt: int, gone: pl.DataFrame | None) -> Run:
             choose = chosen_by_hash(salt, _order(orders))
@@ -320,7 +320,7 @@ def _public(parts: Sequence[Prepared]) -> dict[str, pl.DataFrame]:
     return public
 
 
-def _found(
+def _find_groups(
     plan: p.Plan, parts: Sequence[Prepared], found: Sequence[Counted]
 ) -> dict[int, pl.DataFrame]:
     """The groups that draws of the plan found, in the order of draws and parts."""

@@ -37,6 +37,7 @@ from operator import mul
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
@@ -228,12 +229,12 @@ def clamp(low: Any, number: Any, high: Any) -> Any:
     return low if number < low else high if number > high else number
 
 
-def wrapped(number: int) -> int:
+def wrap(number: int) -> int:
     """A sum in 64 bits, as each engine has it."""
     return (number + 2**63) % 2**64 - 2**63
 
 
-def placed(number: Number, grid: p.Grid) -> int:
+def place_on_grid(number: Number, grid: p.Grid) -> int:
     """The number of a value on a grid. A whole number gets the nearest one, the upper of two. A
     float is scaled, moved by half a step and cut off, in floats, so it may get either of two that
     are as near as floats distinguish.
@@ -250,7 +251,7 @@ def placed(number: Number, grid: p.Grid) -> int:
     return int(steps) + grid.lo
 
 
-def squared(place: int, grid: p.Grid, shift: int) -> int:
+def add_square(place: int, grid: p.Grid, shift: int) -> int:
     """What a row adds whose value has this number on a grid."""
     top = max(1, max(-grid.lo, grid.hi) ** 2 >> shift)
     if not shift:
@@ -268,12 +269,12 @@ def factor(number: float, grid: p.Grid) -> float:
     return 1.0
 
 
-def paired(number: Number | None, other: Number | None, adds: p.Paired) -> int:
+def add_pair(number: Number | None, other: Number | None, adds: p.Paired) -> int:
     """What a row adds for two numbers, of which a missing one is 0."""
     far = 2.0**400
     mine, beside = (0.0 if n is None else clamp(-far, float(n), far) for n in (number, other))
     one = min(factor(mine, adds.grid), factor(beside, adds.other_grid))
-    return placed(mine * one, adds.grid)
+    return place_on_grid(mine * one, adds.grid)
 
 
 def total(values: Sequence[Number | None], ends: tuple[Fraction, Fraction], step: Fraction) -> Any:
@@ -289,12 +290,12 @@ def total(values: Sequence[Number | None], ends: tuple[Fraction, Fraction], step
     reach = max(map(abs, ends))
     if isinstance(known[0], int):
         most = min(int(reach * 65536) + 1, 2**62)
-        return wrapped(sum(int(clamp(-most, value, most)) for value in known))
+        return wrap(sum(int(clamp(-most, value, most)) for value in known))
     while step < reach / 2**35:
         step *= 2
     far = float(min(int(reach / step * 65536) + 1, 2**52))
     steps = (floor(clamp(-far, value * float(1 / step), far) + 0.5) for value in known)
-    return float(clamp(-(2**52), wrapped(sum(steps)), 2**52)) * float(step)
+    return float(clamp(-(2**52), wrap(sum(steps)), 2**52)) * float(step)
 
 
 # Constants
@@ -399,18 +400,18 @@ class Run:
             case p.Filter(input, conditions):
                 rows = self.frame(input)
                 true = [self.column(rows, row)[0].to_list() for row in conditions]
-                return _kept(
+                return _keep(
                     rows, [all(v is True for v in line) for line in zip(*true, strict=True)]
                 )
             case p.Part(input, by, key):
                 rows = self.frame(input)
                 wanted = tuple(map(self._value, key))
                 found = self._keys(rows, by)
-                return _kept(rows, [line == wanted for line in found])
+                return _keep(rows, [line == wanted for line in found])
             case p.Without(input, by):
                 rows, gone = self.frame(input), self.given.without
                 left_out = set[Key]() if gone is None else {*lines(gone)}
-                return _kept(rows, [key not in left_out for key in self._keys(rows, by)])
+                return _keep(rows, [key not in left_out for key in self._keys(rows, by)])
             case p.Explode():
                 return _explode(self.frame(frame.input), frame)
             case p.Lookup():
@@ -465,7 +466,7 @@ class Run:
                 return rows.data[name], rows.known[name]
             case p.Lit():
                 literal = self._literal(row)
-                return _evaluated(rows.data, _constant(literal)), literal_domain(literal)
+                return _evaluate(rows.data, _constant(literal)), literal_domain(literal)
             case p.Call():
                 given, domains = [], []
                 data = rows.data
@@ -482,12 +483,12 @@ class Run:
                 zone = next((d.dtype.zone for d in domains if d.dtype.zone), None)
                 done = operation(row, zone)
                 lowered = done.lower(pl, given, domains)
-                return _evaluated(data, lowered), done.domain(domains)
+                return _evaluate(data, lowered), done.domain(domains)
 
     def _value(self, lit: p.Lit) -> object:
         """A constant as a value of a row."""
         row = pl.DataFrame({WHO: [0]})
-        return plain(_evaluated(row, _constant(self._literal(lit))))[0]
+        return plain(_evaluate(row, _constant(self._literal(lit))))[0]
 
     def _literal(self, lit: p.Lit) -> Literal:
         return Literal(constant(json.loads(lit.value)), self._type(lit.dtype))
@@ -537,7 +538,7 @@ class Run:
         others = [name for name in public.columns if name not in {name for _, name in join.on}]
         new = dict(zip(others, join.new, strict=True)) if join.new else {}
         known = {name: domain_of_dtype(from_polars(public.schema[name])) for name in others}
-        return _joined(rows, Rows(public, known), matches, join.how, new)
+        return _join(rows, Rows(public, known), matches, join.how, new)
 
     def _gather(self, rows: Rows, gather: p.Gather) -> Rows:
         data, groups = rows.data, defaultdict[Key, list[int]](list)
@@ -600,7 +601,7 @@ class Run:
             if table.cells is None or cells[i] is not None:
                 groups[keys[i], cells[i]].append(i)
         number = self._added(rows, table.adds, keys, within)
-        return _some({group: wrapped(number(members)) for group, members in groups.items()})
+        return _some({group: wrap(number(members)) for group, members in groups.items()})
 
     def numbers(self, what: p.Vector | p.Running) -> list[int]:
         """The numbers of a vector before noise: of each group in the order of keys, of each run of
@@ -630,10 +631,8 @@ class Run:
         for group, row, at in rows:
             numbers_there = (one.get(at, 0) for one in counted)
             found[group, row] += sum(map(mul, what.matrix[row], numbers_there))
-        numbers_in_order = [wrapped(number) for number in found.values()]
-        return (
-            [*numbers_in_order, wrapped(sum(numbers_in_order))] if what.total else numbers_in_order
-        )
+        numbers_in_order = [wrap(number) for number in found.values()]
+        return [*numbers_in_order, wrap(sum(numbers_in_order))] if what.total else numbers_in_order
 
     def _in_order(self, keys: p.Keys | None) -> list[Key]:
         """The keys of a table, as the plan lists them or a draw found them."""
@@ -778,6 +777,12 @@ class Run:
             ):
                 decimals = self.column(rows, row)[0].to_list()
                 return [_cell(None if d is None else Fraction(d), cells) for d in decimals]
+            case p.UpTo(row, edges) if self.column(rows, row)[0].dtype == pl.Float32:
+                most = float(np.finfo(np.float32).max)
+                short = pl.Series(
+                    [clamp(-most, float(edge), most) for edge in edges], dtype=pl.Float32
+                )
+                cells = replace(cells, edges=tuple(map(Fraction, short.to_list())))
         column = self.column(rows, cells.row)[0]
         return [_cell(number, cells) for number in numbers(column)]
 
@@ -806,12 +811,12 @@ def _constant(literal: Literal) -> pl.Expr:
     return number.cast(pl.Datetime("us", dtype.zone)).cast(to_polars(dtype))
 
 
-def _evaluated(data: pl.DataFrame, expression: pl.Expr) -> pl.Series:
+def _evaluate(data: pl.DataFrame, expression: pl.Expr) -> pl.Series:
     """An expression in each row."""
     return data.with_columns(expression.alias("\0made"))["\0made"]
 
 
-def _kept(rows: Rows, stays: Sequence[bool]) -> Rows:
+def _keep(rows: Rows, stays: Sequence[bool]) -> Rows:
     return replace(rows, data=rows.at([i for i, stay in enumerate(stays) if stay]))
 
 
@@ -853,15 +858,15 @@ def _matches(here: Sequence[Key], there: Sequence[Key]) -> list[list[int]]:
 def _meet(left: Rows, right: Rows, meet: p.Meet) -> Rows:
     here = lines(left.data.select(WHO, WINDOW, *(f"{name}" for name, _ in meet.on)))
     there = lines(right.data.select(WHO, WINDOW, *(f"{name}" for _, name in meet.on)))
-    return _joined(left, right, _matches(here, there), meet.how, dict(meet.new))
+    return _join(left, right, _matches(here, there), meet.how, dict(meet.new))
 
 
-def _joined(
+def _join(
     left: Rows, right: Rows, matches: Sequence[list[int]], how: str, new: Mapping[str, str]
 ) -> Rows:
     """The join of two frames, for the rows of the right one that each row of the left one meets."""
     if how in ("semi", "anti"):
-        return _kept(left, [bool(found) == (how == "semi") for found in matches])
+        return _keep(left, [bool(found) == (how == "semi") for found in matches])
     pairs: list[tuple[int, int | None]] = []
     for i, found in enumerate(matches):
         pairs += [(i, j) for j in found] or ([(i, None)] if how == "left" else [])
@@ -875,11 +880,11 @@ def _joined(
 def _one(value: Number | None, other: Number | None, adds: p.Placed | p.Squared | p.Paired) -> int:
     """What one row adds, or one individual."""
     if isinstance(adds, p.Paired):
-        return paired(value, other, adds)
+        return add_pair(value, other, adds)
     if value is None:
         return 0
-    place = placed(value, adds.grid)
-    return place if isinstance(adds, p.Placed) else squared(place, adds.grid, adds.shift)
+    place = place_on_grid(value, adds.grid)
+    return place if isinstance(adds, p.Placed) else add_square(place, adds.grid, adds.shift)
 
 
 def _ends(grid: p.Grid) -> tuple[tuple[Fraction, Fraction], Fraction]:

@@ -231,7 +231,7 @@ UNITS: Mapping[str, Any] = {
 }
 
 
-def asked() -> list[str]:
+def query_names() -> list[str]:
     """Each query, with a unit."""
     of_rows = [*OF_ROWS, *plans.OF_ROWS]
     names = [
@@ -247,7 +247,7 @@ def asked() -> list[str]:
 
 
 @cache
-def prepared(name: str) -> PreparedTogether:
+def prepare(name: str) -> PreparedTogether:
     """A query as it runs."""
     of, unit = name.rsplit(" of ", 1)
     found, before = list[PreparedTogether](), soundness.physical
@@ -334,13 +334,13 @@ def of_rows(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-@pytest.mark.parametrize("name", asked())
+@pytest.mark.parametrize("name", query_names())
 @settings(max_examples=max(3, settings().max_examples // 10))
 @given(here=frames(), there=frames())
 def test_a_run_counts_what_its_plan_says(
     name: str, here: pl.DataFrame, there: pl.DataFrame
 ) -> None:
-    seen = compare_on(prepared(name), {"here": here, "there": there})
+    seen = compare_on(prepare(name), {"here": here, "there": there})
     assert not seen.wrong, seen.wrong[0]
     assert seen.runs
 
@@ -433,14 +433,14 @@ def another_factor(what: p.Vector) -> p.Vector:
     return replace(what, matrix=((first[0] + 1, *first[1:]), *rest))
 
 
-def crossed(step: p.Map) -> p.Map:
+def exchange_columns(step: p.Map) -> p.Map:
     """The columns that are computed, each under the name of another."""
     names = [name for name, row in step.columns if not isinstance(row, p.Col)]
     others = dict(zip(names, [*names[1:], names[0]], strict=True))
     return replace(step, columns=tuple((others.get(name, name), row) for name, row in step.columns))
 
 
-def keyed(row: p.Row) -> Edit:
+def key_by(row: p.Row) -> Edit:
     """The same keys, of another expression."""
     return table(lambda one: replace(one, keys=replace(one.keys, by=((one.keys.by[0][0], row),))))
 
@@ -451,7 +451,7 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
         "steps of a frame of rows",
         frame(p.Filter, lambda f: replace(f, conditions=f.conditions[1:])),
     ),
-    "columns exchanged": ("steps of a frame of rows", frame(p.Map, crossed)),
+    "columns exchanged": ("steps of a frame of rows", frame(p.Map, exchange_columns)),
     "a table of another frame": (
         "few rows of filtered of person",
         table(lambda one: replace(one, frame=one.frame - 1)),
@@ -512,7 +512,7 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
         frame(p.Scan, lambda f: replace(f, unit=p.Person("large", None, None))),
     ),
     "no weights": ("weighed of person", frame(p.Weigh, lambda f: replace(f, norm=Fraction(99)))),
-    "keys of another column": ("values of rows", keyed(p.Col("kind"))),
+    "keys of another column": ("values of rows", key_by(p.Col("kind"))),
     "no keys": ("means of person", table(lambda one: replace(one, keys=None))),
     "a later edge": (
         "bins of rows",
@@ -583,7 +583,7 @@ def test_a_mistake_of_the_translation_is_noticed(
     name, edit = MISTAKES[mistake]
     monkeypatch.setattr(execution, "fresh_salt", lambda: 1)  # the same choice of rows each time
     rows = {"here": some_rows(1), "there": some_rows(2)}
-    right = compare_on(prepared(name), rows)
+    right = compare_on(prepare(name), rows)
     assert right.runs
     assert not right.wrong
-    assert compare_on(prepared(name), rows, edit).wrong
+    assert compare_on(prepare(name), rows, edit).wrong

@@ -35,7 +35,7 @@ Edit = Callable[[Graph], None]
 _INPUTS = ("input", "left", "right")
 
 
-def unfolded(plan: Any) -> Graph:
+def unfold(plan: Any) -> Graph:
     graph: Graph = copy.deepcopy(plan)
     for frame in graph["frames"]:
         frame.update({name: graph["frames"][frame[name]] for name in _INPUTS if name in frame})
@@ -49,7 +49,7 @@ def unfolded(plan: Any) -> Graph:
     return graph
 
 
-def folded(graph: Graph) -> Any:
+def fold(graph: Graph) -> Any:
     """The plan again, with the items that draws need."""
     lists: dict[str, list[Any]] = {"frames": [], "tables": []}
     places: dict[int, int] = {}
@@ -73,7 +73,7 @@ def folded(graph: Graph) -> Any:
     return {**graph, **lists, "draws": draws}
 
 
-def put(graph: Graph, old: Any, new: Any) -> None:
+def replace_frame(graph: Graph, old: Any, new: Any) -> None:
     """Use another frame in place of one, wherever that is used."""
     for item in (*graph["frames"], *graph["tables"]):
         for name in (*_INPUTS, "frame"):
@@ -86,7 +86,7 @@ def edits_of(plan: Any) -> Iterator[tuple[str, Edit]]:
     frames, tables, draws = plan["frames"], plan["tables"], plan["draws"]
     for place, frame in enumerate(frames):
         if "left" in frame:
-            yield "exchange inputs", exchanged("frames", place, place, "left", "right")
+            yield "exchange inputs", exchange("frames", place, place, "left", "right")
         if "input" in frame:
             yield "leave out", partial(leave_out, place=place)
             yield "do twice", partial(do_twice, place=place)
@@ -95,35 +95,35 @@ def edits_of(plan: Any) -> Iterator[tuple[str, Edit]]:
         for name in {*_INPUTS} & frame.keys():
             for other in range(place):
                 if other != frame[name]:
-                    yield "other rows", moved("frames", place, name, other)
+                    yield "other rows", move("frames", place, name, other)
     for place, table in enumerate(tables):
         for other in range(len(frames)):
             if other != table["frame"]:
-                yield "table of other rows", moved("tables", place, "frame", other)
+                yield "table of other rows", move("tables", place, "frame", other)
     for one, other in combinations(range(len(tables)), 2):
         for name in ("frame", "keys", "cells", "adds"):
             if tables[one][name] != tables[other][name]:
-                yield f"exchange {name}", exchanged("tables", one, other, name, name)
+                yield f"exchange {name}", exchange("tables", one, other, name, name)
     for one, other in combinations(range(len(draws)), 2):
         if draws[one]["what"] != draws[other]["what"]:
-            yield "exchange draws", exchanged("draws", one, other, "what", "what")
+            yield "exchange draws", exchange("draws", one, other, "what", "what")
             yield "exchange tables", partial(exchange_tables, one=one, other=other)
 
 
 def leave_out(graph: Graph, place: int) -> None:
     frame = graph["frames"][place]
-    put(graph, frame, frame["input"])
+    replace_frame(graph, frame, frame["input"])
 
 
 def do_twice(graph: Graph, place: int) -> None:
     frame = graph["frames"][place]
-    put(graph, frame, dict(frame, input=frame))
+    replace_frame(graph, frame, dict(frame, input=frame))
 
 
 def exchange_steps(graph: Graph, place: int) -> None:
     frame = graph["frames"][place]
     before = frame["input"]
-    put(graph, frame, dict(before, input=dict(frame, input=before["input"])))
+    replace_frame(graph, frame, dict(before, input=dict(frame, input=before["input"])))
 
 
 def exchange_tables(graph: Graph, one: int, other: int) -> None:
@@ -133,7 +133,7 @@ def exchange_tables(graph: Graph, one: int, other: int) -> None:
             whats[0][name], whats[1][name] = whats[1][name], whats[0][name]
 
 
-def exchanged(kind: str, one: int, other: int, first: str, second: str) -> Edit:
+def exchange(kind: str, one: int, other: int, first: str, second: str) -> Edit:
     def edit(graph: Graph) -> None:
         a, b = graph[kind][one], graph[kind][other]
         a[first], b[second] = b[second], a[first]
@@ -141,7 +141,7 @@ def exchanged(kind: str, one: int, other: int, first: str, second: str) -> Edit:
     return edit
 
 
-def moved(kind: str, place: int, name: str, other: int) -> Edit:
+def move(kind: str, place: int, name: str, other: int) -> Edit:
     def edit(graph: Graph) -> None:
         graph[kind][place][name] = graph["frames"][other]
 
@@ -151,7 +151,7 @@ def moved(kind: str, place: int, name: str, other: int) -> Edit:
 # What is drawn, with expressions in place of columns
 
 
-def drawn(plan: Any) -> list[object]:
+def full_draws(plan: Any) -> list[object]:
     """Each draw in full, down to the columns of sources."""
     rows: list[tuple[object, dict[str, object]]] = []
     for frame in plan["frames"]:
@@ -159,7 +159,7 @@ def drawn(plan: Any) -> list[object]:
     tables = []
     for table in plan["tables"]:
         key, columns = rows[table["frame"]]
-        parts = (written(table[name], columns) for name in ("keys", "cells", "adds"))
+        parts = (write_columns(table[name], columns) for name in ("keys", "cells", "adds"))
         tables.append((key, *parts))
     found: list[object] = []
     for draw in plan["draws"]:
@@ -188,11 +188,11 @@ def after(frame: Any, rows: list[Any]) -> tuple[object, dict[str, object]]:
     before, columns = rows[frame["input"]]
     match kind:
         case "Map":
-            return before, {name: written(row, columns) for name, row in frame["columns"]}
+            return before, {name: write_columns(row, columns) for name, row in frame["columns"]}
         case "Gather":
-            by = {name: written(row, columns) for name, row in frame["by"]}
+            by = {name: write_columns(row, columns) for name, row in frame["by"]}
             key = (kind, before, [*by.values()])
-            new = {name: (key, written(call, columns)) for name, call in frame["new"]}
+            new = {name: (key, write_columns(call, columns)) for name, call in frame["new"]}
             return (before if frame["beside"] else key), columns | by | new
         case "Explode":
             key = (kind, before, columns[frame["column"]], frame["most"])
@@ -207,18 +207,18 @@ def after(frame: Any, rows: list[Any]) -> tuple[object, dict[str, object]]:
             of = [columns[name] for name in frame["by"]]
             return (kind, before, frame["n"], of, columns.get(frame["first"] or "")), columns
     rest = {name: item for name, item in frame.items() if name != "input"}
-    return (before, written(rest, columns)), columns
+    return (before, write_columns(rest, columns)), columns
 
 
-def written(found: Any, columns: dict[str, object]) -> object:
+def write_columns(found: Any, columns: dict[str, object]) -> object:
     """A part of a plan with what columns are in place of their names."""
     if isinstance(found, list):
-        return [written(item, columns) for item in found]
+        return [write_columns(item, columns) for item in found]
     if not isinstance(found, dict):
         return found
     if found.get("node") == "Col":
         return columns[found["name"]]
-    return [(name, written(item, columns)) for name, item in sorted(found.items())]
+    return [(name, write_columns(item, columns)) for name, item in sorted(found.items())]
 
 
 def document(name: str) -> Any:
@@ -229,14 +229,14 @@ def document(name: str) -> Any:
 def outcomes(name: str, most: int) -> Iterator[tuple[str, str]]:
     """What each of some edits does, and what becomes of the document."""
     found = document(name)
-    assert folded(unfolded(found["physical"])) == found["physical"]
-    before, every = drawn(found["physical"]), list(edits_of(found["physical"]))
+    assert fold(unfold(found["physical"])) == found["physical"]
+    before, every = full_draws(found["physical"]), list(edits_of(found["physical"]))
     if len(every) > most:
         every = random.Random(name).sample(every, most)
     for what, edit in every:
-        graph = unfolded(found["physical"])
+        graph = unfold(found["physical"])
         edit(graph)
-        physical = folded(graph)
+        physical = fold(graph)
         try:
             verify_physical(physical_of(physical))
         except Refused:
@@ -245,7 +245,7 @@ def outcomes(name: str, most: int) -> Iterator[tuple[str, str]]:
         text = json.dumps(with_digest(with_fingerprint({**found, "physical": physical})))
         wrong = refusal_of(text)
         assert wrong is None or "contradicts the physical plan" in wrong
-        assert wrong is not None or drawn(physical) == before, what
+        assert wrong is not None or full_draws(physical) == before, what
         yield what, "draws the same" if wrong is None else "is refused"
 
 

@@ -133,7 +133,7 @@ def test_documents_are_short_and_fingerprints_stay(name: str) -> None:
         assert len(text) < 30_000
 
 
-def listed(value: Any) -> Any:
+def list_numbers(value: Any) -> Any:
     """JSON with all numbers listed, as the edition before had them."""
     return json.loads(write_out(canonical(value)))
 
@@ -142,7 +142,7 @@ def listed(value: Any) -> Any:
 def test_documents_of_the_edition_before_list_numbers(name: str) -> None:
     plan = people().agg(QUERIES[name][0]).plan(epsilon=1)
     first = json.loads(of_version_1(plan))
-    whole = listed(first)
+    whole = list_numbers(first)
     assert rules(whole) == 0
     assert first["digest"] == edits.with_digest(whole)["digest"]
     assert same(dp.Plan.from_json(json.dumps(whole)), dp.Plan.from_json(json.dumps(first)))
@@ -152,7 +152,7 @@ def test_documents_of_the_edition_before_list_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if query[2]])
 def test_a_list_is_refused_where_a_rule_belongs(name: str) -> None:
     whole = json.loads(people().agg(QUERIES[name][0]).plan(epsilon=1).to_json())
-    whole["plan"] = listed(whole["plan"])
+    whole["plan"] = list_numbers(whole["plan"])
     with pytest.raises(PlanMismatch, match="a list has a value"):
         dp.Plan.from_json(json.dumps(edits.with_digest(edits.with_fingerprint(whole))))
 
@@ -234,7 +234,7 @@ def test_what_is_written_by_rules_is_written_out_again(
         ruled = by_rules({"x": [numbers, "y"]})
         assert rules(ruled) == (size > 64)
         assert (kind in ruled["x"][0]) == (size > 64 and (step != 0 or kind == "ratios"))
-        assert listed(ruled) == {"x": [numbers, "y"]}
+        assert list_numbers(ruled) == {"x": [numbers, "y"]}
         if size > 64:
             exact = numbers_of_rule(ruled["x"][0])
             assert list(exact) == [Fraction(number["fraction"]) for number in numbers]

@@ -197,7 +197,7 @@ def two_frames() -> dp.Plan:
     return session.plan([frame.dp_count(), frame.filter(POSITIVE).dp_count()], epsilon=1)
 
 
-def gathered() -> dp.Plan:
+def plan_of_people() -> dp.Plan:
     each = people().group_by("who").agg(n=pl.col("x").clip(0, 8).sum())
     return each.agg(dp.sum("n", (0, 8))).plan(epsilon=1)
 
@@ -218,7 +218,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
     "two frames": two_frames,
     "ratio": lambda: rows().dp_ratio("x", "y", (0, 1), denominator_bounds=BOUNDS).plan(epsilon=1),
     "values": lambda: people().limit_rows(1).agg(dp.sum("x", BOUNDS)).plan(epsilon=1),
-    "gathered": gathered,
+    "gathered": plan_of_people,
     "quartile": lambda: rows().agg(dp.quantile("x", 0.25, (0, 100))).plan(epsilon=1),
     "distribution": lambda: rows().agg(dp.cdf("x", [1, 2, 3])).plan(epsilon=1),
 }
