@@ -35,14 +35,15 @@ from dpframe.aggregates.shapes import Ends
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import nearest
-from dpframe.core.interval import Interval
-from dpframe.core.tree import Tree
+from dpframe.core.interval import EVERYTHING, ZERO, Interval
+from dpframe.core.tree import Call, Tree, walk
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.asked import Intervals
 from dpframe.release.draw import Draw
 from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.release.missing import MissingRows
 from dpframe.release.sampling import Sampling
+from dpframe.rows.division import FloorDiv, Mod, TrueDiv
 from dpframe.rows.fold import domain
 
 Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"
@@ -203,10 +204,20 @@ def _arithmetic(name: str, tree: Tree, ends: Mapping[str, Ends]) -> Ends | None:
             p: Domain(FLOAT64, nullable=False, interval=_between(low[row], high[row]))
             for p, (low, high) in columns.items()
         }
-        result = domain(tree, known).interval
+        result = EVERYTHING if _divides_by_zero(tree, known) else domain(tree, known).interval
         lower.append(math.nan if result.lo is None else nearest(result.lo))
         upper.append(math.nan if result.hi is None else nearest(result.hi))
     return _series(name, np.array(lower), np.array(upper))
+
+
+def _divides_by_zero(tree: Tree, known: Mapping[str, Domain]) -> bool:
+    """Whether a divisor is surely 0. Then nothing is known of the result."""
+    return any(
+        isinstance(part, Call)
+        and isinstance(part.operation, TrueDiv | FloorDiv | Mod)
+        and domain(part.args[1], known).interval == ZERO
+        for part in walk(tree)
+    )
 
 
 def _between(low: float | int | None, high: float | int | None) -> Interval:

@@ -174,6 +174,20 @@ def test_results_of_formulas_lie_within_their_ends_as_engines_compute_them() -> 
             assert max(results) <= high
 
 
+@pytest.mark.parametrize("post", [lambda a, b: a // b, lambda a, b: a % b, lambda a, b: 1 / b + a])
+def test_nothing_is_known_of_a_division_by_zero(post: Any) -> None:
+    (tree,) = [
+        n.tree
+        for n in read(
+            post(pl.col("a"), pl.col("b")), {"a": pl.Float64(), "b": pl.Float64()}, what="test"
+        )
+    ]
+    one, zero = pl.Series([1.0]), pl.Series([0.0])
+    ends = _arithmetic("z", tree, {"a": (one, one), "b": (zero, zero)})
+    assert ends is not None
+    assert [end.to_list() for end in ends] == [[None], [None]]
+
+
 def test_ends_are_moved_outwards_by_what_floats_may_lack_and_no_more() -> None:
     low, high = np.array([-3.0, 1.0, 0.0, np.nan]), np.array([-2.0, 5.0, 0.0, np.nan])
     lower, upper = _series("x", low, high)
