@@ -7,8 +7,8 @@ from one number in `dpframe.kernel.trade_offs`. Two steps are here.
 *Continuous Laplace noise*, scale 1, moved by e, has the delta 1 - exp((epsilon - max(e,
 |epsilon|)) / 2). Discrete noise of scale s that moves by e s steps has this delta where epsilon is
 one of e - 2 j / s. Between these its delta is linear in exp(epsilon), and so above a convex
-function of exp(epsilon), such as this one. So discrete noise on fine steps stands for continuous
-noise; on 2**20 steps delta is more by a part of e**2 / 2**43 at most.
+function of exp(epsilon), such as this one. So discrete noise on any number of steps stands for
+continuous noise. With n steps delta is more by a part of e**2 / (8 n**2) at most.
 
 *Pure* (epsilon, delta)-privacy: a failure with probability delta, else binary randomised response
 (Kairouz, Oh and Viswanath 2015, Theorem 3.3).
@@ -67,13 +67,15 @@ class Translated:
     factor: float = 0.0
 
 
-_FINE: Final = 1 << 20
+FINE: Final = 1 << 20
+"""The steps that stand for continuous noise, unless there are few events."""
 LARGEST_STEPPED: Final = Fraction(256**2)
 _FACTOR: Final = 2.0**-44
 
 
-def translated(event: AnyEvent) -> Translated | None:
-    """The dominating pair of an event; None when only its Renyi divergences are known.
+def translated(event: AnyEvent, steps: int = FINE) -> Translated | None:
+    """The dominating pair of an event; None when only its Renyi divergences are known. Continuous
+    Laplace noise has this many steps.
 
     Discrete Gaussian noise whose sensitivity is not 1 is seen as continuous noise rounded at
     random, see `dpframe.kernel.compose.gaussian_delta`.
@@ -81,7 +83,7 @@ def translated(event: AnyEvent) -> Translated | None:
     match event:
         case LaplaceEvent():
             epsilon = exact(event.sensitivity) / exact(event.scale)
-            return Translated(Geometrics(epsilon / _FINE, _FINE))
+            return Translated(Geometrics(epsilon / steps, steps))
         case DiscreteLaplaceEvent():
             return Translated(Geometrics(1 / exact(event.scale), int(event.sensitivity)))
         case GaussianEvent():

@@ -12,7 +12,7 @@ from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.joins import require_same_types
 from dpframe.frames.relation import Owners, Relation
-from dpframe.plan.remarks import owned
+from dpframe.plan.remarks import owner_remark
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import unknown_column
 from dpframe.sealed import all_sealed
@@ -176,7 +176,7 @@ class Through:
                 raise unknown_column(name, known, _WHERE)
         dtype = relation.facts.columns[there].dtype
         require_same_types([domain_of_dtype(types[here])], [dtype], [here], _WHERE)
-        remark = owned(here, there, None if relation.by_place else relation.name)
+        remark = owner_remark(here, there, None if relation.by_place else relation.name)
         return source.owned_by(owners, (here, there), who, remark)
 
     def _in_relation(self, relation: Relation) -> Relation:

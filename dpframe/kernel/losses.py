@@ -84,8 +84,8 @@ class Wholes:
 
 Loss: TypeAlias = Reported | Ranged | Choices | Geometrics | Normals | Wholes
 
-_ADDED = 5e-8
-"""Which part of epsilon is added."""
+ADDED = 5e-8
+"""Which part of epsilon is added, about. Less takes longer."""
 _ROUNDING = 1e-10
 """More than floats are off by in sums and logarithms here, relatively."""
 _UNIT = 1e-15
@@ -96,13 +96,16 @@ _LARGEST = Fraction(9000)
 _MOST_NODES = 60_000
 _LONGEST_TABLE = 1 << 22
 """Where a block of choices would need more memory, each choice is taken alone."""
-_MOST_SUMS = 1 << 13
+MOST_SUMS = 1 << 13
 """Where all losses have no more sums than this, each sum gets its own probability."""
 
 
 @lru_cache(maxsize=256)
-def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Fraction:
-    """An upper bound on the delta of independent losses, each with how often it occurs.
+def losses_delta(
+    losses: frozenset[tuple[Loss, int]], epsilon: Fraction, added: float = ADDED
+) -> Fraction:
+    """An upper bound on the delta of independent losses, each with how often it occurs, for any
+    part of epsilon that is `added`.
 
     Proof: let G(x) be delta at x, also below 0, M(s) = E[exp(s L)], and c > 0. The function exp(c
     x) G(x) has the Fourier transform M(c + i t) / ((c + i t) (c + 1 + i t)). By Poisson's summation
@@ -138,9 +141,9 @@ def losses_delta(losses: frozenset[tuple[Loss, int]], epsilon: Fraction) -> Frac
         c, step, wide = _grid(known, price)
     w = 2 * math.pi / wide
     normal = sum(float(law.d_squared) * n for law, n in known.items() if isinstance(law, Normals))
-    added = max(2 * _ADDED * price / (c + 1), 60 / (_MOST_NODES * w) ** 2)
-    known[Normals(Fraction(added))] += 1
-    variance = (normal + added) * (1 - 1e-12)
+    noise = max(2 * added * price / (c + 1), 60 / (_MOST_NODES * w) ** 2)
+    known[Normals(Fraction(noise))] += 1
+    variance = (normal + noise) * (1 - 1e-12)
     last = math.ceil(math.sqrt(52 / variance) / w) + 1
     if last > _MOST_NODES:
         return Fraction(1)
@@ -190,7 +193,7 @@ def _atoms(law: Loss) -> Mapping[Fraction, float] | None:
             for loss, weight in (epsilon, 1.0), (Fraction(0), (cells - 2) * rest), (-epsilon, rest):
                 found[loss] += weight / (1 + (cells - 1) * rest)
             return found
-        case Geometrics(h, steps) if steps <= _MOST_SUMS:
+        case Geometrics(h, steps) if steps <= MOST_SUMS:
             g = float(h)
             for x in range(steps + 1):
                 here = 1.0 if x in (0, steps) else -math.expm1(-g)
@@ -213,7 +216,7 @@ def _sums(losses: frozenset[tuple[Loss, int]]) -> tuple[Fraction, Floats, float]
                 step.denominator * loss.denominator,
             )
     found = np.ones(1)
-    if not step or 2 * _most(dict(losses)) / step > _MOST_SUMS:
+    if not step or 2 * _most(dict(losses)) / step > MOST_SUMS:
         return None
     for of_law, n in atoms:
         if of_law is None:

@@ -815,7 +815,7 @@ def read(text: str) -> Plan:
             return found
     except (ValueError, RecursionError):
         raise Refused("this is not the JSON of a plan") from None
-    raise Refused("the JSON has another form than that of a plan")
+    raise Refused("the JSON has another form than plans have")
 
 
 def plan_of(value: object) -> Plan:
@@ -866,10 +866,10 @@ def _value(said: object, kind: object) -> object:
     if origin in (UnionType, typing.Union):
         node = said.get("node") if isinstance(said, dict) else None
         fits = (option for option in options if _fits(said, node, option))
-        found = _value(said, next(fits, None))
-        if kind == Numbers and not _are_in_form(cast("Numbers", found)):
-            raise Refused("numbers in another form than that of a plan")
-        return found
+        result = _value(said, next(fits, None))
+        if kind == Numbers and not _are_in_form(cast("Numbers", result)):
+            raise Refused("numbers in another form than plans have")
+        return result
     if origin is Literal:
         fits = (option for option in options if type(option) is type(said) and option == said)
         return _known(next(fits, None), f"{said!r} is not one of {options}")

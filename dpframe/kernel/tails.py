@@ -1,4 +1,4 @@
-"""Lower and upper bounds for tails of normal and discrete Gaussian noise, equal to 20 digits.
+"""Lower and upper bounds for tails of normal and discrete Gaussian noise, equal to 30 digits.
 
 All numbers are decimals of 60 digits. They are never combined by operators, which round to fewer.
 """
@@ -24,7 +24,7 @@ ROOT: Final = D.sqrt(D.multiply(TWO, PI))
 LEAST: Final = Decimal("1e-1000")
 _UNIT: Final = 1 << 200
 _SQUARE: Final = _UNIT * _UNIT
-_TERMS: Final = 12
+_TERMS: Final = 16
 _NOTHING: Final = Decimal("1e-45")
 _SMOOTH: Final = 256
 """From this variance on sums are near enough to integrals."""
@@ -74,7 +74,7 @@ def mills(x: Decimal) -> Bracket:
         )
     at = int(D.multiply(x, Decimal(_UNIT)))  # in whole numbers of units, which are quicker
     if x >= 4:
-        n = int(900 / (x * x)) + 8
+        n = int(2000 / (x * x)) + 16
         low, high = at, at + (n + 1) * _SQUARE // at  # of the rest of the fraction
         for k in range(n, 0, -1):
             low, high = at + k * _SQUARE // low, at + k * _SQUARE // high
@@ -128,21 +128,21 @@ def gaussian_sum(sigma_squared: Fraction, least: int) -> Bracket:
     noise follows from the formula of Euler and Maclaurin for sums of values in the middles of cells
     (Olver et al., NIST Handbook of Mathematical Functions, 2.10.1, with B(1/2)). Let y be (least -
     1/2) / sigma, M Mills' ratio, and He Hermite's polynomials. Let c be the coefficients of u / (2
-    sinh(u / 2)) by powers of u**2, and K = 12. The sum is exp(-y**2 / 2) times
+    sinh(u / 2)) by powers of u**2, and K = 16. The sum is exp(-y**2 / 2) times
 
         sigma M(y) + sum(c(k) He(2 k - 1)(y) / sigma**(2 k - 1), k <= K).
 
     It is off by at most 2.01 / (2 pi)**(2 K) times the integral of the absolute derivative of order
     2 K. By Cramer's inequality |He(n)(t)| is at most 1.1 sqrt(n!) exp(t**2 / 4) (Abramowitz and
     Stegun 22.14.17). So that is at most sqrt((2 K)!) exp(y**2 / 4) / (2 pi sigma)**(2 K - 1), next
-    to the formula above. From 10 on, beyond all its zeros, He(24)(t) exp(-t**2 / 2) has the
-    integral He(23)(y) exp(-y**2 / 2), which is at most y**23 exp(-y**2 / 2). So there it is at most
+    to the formula above. From 11 on, beyond all its zeros, He(32)(t) exp(-t**2 / 2) has the
+    integral He(31)(y) exp(-y**2 / 2), which is at most y**31 exp(-y**2 / 2). So there it is at most
     (y / (2 pi sigma))**(2 K - 1).
     """
     if sigma_squared >= _SMOOTH:
         sigma = D.sqrt(decimal_of(sigma_squared))
         y = D.divide(Decimal(2 * least - 1), D.multiply(TWO, sigma))
-        if y < 10 or 5 * y <= 3 * sigma:
+        if y < 11 or 5 * y <= 3 * sigma:
             # exp(least**2 / (2 sigma**2)) / exp(y**2 / 2)
             factor = exp_of(Fraction(4 * least - 1, 8) / sigma_squared)
             low, high = _near_integral(sigma, y)
@@ -169,7 +169,7 @@ def _near_integral(sigma: Decimal, y: Decimal) -> Bracket:
         for n in (2 * k - 1, 2 * k):
             before, now = now, D.subtract(D.multiply(y, now), D.multiply(Decimal(n), before))
     wide = D.multiply(D.multiply(TWO, PI), sigma)
-    if y < 10:
+    if y < 11:
         error = D.multiply(_CRAMER, D.exp(D.divide(D.multiply(y, y), Decimal(4))))
         error = D.divide(error, D.power(wide, 2 * _TERMS - 1))
     else:

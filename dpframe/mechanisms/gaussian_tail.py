@@ -1,7 +1,7 @@
 """Tails of discrete Gaussian noise: the least whole number that is exceeded rarely enough.
 
 Floats find it almost always: it is accepted only where their error cannot matter. Else the upper
-bound of `dpframe.kernel.tails` decides, which is equal to the tail to 20 digits. A tie cannot be
+bound of `dpframe.kernel.tails` decides, which is equal to the tail to 30 digits. A tie cannot be
 distinguished from an error of the last digits; then the number is taken to be too small.
 """
 

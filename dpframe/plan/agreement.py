@@ -36,8 +36,8 @@ from dpframe.plan.definition import definition
 from dpframe.plan.laws import law_of, number_law
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput
-from dpframe.plan.reading import adds_of, cells_of, frames_of, is_measurement, named_of, what_of
-from dpframe.plan.remarks import OWNED, owned
+from dpframe.plan.reading import adds_of, cells_of, frames_of, is_measurement, named_rows, what_of
+from dpframe.plan.remarks import OWNED, owner_remark
 from dpframe.plan.several import after_search, blocks_of
 from dpframe.plan.terms import RowsAfter, Terms
 from dpframe.plan.verified import nodes_of
@@ -201,9 +201,9 @@ class _Comparison:
 
     def table(self, table: kernel.Table, rows: RowsAfter) -> int:
         """The number of a table."""
-        found = self.terms.node(replace(table, frame=rows.number), rows)
-        assert isinstance(found, int)
-        return found
+        number = self.terms.node(replace(table, frame=rows.number), rows)
+        assert isinstance(number, int)
+        return number
 
     def _with_numbers(self, what: kernel.What) -> kernel.What:
         """What is drawn, with numbers of tables in place of their places."""
@@ -212,7 +212,7 @@ class _Comparison:
         return replace(what, table=self.tables[what.table])
 
     @cached_property
-    def listed(self) -> Sequence[kernel.Listed]:
+    def public_keys(self) -> Sequence[kernel.Listed]:
         """All public keys."""
         every = (table.keys for table in self.physical.tables)
         return [*dict.fromkeys(keys for keys in every if isinstance(keys, kernel.Listed))]
@@ -342,8 +342,8 @@ class _Block:
         """Steps that the physical plan does not have there."""
         self._rows = self._after(0, steps, [f"steps[{n}].definition" for n in range(len(steps))])
         self._by: list[Any] = [*plan.grouped_by] if isinstance(plan.grouped_by, list) else []
-        chosen = [n for n, one in enumerate(plan.releases) if isinstance(one.law, KeyMechanism)]
-        self._finder = chosen[0] if chosen else None
+        finders = [n for n, one in enumerate(plan.releases) if isinstance(one.law, KeyMechanism)]
+        self._finder = finders[0] if finders else None
         self._known: dict[tuple[int, int], kernel.What] = {}
         self.subjects: list[kernel.What] = []
         self.expected: set[int] = set()
@@ -366,21 +366,21 @@ class _Block:
         there = {rows.number for rows in self._whole.frames}
         rows = terms.source(scan, self._whole.sources[scan])
         self.read.add(rows.number)
-        for found, name in zip(steps, names, strict=True):
-            if "other" in found:
-                other = found["other"]
+        for one, name in zip(steps, names, strict=True):
+            if "other" in one:
+                other = one["other"]
                 right = self._after(other["number"], other["steps"], [name] * len(other["steps"]))
-                on = tuple(map(tuple, found.get("on", ())))
+                on = tuple(map(tuple, one.get("on", ())))
                 step = (
                     kernel.Union(0, 0)
-                    if found["step"] == "Concat"
-                    else kernel.Meet(0, 0, on, found["how"], ())
+                    if one["step"] == "Concat"
+                    else kernel.Meet(0, 0, on, one["how"], ())
                 )
-                rows = terms.both(step, rows, right, found.get("suffix"))
+                rows = terms.both(step, rows, right, one.get("suffix"))
             else:
                 columns = rows.columns
                 owner = next((c for c, number in columns.items() if number == rows.owner), None)
-                for frame in frames_of(found, columns, owner):
+                for frame in frames_of(one, columns, owner):
                     if isinstance(frame, kernel.KeepRows | kernel.KeepGroups):
                         limit = type(frame), frame.by, frame.n
                         frame = replace(frame, n=self._limits.get(limit, frame.n))
@@ -392,7 +392,7 @@ class _Block:
 
     def _keys(self, kept: Sequence[int] | None) -> Iterator[kernel.Keys | None]:
         """The keys of a table, by all columns or by some of them, whose keys no reading has."""
-        by = named_of(self._by if kept is None else [self._by[place] for place in kept])
+        by = named_rows(self._by if kept is None else [self._by[place] for place in kept])
         if not by:
             yield None
         elif self._finder is not None:
@@ -400,13 +400,15 @@ class _Block:
         elif kept is None or len(kept) == len(self._by):
             yield kernel.Listed(by, (self._plan.groups or 0,), self._plan.keys_digest or "")
         else:
-            yield from (kernel.Listed(by, one.sizes, one.digest) for one in self._whole.listed)
+            yield from (kernel.Listed(by, one.sizes, one.digest) for one in self._whole.public_keys)
 
-    def _table(self, found: Any, kept: Sequence[int] | None) -> int:
+    def _table(self, measurement: Any, kept: Sequence[int] | None) -> int:
         unit = self._plan.unit
         windows = isinstance(unit, Identifier) and unit.window is not None
-        adds = adds_of(found["statistic"], windows)
-        number = self._table_of(kept, cells_of(found.get("cells"), self._whole.edges_of), adds)
+        adds = adds_of(measurement["statistic"], windows)
+        number = self._table_of(
+            kept, cells_of(measurement.get("cells"), self._whole.edges_of), adds
+        )
         self.expected.add(number)
         return number
 
@@ -425,16 +427,16 @@ class _Block:
         draws = {self._first + release.draw for release in self._plan.releases}
         return {table for place in draws for table in _tables_of(self._whole.subjects[place])}
 
-    def _numbers_of(self, choice: kernel.Choice, found: Any) -> kernel.Vector:
+    def _numbers_of(self, choice: kernel.Choice, measurement: Any) -> kernel.Vector:
         """The numbers of candidates, where all of them are drawn with noise."""
-        number, by = len(choice.tables), found.get("kept", self._by)
+        number, by = len(choice.tables), measurement.get("kept", self._by)
         each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
         return kernel.Vector(choice.tables, each, tuple(range(len(by))), 1, total=False)
 
     def _of_groups(self) -> Iterator[str]:
         """Public keys that no table has."""
         stated = self._plan.keys_digest, self._plan.groups
-        known = any(stated == (one.digest, prod(one.sizes)) for one in self._whole.listed)
+        known = any(stated == (one.digest, prod(one.sizes)) for one in self._whole.public_keys)
         if self._plan.groups is not None and not known:
             yield "groups"
 
@@ -445,11 +447,11 @@ class _Block:
         subjects = self._whole.subjects
         stated = next((what for what in subjects if isinstance(what, kernel.Running)), subjects[0])
         for output in self._plan.outputs:
-            for found in _measurements(output):
-                what = what_of(found, self._by, self._table, stated)
+            for measurement in _measurements(output):
+                what = what_of(measurement, self._by, self._table, stated)
                 self.subjects.append(what)
                 if isinstance(what, kernel.Choice):
-                    self.subjects.append(self._numbers_of(what, found))
+                    self.subjects.append(self._numbers_of(what, measurement))
         yield from ()
 
     def _of_draws(self) -> Iterator[str]:
@@ -464,10 +466,10 @@ class _Block:
                 yield "groups"
         for output in self._plan.outputs:
             left, known = list(output.releases), list[int]()
-            for found in _measurements(output):
-                if left and self._is_drawn(found, releases[left[0]]):
+            for measurement in _measurements(output):
+                if left and self._is_drawn(measurement, releases[left[0]]):
                     known.append(left.pop(0))
-                elif not any(self._is_drawn(found, releases[place]) for place in known):
+                elif not any(self._is_drawn(measurement, releases[place]) for place in known):
                     yield f"definition of {output.name!r}"
             if left and left != [self._finder]:
                 yield f"definition of {output.name!r}"
@@ -493,15 +495,15 @@ class _Block:
         """What groups appear by."""
         return kernel.People() if isinstance(self._plan.unit, Identifier) else kernel.One()
 
-    def _is_drawn(self, found: Any, release: NoisyAggregate) -> bool:
+    def _is_drawn(self, measurement: Any, release: NoisyAggregate) -> bool:
         """Whether a measurement with a definition is what a release is, or follows from it."""
         stated = self._whole.subjects[self._first + release.draw]
-        key = id(found), release.draw
+        key = id(measurement), release.draw
         what = self._known.get(key)
         if what is None:
-            what = self._known[key] = what_of(found, self._by, self._table, stated)
+            what = self._known[key] = what_of(measurement, self._by, self._table, stated)
         if isinstance(release.law, NoisyTable) and isinstance(what, kernel.Choice):
-            what = self._numbers_of(what, found)
+            what = self._numbers_of(what, measurement)
         joint = release.joint
         if joint is None or not isinstance(stated, kernel.Vector):
             return what == stated
@@ -573,7 +575,7 @@ def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Any]) -> bool
         return owned_too or not any(one.startswith(start + OWNED) for one in plan.remarks)
     names = (owners.source, re.sub(r" \([0-9]+\)$", "", owners.source), None)
     keys = owners.here, owners.there
-    return any(start + owned(*keys, name) in plan.remarks for name in names)
+    return any(start + owner_remark(*keys, name) in plan.remarks for name in names)
 
 
 def _is_other(scan: kernel.Scan, other: Any, adjacency: Adjacency) -> bool:

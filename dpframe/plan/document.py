@@ -3,8 +3,8 @@
 ``physical`` is what happens: the plan that the kernel verifies, see `dpframe.kernel.plan`. ``plan``
 says it for people, with all that a reviewer's decision rests on. The fingerprint is the digest of
 both. ``session`` is what a session had left when the plan was made, which another run
-changes. ``digest`` is that of the whole document. In documents of version 1 both are made with all
-numbers listed, for which definitions have rules.
+changes. ``digest`` covers the whole document. In documents of version 1 fingerprint and digest are
+made from lists, where definitions now have rules.
 
 The previous edition left out of its fingerprints the request, forced choices, typical values,
 columns named like identifiers, and types of columns. An editor of a document could remove these,

@@ -1,7 +1,8 @@
 """Long lists of numbers in definitions, by a rule: at equal distances, or over one denominator.
 
 A histogram of a hundred thousand bins has as many edges, which are eight megabytes of text. The
-edition before made digests and fingerprints of the list, so `write_out` gives that of a rule.
+previous edition made digests and fingerprints from the list, so `write_out` lists the numbers of a
+rule.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def require_room(canonical: str) -> None:
 def write_out(canonical: str) -> str:
     """Canonical JSON with the lists that rules stand for, as the edition before wrote them."""
 
-    def listed(rule: re.Match[str]) -> str:
+    def write_list(rule: re.Match[str]) -> str:
         number, start, step, under, numerators = rule.groups()
         numbers = (
             Rationals([*map(int, numerators.split(" "))], int(under))
@@ -157,4 +158,4 @@ def write_out(canonical: str) -> str:
         )
         return '[{"fraction":"' + '"},{"fraction":"'.join(texts(numbers)) + '"}]'
 
-    return _WRITTEN.sub(listed, canonical)
+    return _WRITTEN.sub(write_list, canonical)

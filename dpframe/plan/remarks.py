@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FAILS", "NOBODY", "OWNED", "SCANNED", "is_risk", "owned"]
+__all__ = ["FAILS", "NOBODY", "OWNED", "SCANNED", "is_risk", "owner_remark"]
 
 NOBODY: Final = "is above 10: it protects nobody in practice"
 FAILS: Final = (
@@ -20,7 +20,7 @@ SCANNED: Final = (
 OWNED: Final = "each row is of the individuals who have its "
 
 
-def owned(here: str, there: str, name: str | None) -> str:
+def owner_remark(here: str, there: str, name: str | None) -> str:
     """The remark that another frame identifies the owners of rows, with its name, if it has one,
     and the keys here and there.
     """

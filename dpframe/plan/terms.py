@@ -56,22 +56,22 @@ class Terms:
     def source(self, scan: kernel.Scan, columns: Iterable[str]) -> RowsAfter:
         """All rows of a source, with these of its columns."""
         rows = self.number("Scan", scan.name, scan.unit, scan.owners)
-        found = {name: self.number("column", rows, name) for name in columns}
-        owner = found.get(scan.unit.column) if isinstance(scan.unit, kernel.Person) else None
-        return RowsAfter(rows, found, owner)
+        numbers = {name: self.number("column", rows, name) for name in columns}
+        owner = numbers.get(scan.unit.column) if isinstance(scan.unit, kernel.Person) else None
+        return RowsAfter(rows, numbers, owner)
 
     def frames(self, plan: kernel.Plan) -> list[RowsAfter]:
         """The rows of each frame of a physical plan."""
-        found: list[RowsAfter] = []
+        frames: list[RowsAfter] = []
         for frame in plan.frames:
             match frame:
                 case kernel.Scan(columns=columns):
-                    found.append(self.source(frame, (name for name, _ in columns)))
+                    frames.append(self.source(frame, (name for name, _ in columns)))
                 case kernel.Union(left, right) | kernel.Meet(left, right):
-                    found.append(self.both(frame, found[left], found[right]))
+                    frames.append(self.both(frame, frames[left], frames[right]))
                 case _:
-                    found.append(self.after(frame, found[frame.input]))
-        return found
+                    frames.append(self.after(frame, frames[frame.input]))
+        return frames
 
     def after(self, frame: kernel.Frame, before: RowsAfter) -> RowsAfter:
         """The rows after a step with one frame. What a public table, or a row for each individual,
@@ -81,8 +81,8 @@ class Terms:
         match frame:
             case kernel.Map(_, named):
                 new = {name: self.row(row, before) for name, row in named}
-                made = (new[name] for name, row in named if not isinstance(row, kernel.Col))
-                self.computed.update(self.number("computed", rows, one) for one in made)
+                computed = (new[name] for name, row in named if not isinstance(row, kernel.Col))
+                self.computed.update(self.number("computed", rows, one) for one in computed)
                 return replace(before, columns=new)
             case kernel.Gather(_, by, new_columns, beside):
                 keys = {name: self.row(row, before) for name, row in by}
@@ -125,10 +125,10 @@ class Terms:
             case kernel.Part(_, by, key):  # a reading does not have the types of keys
                 frame = replace(frame, key=tuple(replace(value, dtype="") for value in key))
         assert isinstance(frame, kernel.Filter | kernel.Part | kernel.Without | kernel.Weigh)
-        found = self.node(replace(frame, input=rows), before)
-        assert isinstance(found, int)
-        weighed = before.are_weighed or isinstance(frame, kernel.Weigh)
-        return replace(before, number=found, are_weighed=weighed)
+        number = self.node(replace(frame, input=rows), before)
+        assert isinstance(number, int)
+        are_weighed = before.are_weighed or isinstance(frame, kernel.Weigh)
+        return replace(before, number=number, are_weighed=are_weighed)
 
     def both(
         self,
@@ -167,8 +167,8 @@ class Terms:
         """An expression of columns."""
         match row:
             case kernel.Col(name):
-                found = rows.columns.get(name)
-                return self.number("missing", name) if found is None else found
+                number = rows.columns.get(name)
+                return self.number("missing", name) if number is None else number
             case kernel.Lit(dtype, value, parameter):
                 return self.number("Lit", dtype, value, parameter)
             case kernel.Call(operation, operands, constants):

@@ -160,14 +160,14 @@ class ListSlice(ListMethod):
             case Literal(None):
                 count = None
             case given:
-                count = _whole(given, "the length of list.slice")
-        return cls(_whole(offset, "the offset of list.slice"), count).of(source)
+                count = _whole_number(given, "the length of list.slice")
+        return cls(_whole_number(offset, "the offset of list.slice"), count).of(source)
 
     def result(self, items: Domain, element: Domain) -> Domain:
         return Domain(list_type(element.dtype), nullable=items.nullable, inner=element)
 
 
-def _whole(value: Operand, what: str) -> int:
+def _whole_number(value: Operand, what: str) -> int:
     """A whole constant; Polars writes ``list.tail(n)`` with ``0 - n`` as its offset."""
     match operand(value):
         case Call(Sub(), (Literal(int() as a), Literal(int() as b))):

@@ -317,7 +317,7 @@ class Contains(Search, TextToFlag):
 @operation
 class Find(Search, TextToCount):
     """Where a constant text, or the first match of a constant regular expression, begins: the bytes
-    before it, as Int64; null where there is none.
+    before it, as Int64; null where it does not occur.
     """
 
     engines = EVERYWHERE
@@ -490,7 +490,7 @@ class ConcatStr(ParametricOperation):
                     else "cast it first: .cast(pl.String)",
                 )
         nullable = not self.ignore_nulls and any(arg.nullable for arg in args)
-        return Domain(STRING, nullable=nullable, categories=self._joined(args))
+        return Domain(STRING, nullable=nullable, categories=self._join_all(args))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         texts = [bounded(as_type(arg, STRING)) for arg in args]
@@ -503,7 +503,7 @@ class ConcatStr(ParametricOperation):
         extra += ["ignore_nulls=True"] if self.ignore_nulls else []
         return f"concat_str({', '.join([*args, *extra])})"
 
-    def _joined(self, args: Sequence[Domain]) -> tuple[Scalar, ...] | None:
+    def _join_all(self, args: Sequence[Domain]) -> tuple[Scalar, ...] | None:
         """All results, where all values of all operands are known and are text."""
         choices: list[list[str | None]] = []
         for arg in args:

@@ -190,10 +190,10 @@ class Move(TemporalMethod):
         """By how many physical units a later value may come to an earlier one."""
 
     def result(self, operand: Domain) -> Domain:
-        def lowered(value: pl.Expr) -> pl.Expr:
+        def lower(value: pl.Expr) -> pl.Expr:
             return self.lower(pl, [value], [operand])
 
-        return image(operand, lowered, calendar(operand.dtype), self.slack(operand.dtype))
+        return image(operand, lower, calendar(operand.dtype), self.slack(operand.dtype))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype

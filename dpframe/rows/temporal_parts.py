@@ -49,11 +49,11 @@ class TemporalNumber(TemporalOperation, PlainOperation):
     examples: tuple[str, ...]
 
     @abstractmethod
-    def known(self, operand: Domain) -> Interval:
+    def interval_of(self, operand: Domain) -> Interval:
         """Where the numbers of values lie that have one."""
 
     def result(self, operand: Domain) -> Domain:
-        return Domain(INT64, nullable=operand.nullable, interval=self.known(operand))
+        return Domain(INT64, nullable=operand.nullable, interval=self.interval_of(operand))
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         return as_type(attrgetter(self.method)(operand)(), INT64)
@@ -72,7 +72,7 @@ class DatePart(TemporalNumber):
     """
     engines = EVERYWHERE
 
-    def known(self, operand: Domain) -> Interval:
+    def interval_of(self, operand: Domain) -> Interval:
         if isinstance(self.values, tuple):
             return interval(*self.values)
         return interval(*map(self.values, _days(operand)))
@@ -109,7 +109,7 @@ class Total(TemporalNumber):
             )
         return self.of(*operands)
 
-    def known(self, operand: Domain) -> Interval:
+    def interval_of(self, operand: Domain) -> Interval:
         size = self._size(operand.dtype)
         return operand.interval.increasing(lambda end: Fraction(trunc(end / size)))
 
@@ -139,12 +139,12 @@ def _millennium(day: date) -> int:
 
 def _days(operand: Domain) -> tuple[date, date]:
     """The first and last local date that an operand can have, which a zone may move by a day."""
-    dtype, known = operand.dtype, operand.interval
+    dtype, interval_of = operand.dtype, operand.interval
     farthest = 2**63 // (DAY * 10**9) + 2
     earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
     day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
-    first = earliest if known.lo is None else int(known.lo // day) - off
-    last = latest if known.hi is None else int(known.hi // day) + off
+    first = earliest if interval_of.lo is None else int(interval_of.lo // day) - off
+    last = latest if interval_of.hi is None else int(interval_of.hi // day) + off
     first, last = (min(max(day, earliest), latest) for day in (first, last))
     return _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
 

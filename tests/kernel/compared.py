@@ -101,18 +101,18 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
         watching.look(parts, executions, found)
         return found
 
-    def salted() -> int:
+    def salt() -> int:
         watching.salts.append(fresh())
         return watching.salts[-1]
 
-    def chosen(chooser: Any, lowered: Any, results: Any, groups: Groups) -> Any:
+    def choose_and_record(chooser: Any, lowered: Any, results: Any, groups: Groups) -> Any:
         found = choose(chooser, lowered, results, groups)
         numbers = _numbers_of_groups(chooser, lowered, results, groups)
         watching.rounds.append(Round(numbers, found[0]))
         return found
 
     pipeline._released, pipeline._counted = remember, count
-    lowering.fresh_salt, lowering.chosen_keys = salted, chosen
+    lowering.fresh_salt, lowering.chosen_keys = salt, choose_and_record
     try:
         yield watching
     finally:

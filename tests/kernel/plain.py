@@ -220,7 +220,7 @@ def numbers(column: pl.Series) -> list[Number | None]:
     return column.cast(pl.Float64, strict=False).fill_nan(None).to_list()
 
 
-def whole(column: pl.Series) -> bool:
+def is_whole(column: pl.Series) -> bool:
     """Whether all of its numbers are whole by its type."""
     return column.dtype.is_integer() or column.dtype.is_temporal() or column.dtype == pl.Boolean
 
@@ -388,10 +388,10 @@ class Run:
     def frame(self, place: int) -> Rows:
         """The rows of a frame."""
         if place not in self._frames:
-            self._frames[place] = self._made(place, self.plan.frames[place])
+            self._frames[place] = self._frame(place, self.plan.frames[place])
         return self._frames[place]
 
-    def _made(self, place: int, frame: p.Frame) -> Rows:
+    def _frame(self, place: int, frame: p.Frame) -> Rows:
         match frame:
             case p.Scan():
                 return self._scan(frame)
@@ -591,7 +591,7 @@ class Run:
         table = self.plan.tables[place]
         rows = self.frame(table.frame)
         keys = self._keys(rows, () if table.keys is None else [row for _, row in table.keys.by])
-        counted = self._counted(place, table.keys)
+        counted = self._keys_that_count(place, table.keys)
         within = [i for i, key in enumerate(keys) if counted is None or key in counted]
         groups = defaultdict[tuple[Key, Cell], list[int]](list)
         if isinstance(table.cells, p.OfPeople):
@@ -600,7 +600,7 @@ class Run:
         for i in within:
             if table.cells is None or cells[i] is not None:
                 groups[keys[i], cells[i]].append(i)
-        number = self._added(rows, table.adds, keys, within)
+        number = self._adder(rows, table.adds, keys, within)
         return _some({group: wrap(number(members)) for group, members in groups.items()})
 
     def numbers(self, what: p.Vector | p.Running) -> list[int]:
@@ -643,7 +643,7 @@ class Run:
                 return lines(self.given.found[draw])
         return [()]
 
-    def _counted(self, place: int, keys: p.Keys | None) -> set[Key] | None:
+    def _keys_that_count(self, place: int, keys: p.Keys | None) -> set[Key] | None:
         """The keys whose rows count; None for all."""
         match keys:
             case p.Listed(by, sizes, digest):
@@ -658,7 +658,7 @@ class Run:
                 return {*lines(self.given.found[draw])}
         return None
 
-    def _added(
+    def _adder(
         self, rows: Rows, adds: p.Adds, keys: Sequence[Key], within: Sequence[int]
     ) -> Callable[[list[int]], int]:
         """What some rows of a group and cell add up to."""
@@ -744,7 +744,7 @@ class Run:
         column = self.column(rows, inner.row)[0]
         values, owners = numbers(column), rows.owners()
         low, high = _range(inner)
-        integers = whole(column) and low.denominator == 1 and high.denominator == 1
+        integers = is_whole(column) and low.denominator == 1 and high.denominator == 1
         grid = grid_for(low, high, centred=False, integers=integers)
         ends = grid.lo * grid.step, grid.hi * grid.step
         of = defaultdict[tuple[Key, object], list[int]](list)
@@ -769,7 +769,7 @@ class Run:
                 last = _size(some)
                 return [last if cell is None else cell for cell in self._cells(rows, some)]
             case p.Values(row, listed_texts, other):
-                return self._listed(rows, row, listed_texts, other)
+                return self._cells_of_values(rows, row, listed_texts, other)
             case p.OfPeople():
                 raise NotSaid("the cell of a row, where individuals are in cells")
             case p.UpTo(row) if rows.data.height and (
@@ -786,7 +786,9 @@ class Run:
         column = self.column(rows, cells.row)[0]
         return [_cell(number, cells) for number in numbers(column)]
 
-    def _listed(self, rows: Rows, row: p.Row, texts: Sequence[str], other: bool) -> Sequence[Cell]:
+    def _cells_of_values(
+        self, rows: Rows, row: p.Row, texts: Sequence[str], other: bool
+    ) -> Sequence[Cell]:
         column = self.column(rows, row)[0]
         categories = [constant(json.loads(text)) for text in texts]
         there = [c for c in categories if c is not None]

@@ -214,10 +214,10 @@ class Plans(Mapping[str, Plan]):
 
     def __getitem__(self, name: str) -> Plan:
         if name not in self._found:
-            self._found[name] = self._made(name)
+            self._found[name] = self._make(name)
         return self._found[name]
 
-    def _made(self, name: str) -> Plan:
+    def _make(self, name: str) -> Plan:
         if name not in self._names:
             raise KeyError(name)
         if not SHARED:

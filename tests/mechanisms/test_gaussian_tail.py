@@ -79,7 +79,7 @@ def test_next_to_a_jump_digits_decide(sigma: str, a: int) -> None:
         exact = tail(variance, a)
         if not 1e-250 < exact < 1:
             return
-        hair = mpmath.mpf("1e-19")
+        hair = mpmath.mpf("1e-30")
         above, below = (Decimal(mpmath.nstr(exact * (1 + s * hair), 60)) for s in (1, -1))
     assert least_covering(variance, above) == a
     assert least_covering(variance, below) == a + 1

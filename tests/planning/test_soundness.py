@@ -100,15 +100,15 @@ def widths_of_one(prepared: Prepared) -> Prepared:
 def widths_of_half(prepared: Prepared) -> Prepared:
     """Of a row that changes, as if it only came or went."""
 
-    def halved(one: Any, vector: str) -> Any:
+    def halve(one: Any, vector: str) -> Any:
         if not isinstance(one.law, DiscreteBox):
             return one
         widths = tuple(max(1, width // 2) for width in one.law.widths)
         turned = replace(getattr(one, vector), turned=getattr(one, vector).widths)
         return replace(one, law=replace(one.law, widths=widths), **{vector: turned})
 
-    draws = tuple(halved(draw, "measurement") for draw in prepared.draws)
-    releases = tuple(halved(release, "joint") for release in prepared.plan.releases)
+    draws = tuple(halve(draw, "measurement") for draw in prepared.draws)
+    releases = tuple(halve(release, "joint") for release in prepared.plan.releases)
     assert draws != prepared.draws
     return replace(prepared, draws=draws, plan=replace(prepared.plan, releases=releases))
 
@@ -287,11 +287,11 @@ def test_the_kernel_refuses_vectors_that_leave_their_box(
     """It alone looks at widths and arches."""
     run, seen = pipeline.run_several, list[PreparedTogether]()
 
-    def recorded(prepared: PreparedTogether, *others: Any) -> Any:
+    def record(prepared: PreparedTogether, *others: Any) -> Any:
         seen.append(prepared)
         return run(prepared, *others)
 
-    monkeypatch.setattr(pipeline, "run_several", recorded)
+    monkeypatch.setattr(pipeline, "run_several", record)
     ask().collect(epsilon=1)
     verify(physical(seen[0]))
     with pytest.raises(Refused, match=r"out of the box|no count, sum and sum|no number needs"):
