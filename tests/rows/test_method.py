@@ -24,7 +24,9 @@ def test_a_class_has_its_name_its_functions_and_its_summary_from_its_statement()
     assert StripPrefix.method == "str.strip_prefix"
     assert StripPrefix.reads == ("StringExpr.StripPrefix",)
     assert StripPrefix.summary == "The text without a constant prefix, where it has it."
-    assert Find.summary.endswith("begins: the bytes before it, as Int64; null where it does not occur.")
+    assert Find.summary.endswith(
+        "begins: the bytes before it, as Int64; null where it does not occur."
+    )
     assert IsNotNull.name == IsNotNull.method == "is_not_null"
 
 
