@@ -19,7 +19,7 @@ from itertools import islice, product
 from math import prod
 from typing import Any, TypeGuard
 
-from dpframe.aggregates.edges import Comparable, Edges, comparable
+from dpframe.aggregates.edges import MOST_EDGES, Comparable, Edges, comparable
 from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain
@@ -221,6 +221,8 @@ class _Comparison:
         """The exact edges of steps, from what values of a type are compared with."""
         every = (node.edges for node in nodes_of(self.physical.tables) if _is_steps(node))
         for exact in dict.fromkeys(every):
+            if _size(exact) != edges["size"] or edges["size"] > MOST_EDGES:
+                continue  # few bytes may stand for any amount of numbers
             numbers = Edges.of(_comparable(_list(exact), dtype), ())
             listed = None if numbers.listed is None else [*map(definition, numbers.listed)]
             if (listed, numbers.digest) == (edges.get("listed"), edges.get("digest")):
@@ -525,6 +527,15 @@ class _Block:
 
 def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:
     return isinstance(node, kernel.UpTo)
+
+
+def _size(numbers: kernel.Numbers) -> int:
+    match numbers:
+        case kernel.Progression(count=count):
+            return count
+        case kernel.Ratios(numerators):
+            return len(numerators)
+    return len(numbers)
 
 
 def _list(numbers: kernel.Numbers) -> Sequence[Fraction]:

@@ -320,3 +320,13 @@ def test_operations_that_dpframe_does_not_have_are_refused() -> None:
     for read in (dp.verify, dp.Plan.from_json):
         with pytest.raises(dp.Unsound, match="no operation 'rank'"):
             read(text)
+
+
+@pytest.mark.parametrize("size", [100, 10**300], ids=["few", "many"])
+def test_a_rule_of_any_number_of_edges_takes_no_time(size: int) -> None:
+    plan = rows().agg(dp.cdf("x", range(100))).plan(epsilon=1)
+    text = plan.to_json().replace('"count": 100', f'"count": {10**300}')
+    assert text.count(str(10**300)) == 1
+    document = json.loads(text.replace('"size": 100', f'"size": {size}'))
+    with pytest.raises(dp.PlanMismatch):
+        dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(document))))
