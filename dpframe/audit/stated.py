@@ -3,19 +3,16 @@ states."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
+from dpframe.aggregates.measurement import Selection
 from dpframe.audit.reach import Counted, changes_of
 from dpframe.audit.tuple_law import choices_apart
 from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
+from dpframe.planning import Exact
 from dpframe.release import Draw
 from dpframe.simulate.drawing import NoisyParts
 
@@ -43,15 +40,15 @@ def stated_loss(prepared: pipeline.Prepared, one: Counted, other: Counted) -> fl
     the rho that Gaussian noise uses, the epsilon that a box or Laplace noise uses.
     """
     loss = 0.0
-    for draw in prepared.draws:
+    adding = [draw for draw in prepared.draws if _adds_noise(draw)]
+    exact = Exact.of(prepared.query, (draw.measurement for draw in adding))
+    for draw in adding:
         part, law = draw.measurement, draw.law
-        if not isinstance(law, (AdditiveMechanism, VectorMechanism)) or isinstance(part, Selection):
-            continue
+        assert isinstance(law, (AdditiveMechanism, VectorMechanism))
         if isinstance(part, JointSums):
-            before, after = (vector_of(part, _tables(part, counted)) for counted in (one, other))
-            moved = before - after
+            moved = exact.numbers(part, one) - exact.numbers(part, other)
         else:
-            moved = np.array(changes_of(part, one, other), dtype=np.int64)
+            moved = np.array(changes_of(exact, part, one, other), dtype=np.int64)
         if moved.size:
             loss += float((law.log_masses(np.zeros_like(moved)) - law.log_masses(moved)).sum())
     return loss
@@ -80,34 +77,24 @@ def stated_ratios(
         How many there are.
     """
     found = np.zeros(runs)
-    for one in prepared.draws:
+    adding = [one for one in prepared.draws if _adds_noise(one)]
+    exact = Exact.of(prepared.query, (one.measurement for one in adding))
+    for one in adding:
         part, law = one.measurement, one.law
+        assert isinstance(law, (AdditiveMechanism, VectorMechanism))
         key = one.keys[0] if one.rebuilt is None else one.vector
-        if _adds_noise(one) and isinstance(law, (AdditiveMechanism, VectorMechanism)):
-            exact, other = (vector_of(part, _tables(part, counted)) for counted in pair)
-            moved = np.flatnonzero((exact != other).any(axis=1))
-            if not moved.size:
-                continue
-            numbers = noisy[key].reshape(runs, -1, exact.shape[1])[:, moved]
-            ratios = law.log_masses(numbers - exact[moved]) - law.log_masses(numbers - other[moved])
-            ratios = ratios.reshape(runs, moved.size, -1).sum(axis=2)
-            if kept is not None:
-                ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
-            found += ratios.sum(axis=1)
+        mine, other = (exact.numbers(part, counted) for counted in pair)
+        moved = np.flatnonzero((mine != other).any(axis=1))
+        if not moved.size:
+            continue
+        numbers = noisy[key].reshape(runs, -1, mine.shape[1])[:, moved]
+        ratios = law.log_masses(numbers - mine[moved]) - law.log_masses(numbers - other[moved])
+        ratios = ratios.reshape(runs, moved.size, -1).sum(axis=2)
+        if kept is not None:
+            ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
+        found += ratios.sum(axis=1)
     for one, group, apart in choices_apart(prepared, pair):
         codes = noisy[one.keys[0]]
         ratios = apart.ratios(codes.reshape(runs, -1, codes.shape[1])[:, group])
         found += ratios if kept is None else np.where(kept.reshape(runs, -1)[:, group], ratios, 0)
     return np.round(found, _DIGITS)
-
-
-def _tables(part: Measurement, counted: Counted) -> list[CellCounts]:
-    return [counted[table] for table in part.tables]
-
-
-def vector_of(part: Measurement, tables: Sequence[CellCounts]) -> Integers:
-    """The exact numbers that noise is added to, of shape (groups, numbers)."""
-    if isinstance(part, JointSums):
-        return part.vector(tables)
-    cells = tables[0].dense(1 if part.tables[0].cells is None else part.tables[0].cells.size)
-    return part.of(cells) if isinstance(part, (CellSums, Margin)) else cells

@@ -10,6 +10,7 @@ from dpframe.planning.found_limits import (
 from dpframe.planning.gains import errors_of
 from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
+from dpframe.planning.physical import Exact, Translation, translate
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.soundness import require_sound
@@ -17,11 +18,13 @@ from dpframe.planning.stated import alone, given, on_part, stating, with_physica
 
 __all__ = [
     "GROUPS",
+    "Exact",
     "LimitRule",
     "LossOfLimit",
     "Planning",
     "Prepared",
     "PreparedTogether",
+    "Translation",
     "alone",
     "errors_of",
     "given",
@@ -35,6 +38,7 @@ __all__ = [
     "sizes_to_appear",
     "stating",
     "tables_of",
+    "translate",
     "with_physical",
     "with_remaining",
 ]

@@ -47,15 +47,15 @@ from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.several import blocks_of
-from dpframe.planning.physical import physical
+from dpframe.planning.physical import Translation, physical, translate
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
 __all__ = ["physical", "require_sound"]
 
 
-def require_sound(prepared: PreparedTogether) -> None:
-    """Refuse a plan that is not what will run.
+def require_sound(prepared: PreparedTogether) -> Translation:
+    """Refuse a plan that is not what will run. The physical plan, from which it runs.
 
     Raises
     ------
@@ -66,10 +66,11 @@ def require_sound(prepared: PreparedTogether) -> None:
     if wrong is not None:
         raise _unsound(f"the plan does not follow from the query: {wrong}")
     try:
-        what_runs = physical(prepared)
-        if prepared.plan.physical not in (None, what_runs):
+        what_runs = translate(prepared)
+        if prepared.plan.physical not in (None, what_runs.plan):
             raise _unsound("the plan does not follow from the query: physical plan")
-        verify(what_runs)
+        verify(what_runs.plan)
+        return what_runs
     except Refused as refused:
         raise _unsound(f"the kernel refuses the plan: {refused}") from None
 
