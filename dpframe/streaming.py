@@ -138,7 +138,7 @@ def draw(
     EngineError
         When the engine fails, without its text.
     """
-    (places,) = pipeline.require_sound(pipeline.alone(prepared)).parts
+    (places,) = pipeline.require_verified(pipeline.alone(prepared)).parts
     rehearse(prepared, schedule, execution)
     mark_used()
     found = _drawn(prepared, places, schedule, execution, (first, last))

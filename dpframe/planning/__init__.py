@@ -13,7 +13,7 @@ from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.physical import Exact, Translation, translate
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
-from dpframe.planning.soundness import require_sound
+from dpframe.planning.soundness import require_sound, require_verified
 from dpframe.planning.stated import alone, given, on_part, stating, with_physical, with_remaining
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "on_part",
     "planned_with_limit",
     "require_sound",
+    "require_verified",
     "resumed",
     "sizes_to_appear",
     "stating",

@@ -51,7 +51,7 @@ from dpframe.planning.physical import Translation, physical, translate
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
-__all__ = ["physical", "require_sound"]
+__all__ = ["physical", "require_sound", "require_verified"]
 
 
 def require_sound(prepared: PreparedTogether) -> Translation:
@@ -65,14 +65,26 @@ def require_sound(prepared: PreparedTogether) -> Translation:
     wrong = next(_differences(prepared), None)
     if wrong is not None:
         raise _unsound(f"the plan does not follow from the query: {wrong}")
+    translation = require_verified(prepared)
+    if prepared.plan.physical not in (None, translation.plan):
+        raise _unsound("the plan does not follow from the query: physical plan")
+    return translation
+
+
+def require_verified(prepared: PreparedTogether) -> Translation:
+    """The physical plan of what will run, which the kernel has verified.
+
+    Raises
+    ------
+    Unsound
+        When the kernel refuses it; nothing is drawn then.
+    """
     try:
-        what_runs = translate(prepared)
-        if prepared.plan.physical not in (None, what_runs.plan):
-            raise _unsound("the plan does not follow from the query: physical plan")
-        verify(what_runs.plan)
-        return what_runs
+        translation = translate(prepared)
+        verify(translation.plan)
     except Refused as refused:
         raise _unsound(f"the kernel refuses the plan: {refused}") from None
+    return translation
 
 
 def _unsound(why: str) -> Unsound:

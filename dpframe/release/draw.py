@@ -188,7 +188,9 @@ def draw_node(
             return report(law, exact_numbers(plan, what, tables)[0]).reshape(1, -1)
         case kernel.Vector() | kernel.Running(), kernel.Box():
             exact = exact_numbers(plan, what, tables)
-            return exact + noise(law, len(exact)).reshape(exact.shape)
+            noisy = noise(law, len(exact)).reshape(exact.shape)
+            noisy += exact
+            return noisy
         case kernel.Vector() | kernel.Running(), _:
             exact = exact_numbers(plan, what, tables)
             noisy = noise(law, exact.size).reshape(exact.shape)

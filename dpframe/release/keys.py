@@ -32,7 +32,7 @@ class KeyChoice:
     table
         The exact table that the choice needs.
     rows
-        An individual has so many rows at most, where rows are counted.
+        The most rows of one individual, where rows are counted.
     law
         The law by which groups appear.
     noise

@@ -95,7 +95,7 @@ def choose_point(scale: Fraction, q: Fraction, cells: Integers, rows: Integers, 
     Parameters
     ----------
     scale
-        Of the exponential mechanism, in units of the score.
+        The scale of the exponential mechanism, in units of the score.
     q
         The quantile.
     cells, rows

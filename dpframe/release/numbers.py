@@ -111,12 +111,13 @@ def _vector(plan: kernel.Plan, what: kernel.Vector, counted: Sequence[CellCounts
         (numbers,) = sums
     else:
         factors = np.array(what.matrix, dtype=np.int64).T
-        numbers = np.stack(sums, axis=-1) @ factors
-        numbers = numbers.reshape(len(numbers), -1)
+        groups, cells = sums[0].shape
+        numbers = np.stack(sums, axis=-1).reshape(groups * cells, len(sums)) @ factors
+        numbers = numbers.reshape(groups, cells * len(what.matrix))
     if not what.total:
         return numbers
-    times = counted[0].size // _groups_in(plan.tables[what.tables[0]])
-    numbers = numbers.reshape(times, -1)
+    times = counted[0].size // max(1, _groups_in(plan.tables[what.tables[0]]))
+    numbers = numbers.reshape(times, numbers.size // max(1, times))
     total = numbers.sum(axis=1, dtype=np.int64, keepdims=True)
     return np.concatenate([numbers, total], axis=1)
 
@@ -200,7 +201,7 @@ def candidates_of(plan: kernel.Plan, what: kernel.Choice | kernel.Rank, groups: 
 
 
 def are_points(table: kernel.Table) -> bool:
-    """Whether the cells of a table are points, many of which may have one score."""
+    """Whether the cells of a table are points. Many points may have one score."""
     cells = table.cells
     return isinstance(cells.cells if isinstance(cells, kernel.OfPeople) else cells, kernel.Points)
 

@@ -48,7 +48,7 @@ class _Line:
 
     cells: int
     points: bool
-    places: int = PLACES
+    places: int
 
     @property
     def end(self) -> int:
@@ -213,7 +213,7 @@ def choose_recursively(
     """The codes of all quantiles in the groups of a span: a row each, nondecreasing."""
     table = plan.tables[what.table]
     first, end = span
-    line = _Line(cells_in(table.cells), are_points(table))
+    line = _Line(cells_in(table.cells), are_points(table), PLACES)
     pieces = _whole_cells(counted, line, first, end)
     if pieces.rows.sum() <= _FEW_ROWS * pieces.rows.size:
         pieces = _all_placed(pieces, line)

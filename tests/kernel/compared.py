@@ -33,11 +33,11 @@ from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
 from dpframe.lower.execution import Counted, Execution
 from dpframe.lower.tables import groups_of
-from dpframe.mechanisms import NoNoise
 from dpframe.plan.several import blocks_of
 from dpframe.planning import physical as translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release.draw import Draw, _draw_part
+from dpframe.release.draw import Draw
+from dpframe.release.numbers import exact_numbers
 from tests.kernel.plain import Counts, Given, Keep, NotSaid, Rows, Run, chosen_by_hash, lines
 
 MOST = 20_000
@@ -208,7 +208,7 @@ class Watch:
             _check(self.seen, plan, place, run.table(place), one.numbers)
             gone = one.found if gone is None else pl.concat([gone, one.found])
         self.seen.runs += 1
-        for what, one, part, counted in _draws(self.whole[-1], plan, parts, found):
+        for what, one, _, counted in _draws(self.whole[-1], plan, parts, found):
             places = what.tables if hasattr(what, "tables") else (what.table,)
             for place, table in zip(places, one.measurement.tables, strict=True):
                 mine, stated = run.table(place), plan.tables[place].keys
@@ -218,8 +218,8 @@ class Watch:
                 groups = groups_of(counted.groups, table.kept)
                 _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))
             if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
-                scope = replace(part.query, groups=counted.groups).scope
-                exact = _draw_part(one.measurement, NoNoise(), counted.tables, scope)
+                drawn_of = [counted.tables[table] for table in one.measurement.tables]
+                exact = exact_numbers(plan, what, drawn_of)
                 self.seen.vectors += 1
                 if run.numbers(what) != exact.reshape(-1).tolist():
                     self.seen.wrong.append(f"{what}: other numbers are drawn")
