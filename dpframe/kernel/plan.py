@@ -379,9 +379,12 @@ class Whole:
 
 @dataclass(frozen=True)
 class OfPeople:
-    """Each individual is in the cell of the total of its rows in a group."""
+    """Each individual is in the cell of the total of its values in a group. Values are added up for
+    this grid as `PersonTotal` adds them up. Without values there is no total.
+    """
 
     cells: Edges | Values | Points | Between | UpTo | Whole
+    grid: Grid
 
 
 Cells: TypeAlias = Edges | Values | Points | Between | UpTo | Whole | OfPeople
@@ -470,7 +473,14 @@ class PersonRows:
 
 @dataclass(frozen=True)
 class PersonTotal:
-    """Each individual adds what a row would whose value is the total of its values in a group."""
+    """Each individual adds what a row would whose value is the total of its values in a group.
+
+    Let c be the magnitude of the end of its grid that is farther from 0. Whole numbers, times and
+    truth values are added up themselves, each clamped to b = min(floor(65536 c) + 1, 2**62) on both
+    sides. Others are added up in steps s, each as floor(value / s + 1/2), and clamped to
+    b = min(floor(65536 c / s) + 1, 2**52) steps on both sides. Here s is the step of the grid,
+    doubled until it is at least c / 2**35. Sums have 64 bits, and wrap.
+    """
 
     of: Placed | Squared | Paired
 

@@ -303,8 +303,8 @@ def _cells(cells: Cells) -> str:
             return f"the least edge that {_row(row)} does not exceed, of {_numbers(edges)}{more}"
         case Whole(inner):
             return f"{_cells(inner)}, and one more for all rows in none of them"
-        case OfPeople(inner):
-            return f"the individual's total, and that is {_cells(inner)}"
+        case OfPeople(inner, grid):
+            return f"the individual's total, added up on {_grid(grid)}, and that is {_cells(inner)}"
 
 
 def _other(other: bool) -> str:

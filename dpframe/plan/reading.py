@@ -232,7 +232,9 @@ def cells_of(definition: Any, edges_of: EdgesOf) -> kernel.Cells | None:
             cells = kernel.UpTo(row, upper, definition["above"])
         case kind:
             raise LookupError(kind)
-    return kernel.OfPeople(cells) if value["type"] == "TotalValue" else cells
+    if value["type"] == "TotalValue":
+        return kernel.OfPeople(cells, _grid_of(value["grid"]))
+    return cells
 
 
 def adds_of(definition: Any, windows: bool) -> kernel.Adds:

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TypeAlias, cast, get_args
 
 from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
+from dpframe.aggregates.cells import BinCells, CategoryCells, NumberCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
@@ -522,7 +522,9 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
             made = kernel.Whole(inner)
         case _:
             raise _missing(type(cells).__name__)
-    return kernel.OfPeople(made) if cells.of_individuals else made
+    if isinstance(cells, NumberCells) and cells.of_individuals:
+        return kernel.OfPeople(made, _grid(cells.totals.grid))
+    return made
 
 
 def _adds(statistic: Statistic, facts: FrameFacts) -> kernel.Adds:

@@ -24,6 +24,8 @@ PLENTY = Fraction(10**30)
 ONCE = Fraction(1)
 QUANTILES = tuple(map(Fraction, ("1/4", "1/3", "1/2", "2/3", "9/10")))
 NUMBERS = ("x", "y")
+TOTALS = p.Grid(Fraction(1, 1024), Fraction(0), -1024, 5120)
+"""How totals are added up that get a cell, which no cost depends on."""
 KEYS = ("g", "h", "b")
 TYPES = {
     "x": "Float64",
@@ -502,7 +504,7 @@ class Draft:
         plain = self.cells(known) if self.chance(0.35) else None
         cells: p.Cells | None = plain
         if plain is not None and self.person and self.chance(0.25):
-            cells = p.OfPeople(plain)
+            cells = p.OfPeople(plain, TOTALS)
         adds = self.adds(known)
         if isinstance(cells, p.OfPeople):
             adds = [self.rng.choice((p.People(), p.PersonRows(None, 2)))]

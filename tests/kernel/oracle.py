@@ -965,7 +965,7 @@ class World:
         """The cell of a value."""
         number = None if isinstance(cells, p.Values) else self.number(value)
         match cells:
-            case p.OfPeople(inner):
+            case p.OfPeople(inner, _):
                 return self.cell(inner, value)
             case p.Whole(inner):
                 place = self.cell(inner, value)

@@ -16,9 +16,8 @@ It shares nothing else with the code that lowers queries, or with the one that m
 
 A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. Sums and means of
 an individual's rows are rounded to a grid, which it makes of the bounds that follow from types and
-operations; a run may know closer ones, by a filter or a declaration. Totals of individuals that get
-a cell are rounded to a grid between the first and the last edge. A limit chooses among rows by all
-of their columns, and a plan has those that are read.
+operations; a run may know closer ones, by a filter or a declaration. A limit chooses among rows by
+all of their columns, and a plan has those that are read.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
-from dpframe.core.grid import grid_for
 from dpframe.core.tree import Literal, Operation
 from dpframe.errors import UnboundedSensitivity
 from dpframe.frames import individual_aggregates
@@ -218,11 +216,6 @@ def numbers(column: pl.Series) -> list[Number | None]:
     if dtype.is_integer():
         return column.to_list()
     return column.cast(pl.Float64, strict=False).fill_nan(None).to_list()
-
-
-def is_whole(column: pl.Series) -> bool:
-    """Whether all of its numbers are whole by its type."""
-    return column.dtype.is_integer() or column.dtype.is_temporal() or column.dtype == pl.Boolean
 
 
 def clamp(low: Any, number: Any, high: Any) -> Any:
@@ -741,18 +734,13 @@ class Run:
         inner = cells.cells.cells if isinstance(cells.cells, p.Whole) else cells.cells
         if isinstance(inner, p.Values):
             raise Wrong("totals that are no numbers")
-        column = self.column(rows, inner.row)[0]
-        values, owners = numbers(column), rows.owners()
-        low, high = _range(inner)
-        integers = is_whole(column) and low.denominator == 1 and high.denominator == 1
-        grid = grid_for(low, high, centred=False, integers=integers)
-        ends = grid.lo * grid.step, grid.hi * grid.step
+        values, owners = numbers(self.column(rows, inner.row)[0]), rows.owners()
         of = defaultdict[tuple[Key, object], list[int]](list)
         for i in within:
             of[keys[i], owners[i]].append(i)
         found = Counter[tuple[Key, Cell]]()
         for (key, _), members in of.items():
-            number = total([values[i] for i in members], ends, grid.step)
+            number = total([values[i] for i in members], *_ends(cells.grid))
             cell = _cell(number, inner)
             if cell is None and isinstance(cells.cells, p.Whole):
                 cell = _size(inner)
@@ -922,7 +910,7 @@ def _size(cells: p.Cells) -> int:
     match cells:
         case p.Whole(some):
             return _size(some) + 1
-        case p.OfPeople(some):
+        case p.OfPeople(some, _):
             return _size(some)
         case p.Edges(_, edges, other):
             return len(edges) - 1 + other
@@ -934,15 +922,6 @@ def _size(cells: p.Cells) -> int:
             return 2 * len(candidates) + 1
         case p.UpTo(_, edges, above):
             return len(edges) + above
-
-
-def _range(cells: _Numbered) -> tuple[Fraction, Fraction]:
-    """Between what the totals of individuals are distinguished."""
-    match cells:
-        case p.Edges(_, edges) | p.UpTo(_, edges) | p.Between(_, edges):
-            return edges[0], edges[-1]
-        case p.Points(_, low, step, count):
-            return low, low + (count - 1) * step
 
 
 def _cell(number: Number | None, cells: _Numbered) -> Cell:

@@ -175,7 +175,9 @@ HONEST: dict[str, Plan] = {
     "rows of a person": plan(4 / S, PEOPLE, adds=(p.PersonRows(None, 4),)),
     "values of a person": plan(4 / S, PEOPLE, adds=(p.PersonRows(X, 4),)),
     "totals": plan(5 / S, PEOPLE, adds=(p.PersonTotal(p.Placed(X, GRID)),)),
-    "cells of people": plan(2 / S, PEOPLE, adds=(p.PersonRows(None, 2),), cells=p.OfPeople(EDGES)),
+    "cells of people": plan(
+        2 / S, PEOPLE, adds=(p.PersonRows(None, 2),), cells=p.OfPeople(EDGES, GRID)
+    ),
     "listed combinations": plan(2 / S, PEOPLE, adds=(p.People(),), by=("g", "h"), sizes=(2,)),
     "bins": plan(2 / S, ROWS, cells=p.Edges(X, (F(0), F(1), F(2)), True), change=True),
     "categories": plan(2 / S, ROWS, cells=p.Values(G, ("'v'", "'w'"), False), change=True),

@@ -535,6 +535,10 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
     ),
     "rows for totals": ("totals of person", adds(p.PersonTotal, lambda one: one.of)),
     "cells of rows": ("totals in bins of person", cells(lambda c: c.cells)),
+    "coarser totals": (
+        "median of totals of person",
+        cells(lambda c: replace(c, grid=replace(c.grid, step=c.grid.step * 2**25))),
+    ),
     "the same frame twice": ("both of changed", frame(p.Union, lambda f: replace(f, right=f.left))),
     "more elements": ("elements of person", frame(p.Explode, lambda f: replace(f, most=3))),
     "another part": (

@@ -668,8 +668,8 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     ],
     "individuals are in cells": [
         (
-            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES)),
-            _table(PERSONS, adds=p.PersonRows(None, 2), cells=p.OfPeople(EDGES)),
+            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES, GRID)),
+            _table(PERSONS, adds=p.PersonRows(None, 2), cells=p.OfPeople(EDGES, GRID)),
         )
     ],
     "kept columns of keys": [
@@ -695,6 +695,10 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     "a grid": [
         (BOX, _table(BOX, adds=p.Placed(X, replace(GRID, lo=6)))),
         (BOX, _table(BOX, adds=p.Placed(X, replace(GRID, step=F(0))))),
+        (
+            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES, GRID)),
+            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES, replace(GRID, step=F(0)))),
+        ),
         (HONEST["squared"], _table(HONEST["squared"], adds=p.Squared(X, replace(GRID, lo=6), 0))),
         (
             HONEST["paired"],
