@@ -236,11 +236,18 @@ class Gather:
     """Aggregates of the rows that one individual has for each value of `by`. They stand in one row
     for each value, or, with `beside`, in all of the rows. The operands of an aggregate are computed
     from each row; it gives a value or null for all of them, and never fails.
+
+    `bounds` has the bounds of each aggregate that adds values up, a sum or a mean, and None for
+    others. Whole numbers are clamped to the whole numbers within the bounds. Floats and decimals
+    are clamped to the bounds as floats, and added up in steps s, each as floor(value / s + 1/2).
+    With c the larger magnitude of the bounds, s is 2**(e - 31) where 2**(e - 1) <= c < 2**e and
+    e >= -900, else 2**-931, and 1 where c is 0. A mean is clamped to the bounds again.
     """
 
     input: int
     by: tuple[tuple[str, Row], ...]
     new: tuple[tuple[str, Call], ...]
+    bounds: tuple[tuple[Fraction, Fraction] | None, ...]
     beside: bool
 
 

@@ -482,12 +482,12 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
             known = step.facts(before)
             owner = {before.identifier, before.time}
             return kernel.OneEach(place, tuple(c for c in sorted(known.columns) if c not in owner))
-    aggregates = gather_parts(step)
+    aggregates = gather_parts(step, before)
     if aggregates is None:
         raise _missing(type(step).__name__)
-    keys_of_rows, made, beside = aggregates
+    keys_of_rows, made, bounds, beside = aggregates
     calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
-    return kernel.Gather(place, _named(keys_of_rows), calls, beside)
+    return kernel.Gather(place, _named(keys_of_rows), calls, bounds, beside)
 
 
 def _keys(groups: Groups, finder: int) -> kernel.Keys:

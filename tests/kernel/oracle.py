@@ -765,7 +765,7 @@ class World:
                     for whose in self.individuals(before)
                 ]
                 return Done(lines, before.who, before.time)
-            case p.Gather(_, by, new, beside):
+            case p.Gather(_, by, new, _, beside):
                 return before.like(self.gathered(before, by, new, beside))
 
     def individuals(self, done: Done) -> list[list[Line]]:

@@ -14,10 +14,8 @@ It believes
 
 It shares nothing else with the code that lowers queries, or with the one that makes plans of them.
 
-A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. Sums and means of
-an individual's rows are rounded to a grid, which it makes of the bounds that follow from types and
-operations; a run may know closer ones, by a filter or a declaration. A limit chooses among rows by
-all of their columns, and a plan has those that are read.
+A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. A limit chooses
+among rows by all of their columns, and a plan has those that are read.
 """
 
 from __future__ import annotations
@@ -41,8 +39,8 @@ import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
+from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Operation
-from dpframe.errors import UnboundedSensitivity
 from dpframe.frames import individual_aggregates
 from dpframe.frames.individual_aggregates import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
@@ -543,14 +541,13 @@ class Run:
         number = {i: n for n, places in enumerate(groups.values()) for i in places}
         at, found = pl.col("\0group"), dict[str, pl.Series]()
         known = dict[str, Domain]()
-        for name, call in gather.new:
+        for (name, call), bounds in zip(gather.new, gather.bounds, strict=True):
             aggregate = operation(call)
             of = [self.column(rows, row) for row in call.operands]
+            if bounds is not None:  # all that it takes from the domain, but for types and NaN
+                of = [(column, replace(d, interval=Interval(*bounds))) for column, d in of]
             value, domain = (None, None) if not of else (pl.col("\0value"), of[0][1])
-            try:
-                each = aggregate.rows(pl, value, domain)
-            except UnboundedSensitivity:
-                raise NotSaid(f"between what the values of {call.operation} are clamped") from None
+            each = aggregate.rows(pl, value, domain)
             marked = pl.DataFrame(
                 {"\0group": [number[i] for i in range(data.height)]}, schema={"\0group": pl.Int64}
             ).with_columns(column.alias("\0value") for column, _ in of)

@@ -133,14 +133,14 @@ HONEST: dict[str, Plan] = {
     "gather": plan(
         3 / S,
         PEOPLE,
-        p.Gather(0, (("k", G),), (("x", p.Call("sum", (H,), "[]")),), False),
+        p.Gather(0, (("k", G),), (("x", p.Call("sum", (H,), "[]")),), (None,), False),
         by=("k",),
         sizes=(3,),
     ),
     "gather beside": plan(
         10 / S,
         PEOPLE,
-        p.Gather(0, (), (("x", p.Call("sum", (H,), "[]")),), True),
+        p.Gather(0, (), (("x", p.Call("sum", (H,), "[]")),), (None,), True),
         p.KeepRows(1, 2, (), None),
         adds=(p.Placed(X, GRID),),
     ),

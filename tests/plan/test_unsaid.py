@@ -272,6 +272,7 @@ def one_more_aggregate(plan: Any) -> None:
     (gather,) = (frame for frame in plan["frames"] if frame["node"] == "Gather")
     (_, call) = gather["new"][0]
     gather["new"].append(["more", call | {"operation": "individual_max"}])
+    gather["bounds"].append(None)
 
 
 def coarser_totals(plan: Any) -> None:

@@ -104,7 +104,10 @@ def without_field(value: Any, node: str, name: str) -> Any:
     return {n: without_field(item, node, name) for n, item in value.items() if n != left_out}
 
 
-@pytest.mark.parametrize(("name", "node", "field"), [("totals in bins", "OfPeople", "grid")])
+@pytest.mark.parametrize(
+    ("name", "node", "field"),
+    [("totals in bins", "OfPeople", "grid"), ("one row each", "Gather", "bounds")],
+)
 def test_a_plan_that_says_less_is_planned_again(name: str, node: str, field: str) -> None:
     found = json.loads(of_individuals(name).to_json())
     less = without_field(found["physical"], node, field)
@@ -134,6 +137,18 @@ def test_an_aggregate_that_dpframe_does_not_have_is_refused() -> None:
     text = json.dumps(with_digest(with_fingerprint(found)))
     for read in (dp.verify, dp.Plan.from_json):
         with pytest.raises(dp.Unsound, match="no operation 'individual_first'"):
+            read(text)
+
+
+@pytest.mark.parametrize("bounds", [[None], [["0", "8"], None], [["8", "0"]]])
+def test_a_sum_without_bounds_is_refused(bounds: Any) -> None:
+    found = json.loads(of_individuals("one row each").to_json())
+    (gather,) = (frame for frame in found["physical"]["frames"] if frame["node"] == "Gather")
+    assert gather["bounds"] == [["0", "8"]]
+    gather["bounds"] = bounds
+    text = json.dumps(with_digest(with_fingerprint(found)))
+    for read in (dp.verify, dp.Plan.from_json):
+        with pytest.raises(dp.Unsound, match="bounds"):
             read(text)
 
 
