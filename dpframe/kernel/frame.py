@@ -188,7 +188,9 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
                 alone=False,
                 types=(),
             )
-        case Gather(input, by, new, beside):
+        case Gather(input, by, new, bounds, beside):
+            if len(bounds) != len(new) or any(b is not None and b[0] > b[1] for b in bounds):
+                raise Refused("bounds of aggregates")
             return _gather(_input(before, input), by, new, beside)
 
 

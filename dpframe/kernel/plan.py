@@ -236,11 +236,18 @@ class Gather:
     """Aggregates of the rows that one individual has for each value of `by`. They stand in one row
     for each value, or, with `beside`, in all of the rows. The operands of an aggregate are computed
     from each row; it gives a value or null for all of them, and never fails.
+
+    `bounds` has the bounds of each aggregate that adds values up, a sum or a mean, and None for
+    others. Whole numbers are clamped to the whole numbers within the bounds. Floats and decimals
+    are clamped to the bounds as floats, and added up in steps s, each as floor(value / s + 1/2).
+    With c the larger magnitude of the bounds, s is 2**(e - 31) where 2**(e - 1) <= c < 2**e and
+    e >= -900, else 2**-931, and 1 where c is 0. A mean is clamped to the bounds again.
     """
 
     input: int
     by: tuple[tuple[str, Row], ...]
     new: tuple[tuple[str, Call], ...]
+    bounds: tuple[tuple[Fraction, Fraction] | None, ...]
     beside: bool
 
 
@@ -379,9 +386,12 @@ class Whole:
 
 @dataclass(frozen=True)
 class OfPeople:
-    """Each individual is in the cell of the total of its rows in a group."""
+    """Each individual is in the cell of the total of its values in a group. Values are added up for
+    this grid as `PersonTotal` adds them up. Without values there is no total.
+    """
 
     cells: Edges | Values | Points | Between | UpTo | Whole
+    grid: Grid
 
 
 Cells: TypeAlias = Edges | Values | Points | Between | UpTo | Whole | OfPeople
@@ -470,7 +480,14 @@ class PersonRows:
 
 @dataclass(frozen=True)
 class PersonTotal:
-    """Each individual adds what a row would whose value is the total of its values in a group."""
+    """Each individual adds what a row would whose value is the total of its values in a group.
+
+    Let c be the magnitude of the end of its grid that is farther from 0. Whole numbers, times and
+    truth values are added up themselves, each clamped to b = min(floor(65536 c) + 1, 2**62) on both
+    sides. Others are added up in steps s, each as floor(value / s + 1/2), and clamped to
+    b = min(floor(65536 c / s) + 1, 2**52) steps on both sides. Here s is the step of the grid,
+    doubled until it is at least c / 2**35. Sums have 64 bits, and wrap.
+    """
 
     of: Placed | Squared | Paired
 

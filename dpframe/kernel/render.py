@@ -222,13 +222,14 @@ def _frame(frame: Frame) -> str:
                 f"One row for each individual of frame {input}, with the columns "
                 f"{_list(list(map(_name, new)))} from its rows."
             )
-        case Gather(input, by, new, beside):
+        case Gather(input, by, new, bounds, beside):
             keys = _named(by)
+            ends = _list(["none" if b is None else f"[{_numbers(b)}]" for b in bounds])
             aggregates = _list([f"{_name(name)} = {_row(what)}" for name, what in new])
             where = "in all rows" if beside else "in one row"
             return (
                 f"Aggregates of the rows that one individual of frame {input} has for each value "
-                f"of {keys}, {where}: {aggregates}."
+                f"of {keys}, {where}: {aggregates}. Values that are added up have bounds: {ends}."
             )
 
 
@@ -303,8 +304,8 @@ def _cells(cells: Cells) -> str:
             return f"the least edge that {_row(row)} does not exceed, of {_numbers(edges)}{more}"
         case Whole(inner):
             return f"{_cells(inner)}, and one more for all rows in none of them"
-        case OfPeople(inner):
-            return f"the individual's total, and that is {_cells(inner)}"
+        case OfPeople(inner, grid):
+            return f"the individual's total, added up on {_grid(grid)}, and that is {_cells(inner)}"
 
 
 def _other(other: bool) -> str:

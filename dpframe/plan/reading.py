@@ -1,7 +1,8 @@
 """What a plan that people read says, as parts of a physical plan.
 
 Definitions have all that decides what is computed, in the planner's terms. Here they become the
-kernel's. A type of a key and the size of a public table are left empty: no definition has them.
+kernel's. A type of a key, the size of a public table and the bounds of an individual's sum are left
+empty: no definition has them.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
             named, outputs = named_rows(definition["by"]), definition["outputs"]
             calls = [one for n in outputs for one in _aggregates_in(n["tree"])]
             new = {text_of(c): _call_of(c["op"], c["args"], c["options"]) for c in calls}
-            yield kernel.Gather(0, named, tuple(new.items()), beside=False)
+            yield kernel.Gather(0, named, tuple(new.items()), (), beside=False)
             stay = ((name, kernel.Col(name)) for name, _ in named)
             yield _map([(definition["who"], kernel.Col(owner or "")), *stay, *named_rows(outputs)])
         case "OverIndividual":
@@ -177,7 +178,7 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
                 of, (_, *others) = call["args"][:arity], call["args"][arity:]
                 keys = tuple((f"key {i}", row_of(one)) for i, one in enumerate(others))
                 cells = _call_of(operation, of, options)
-                yield kernel.Gather(0, keys, ((text_of(call), cells),), beside=True)
+                yield kernel.Gather(0, keys, ((text_of(call), cells),), (), beside=True)
                 same[text_of(call)] = row_of(call)
             yield from frames_of(inner, same, owner)
         case step:
@@ -232,7 +233,9 @@ def cells_of(definition: Any, edges_of: EdgesOf) -> kernel.Cells | None:
             cells = kernel.UpTo(row, upper, definition["above"])
         case kind:
             raise LookupError(kind)
-    return kernel.OfPeople(cells) if value["type"] == "TotalValue" else cells
+    if value["type"] == "TotalValue":
+        return kernel.OfPeople(cells, _grid_of(value["grid"]))
+    return cells
 
 
 def adds_of(definition: Any, windows: bool) -> kernel.Adds:

@@ -84,7 +84,7 @@ class Terms:
                 computed = (new[name] for name, row in named if not isinstance(row, kernel.Col))
                 self.computed.update(self.number("computed", rows, one) for one in computed)
                 return replace(before, columns=new)
-            case kernel.Gather(_, by, new_columns, beside):
+            case kernel.Gather(_, by, new_columns, _, beside):  # a reading does not have bounds
                 keys = {name: self.row(row, before) for name, row in by}
                 about = rows, *keys.values()
                 new = {

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TypeAlias, cast, get_args
 
 from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
+from dpframe.aggregates.cells import BinCells, CategoryCells, NumberCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
@@ -574,12 +574,12 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
             known = step.facts(before)
             owner = {before.identifier, before.time}
             return kernel.OneEach(place, tuple(c for c in sorted(known.columns) if c not in owner))
-    aggregates = gather_parts(step)
+    aggregates = gather_parts(step, before)
     if aggregates is None:
         raise _missing(type(step).__name__)
-    keys_of_rows, made, beside = aggregates
+    keys_of_rows, made, bounds, beside = aggregates
     calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
-    return kernel.Gather(place, _named(keys_of_rows), calls, beside)
+    return kernel.Gather(place, _named(keys_of_rows), calls, bounds, beside)
 
 
 def _keys(groups: Groups, finder: int) -> kernel.Keys:
@@ -614,7 +614,9 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
             made = kernel.Whole(inner)
         case _:
             raise _missing(type(cells).__name__)
-    return kernel.OfPeople(made) if cells.of_individuals else made
+    if isinstance(cells, NumberCells) and cells.of_individuals:
+        return kernel.OfPeople(made, _grid(cells.totals.grid))
+    return made
 
 
 def _adds(statistic: Statistic, facts: FrameFacts) -> kernel.Adds:

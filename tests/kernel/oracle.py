@@ -765,7 +765,7 @@ class World:
                     for whose in self.individuals(before)
                 ]
                 return Done(lines, before.who, before.time)
-            case p.Gather(_, by, new, beside):
+            case p.Gather(_, by, new, _, beside):
                 return before.like(self.gathered(before, by, new, beside))
 
     def individuals(self, done: Done) -> list[list[Line]]:
@@ -965,7 +965,7 @@ class World:
         """The cell of a value."""
         number = None if isinstance(cells, p.Values) else self.number(value)
         match cells:
-            case p.OfPeople(inner):
+            case p.OfPeople(inner, _):
                 return self.cell(inner, value)
             case p.Whole(inner):
                 place = self.cell(inner, value)

@@ -14,11 +14,8 @@ It believes
 
 It shares nothing else with the code that lowers queries, or with the one that makes plans of them.
 
-A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. Sums and means of
-an individual's rows are rounded to a grid, which it makes of the bounds that follow from types and
-operations; a run may know closer ones, by a filter or a declaration. Totals of individuals that get
-a cell are rounded to a grid between the first and the last edge. A limit chooses among rows by all
-of their columns, and a plan has those that are read.
+A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. A limit chooses
+among rows by all of their columns, and a plan has those that are read.
 """
 
 from __future__ import annotations
@@ -42,9 +39,8 @@ import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
-from dpframe.core.grid import grid_for
+from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Operation
-from dpframe.errors import UnboundedSensitivity
 from dpframe.frames import individual_aggregates
 from dpframe.frames.individual_aggregates import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
@@ -218,11 +214,6 @@ def numbers(column: pl.Series) -> list[Number | None]:
     if dtype.is_integer():
         return column.to_list()
     return column.cast(pl.Float64, strict=False).fill_nan(None).to_list()
-
-
-def is_whole(column: pl.Series) -> bool:
-    """Whether all of its numbers are whole by its type."""
-    return column.dtype.is_integer() or column.dtype.is_temporal() or column.dtype == pl.Boolean
 
 
 def clamp(low: Any, number: Any, high: Any) -> Any:
@@ -550,14 +541,13 @@ class Run:
         number = {i: n for n, places in enumerate(groups.values()) for i in places}
         at, found = pl.col("\0group"), dict[str, pl.Series]()
         known = dict[str, Domain]()
-        for name, call in gather.new:
+        for (name, call), bounds in zip(gather.new, gather.bounds, strict=True):
             aggregate = operation(call)
             of = [self.column(rows, row) for row in call.operands]
+            if bounds is not None:  # all that it takes from the domain, but for types and NaN
+                of = [(column, replace(d, interval=Interval(*bounds))) for column, d in of]
             value, domain = (None, None) if not of else (pl.col("\0value"), of[0][1])
-            try:
-                each = aggregate.rows(pl, value, domain)
-            except UnboundedSensitivity:
-                raise NotSaid(f"between what the values of {call.operation} are clamped") from None
+            each = aggregate.rows(pl, value, domain)
             marked = pl.DataFrame(
                 {"\0group": [number[i] for i in range(data.height)]}, schema={"\0group": pl.Int64}
             ).with_columns(column.alias("\0value") for column, _ in of)
@@ -741,18 +731,13 @@ class Run:
         inner = cells.cells.cells if isinstance(cells.cells, p.Whole) else cells.cells
         if isinstance(inner, p.Values):
             raise Wrong("totals that are no numbers")
-        column = self.column(rows, inner.row)[0]
-        values, owners = numbers(column), rows.owners()
-        low, high = _range(inner)
-        integers = is_whole(column) and low.denominator == 1 and high.denominator == 1
-        grid = grid_for(low, high, centred=False, integers=integers)
-        ends = grid.lo * grid.step, grid.hi * grid.step
+        values, owners = numbers(self.column(rows, inner.row)[0]), rows.owners()
         of = defaultdict[tuple[Key, object], list[int]](list)
         for i in within:
             of[keys[i], owners[i]].append(i)
         found = Counter[tuple[Key, Cell]]()
         for (key, _), members in of.items():
-            number = total([values[i] for i in members], ends, grid.step)
+            number = total([values[i] for i in members], *_ends(cells.grid))
             cell = _cell(number, inner)
             if cell is None and isinstance(cells.cells, p.Whole):
                 cell = _size(inner)
@@ -922,7 +907,7 @@ def _size(cells: p.Cells) -> int:
     match cells:
         case p.Whole(some):
             return _size(some) + 1
-        case p.OfPeople(some):
+        case p.OfPeople(some, _):
             return _size(some)
         case p.Edges(_, edges, other):
             return len(edges) - 1 + other
@@ -934,15 +919,6 @@ def _size(cells: p.Cells) -> int:
             return 2 * len(candidates) + 1
         case p.UpTo(_, edges, above):
             return len(edges) + above
-
-
-def _range(cells: _Numbered) -> tuple[Fraction, Fraction]:
-    """Between what the totals of individuals are distinguished."""
-    match cells:
-        case p.Edges(_, edges) | p.UpTo(_, edges) | p.Between(_, edges):
-            return edges[0], edges[-1]
-        case p.Points(_, low, step, count):
-            return low, low + (count - 1) * step
 
 
 def _cell(number: Number | None, cells: _Numbered) -> Cell:

@@ -219,6 +219,9 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
     "ratio": lambda: rows().dp_ratio("x", "y", (0, 1), denominator_bounds=BOUNDS).plan(epsilon=1),
     "values": lambda: people().limit_rows(1).agg(dp.sum("x", BOUNDS)).plan(epsilon=1),
     "gathered": plan_of_people,
+    "median of totals": lambda: (
+        people().limit_rows(2).agg(dp.median("x", (0, 100), per="unit")).plan(epsilon=1)
+    ),
     "quartile": lambda: rows().agg(dp.quantile("x", 0.25, (0, 100))).plan(epsilon=1),
     "distribution": lambda: rows().agg(dp.cdf("x", [1, 2, 3])).plan(epsilon=1),
 }
@@ -269,6 +272,11 @@ def one_more_aggregate(plan: Any) -> None:
     (gather,) = (frame for frame in plan["frames"] if frame["node"] == "Gather")
     (_, call) = gather["new"][0]
     gather["new"].append(["more", call | {"operation": "individual_max"}])
+    gather["bounds"].append(None)
+
+
+def coarser_totals(plan: Any) -> None:
+    plan["tables"][0]["cells"]["grid"]["step"] = "8"
 
 
 def another_quantile(plan: Any) -> None:
@@ -291,6 +299,7 @@ def another_edge(plan: Any) -> None:
         ("ratio", scale_by_itself, "definition of 'x'"),
         ("values", add_totals, "definition of 'x'"),
         ("gathered", one_more_aggregate, "what it states that steps compute"),
+        ("median of totals", coarser_totals, "definition of 'x'"),
         ("quartile", another_quantile, "definition of 'x'"),
         ("distribution", another_edge, "definition of 'x'"),
     ],

@@ -94,6 +94,30 @@ def test_plans_of_what_individuals_have_are_read_again(name: str) -> None:
     assert dp.verify(plan.to_json()).is_complete
 
 
+def without_field(value: Any, node: str, name: str) -> Any:
+    """A part of a document whose nodes of a kind lack a field, as earlier versions wrote them."""
+    if isinstance(value, list):
+        return [without_field(item, node, name) for item in value]
+    if not isinstance(value, dict):
+        return value
+    left_out = name if value.get("node") == node else None
+    return {n: without_field(item, node, name) for n, item in value.items() if n != left_out}
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "field"),
+    [("totals in bins", "OfPeople", "grid"), ("one row each", "Gather", "bounds")],
+)
+def test_a_plan_that_says_less_is_planned_again(name: str, node: str, field: str) -> None:
+    found = json.loads(of_individuals(name).to_json())
+    less = without_field(found["physical"], node, field)
+    assert less != found["physical"]
+    text = json.dumps(with_digest({**found, "physical": less}))
+    for read in (dp.verify, dp.Plan.from_json):
+        with pytest.raises(dp.PlanMismatch, match="plan the query again"):
+            read(text)
+
+
 def test_files_are_verified_too(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(plan_of("grouped").to_json(), encoding="utf-8")
@@ -113,6 +137,18 @@ def test_an_aggregate_that_dpframe_does_not_have_is_refused() -> None:
     text = json.dumps(with_digest(with_fingerprint(found)))
     for read in (dp.verify, dp.Plan.from_json):
         with pytest.raises(dp.Unsound, match="no operation 'individual_first'"):
+            read(text)
+
+
+@pytest.mark.parametrize("bounds", [[None], [["0", "8"], None], [["8", "0"]]])
+def test_a_sum_without_bounds_is_refused(bounds: Any) -> None:
+    found = json.loads(of_individuals("one row each").to_json())
+    (gather,) = (frame for frame in found["physical"]["frames"] if frame["node"] == "Gather")
+    assert gather["bounds"] == [["0", "8"]]
+    gather["bounds"] = bounds
+    text = json.dumps(with_digest(with_fingerprint(found)))
+    for read in (dp.verify, dp.Plan.from_json):
+        with pytest.raises(dp.Unsound, match="bounds"):
             read(text)
 
 
