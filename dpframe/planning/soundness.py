@@ -47,11 +47,11 @@ from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.several import blocks_of
-from dpframe.planning.physical import Translation, physical, translate
+from dpframe.planning.physical import Translation, translate
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
-__all__ = ["physical", "require_sound", "require_verified"]
+__all__ = ["require_sound", "require_verified"]
 
 
 def require_sound(prepared: PreparedTogether) -> Translation:
