@@ -186,14 +186,10 @@ def draw_node(
     match what, law:
         case kernel.Reports(), kernel.Response():
             return report(law, exact_numbers(plan, what, tables)[0]).reshape(1, -1)
-        case kernel.Vector() | kernel.Running(), kernel.Box():
-            exact = exact_numbers(plan, what, tables)
-            noisy = noise(law, len(exact)).reshape(exact.shape)
-            noisy += exact
-            return noisy
         case kernel.Vector() | kernel.Running(), _:
             exact = exact_numbers(plan, what, tables)
-            noisy = noise(law, exact.size).reshape(exact.shape)
+            drawn = noise(law, len(exact) if isinstance(law, kernel.Box) else exact.size)
+            noisy = drawn.reshape(exact.shape)
             noisy += exact
             return noisy
         case kernel.Levels(), kernel.Exponential():

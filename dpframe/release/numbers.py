@@ -24,7 +24,7 @@ from dpframe.workloads import PeriodTree, block_sums, sum_of_night, toeplitz_sum
 
 __all__ = [
     "Runs",
-    "Scored",
+    "AnyChoice",
     "are_points",
     "candidates_of",
     "exact_numbers",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Integers: TypeAlias = NDArray[np.int64]
-Scored: TypeAlias = kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels
+AnyChoice: TypeAlias = kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +175,7 @@ def night_numbers(nights: kernel.Nights, periods: Integers, period: int) -> Inte
 # Scores
 
 
-def first_choice(what: Scored) -> kernel.Choice | kernel.Rank:
+def first_choice(what: AnyChoice) -> kernel.Choice | kernel.Rank:
     """The choice whose scores depend on no other choice."""
     match what:
         case kernel.Ranks(table, quantiles):
