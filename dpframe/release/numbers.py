@@ -23,8 +23,8 @@ from dpframe.kernel.moves import all_keys, cells_in
 from dpframe.workloads import PeriodTree, block_sums, sum_of_night, toeplitz_sums
 
 __all__ = [
-    "Runs",
     "AnyChoice",
+    "Runs",
     "are_points",
     "candidates_of",
     "exact_numbers",
