@@ -108,7 +108,7 @@ def _post_tree(post: pl.Expr, placeholders: Iterable[str], text: str) -> Tree:
     Raises
     ------
     DPFrameError
-        When it is no such arithmetic, or is too large.
+        For an operation that results do not have, and for arithmetic that is too large.
     """
     try:
         serialised(post)
