@@ -30,8 +30,9 @@ from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DATE, FLOAT64, INT64, DType, duration_type
 from dpframe.core.exact import exact
 from dpframe.core.interval import Interval
-from dpframe.core.tree import Call, Column, Literal, Operation, Tree
+from dpframe.core.tree import Call, Column, Literal, Operation, Tree, column_names
 from dpframe.errors import UnsupportedOperation
+from dpframe.release.integers import Bools, Integers, choose
 from dpframe.rows.clip import Clip
 from dpframe.rows.division import quotient
 from dpframe.rows.literal import literal_domain, physical
@@ -49,10 +50,7 @@ from dpframe.rows.temporal_arithmetic import (
 
 __all__ = ["are_computed", "compute_formula"]
 
-Integers: TypeAlias = "NDArray[np.object_]"
-"""Python's integers, which have no limit."""
-Bools: TypeAlias = "NDArray[np.bool_]"
-Floats: TypeAlias = "Sequence[float | None]"
+Floats: TypeAlias = "NDArray[np.float64]"
 
 _HIGHEST = 1024
 """Up to this degree powers are exact; others would have too many digits."""
@@ -122,6 +120,8 @@ def compute_formula(tree: Tree, numbers: pl.DataFrame, ranges: Mapping[str, Inte
     """
     lists = [column for column in numbers if isinstance(column.dtype, pl.List)]
     if not lists:
+        if (quick := _one_step(tree, numbers)) is not None:
+            return quick
         columns = {column.name: _read(column, ranges[column.name]) for column in numbers}
         return _series(_value(tree, columns), numbers.height)
     _require_lists(tree)
@@ -139,6 +139,50 @@ def compute_formula(tree: Tree, numbers: pl.DataFrame, ranges: Mapping[str, Inte
     rows = pl.Series("row", np.repeat(np.arange(numbers.height), width), dtype=pl.Int64)
     frame = pl.DataFrame([rows, made.alias("value")])
     return frame.group_by("row", maintain_order=True).agg("value")["value"]
+
+
+def _one_step(tree: Tree, numbers: pl.DataFrame) -> pl.Series | None:
+    """One sum, difference, product or quotient of floats, which IEEE 754 rounds correctly; else
+    None.
+    """
+    rule = _FLOAT_RULES.get(tree.operation.name) if isinstance(tree, Call) else None
+    if rule is None:
+        return None
+    assert isinstance(tree, Call)
+    operands = [_exact_floats(arg, numbers) for arg in tree.args]
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < 2 or (all(whole for _, whole in known) and rule is not np.true_divide):
+        return None
+    null = np.zeros(numbers.height, dtype=np.bool_)
+    for name in column_names(tree):
+        null |= numbers[name].is_null().to_numpy()
+    with np.errstate(all="ignore"):
+        floats: Floats = rule(known[0][0], known[1][0]) + 0.0
+    return _of(np.broadcast_to(floats, numbers.height), null)
+
+
+_FLOAT_RULES: Mapping[str, Callable[[Floats, Floats], Floats]] = MappingProxyType(
+    {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}
+)
+
+
+def _exact_floats(tree: Tree, numbers: pl.DataFrame) -> tuple[Floats, bool] | None:
+    """Numbers that floats hold exactly, and whether they are whole by their type; else None."""
+    if isinstance(tree, Literal):
+        number = _exact(tree.value)
+        nearest = None if number is None else _nearest_one(number.numerator, number.denominator)
+        if nearest is None or math.isinf(nearest) or Fraction(nearest) != number:
+            return None
+        return np.array([nearest]), isinstance(tree.value, int)
+    if not isinstance(tree, Column):
+        return None
+    column = numbers[tree.name]
+    if column.dtype == pl.Float64:
+        return column.fill_null(0).to_numpy() + 0.0, False
+    if column.dtype != pl.Int64:
+        return None
+    whole = Integers.of_array(column.fill_null(0).to_numpy())
+    return None if whole.most > 1 << 53 else (whole.array.astype(np.float64), True)
 
 
 def _inner(dtype: pl.DataType) -> Any:
@@ -167,7 +211,7 @@ def _read(column: pl.Series, known: Interval) -> _Numbers:
         domain = Domain(INT64 if whole else FLOAT64, interval=known)
     else:
         numbers = column.to_physical().cast(pl.Int64).fill_null(0)
-        above = np.array(numbers.to_list(), dtype=object)
+        above = Integers.of_array(numbers.to_numpy())
         below = _ones(above)
         domain = Domain(dtype if dtype.is_temporal else INT64, interval=known)
     return _Numbers(domain, above, below, null, fits=_fits(domain))
@@ -176,8 +220,7 @@ def _read(column: pl.Series, known: Interval) -> _Numbers:
 def _fractions(numbers: Sequence[float | Decimal | None]) -> tuple[Integers, Integers]:
     """Numerators and denominators; 0 for null."""
     pairs = list(map(_fraction, numbers))
-    above, below = ([pair[i] for pair in pairs] for i in (0, 1))
-    return np.array(above, dtype=object), np.array(below, dtype=object)
+    return Integers.of(n for n, _ in pairs), Integers.of(d for _, d in pairs)
 
 
 def _fraction(number: float | Decimal | None) -> tuple[int, int]:
@@ -189,54 +232,68 @@ def _fraction(number: float | Decimal | None) -> tuple[int, int]:
 
 
 def _series(value: _Numbers, height: int) -> pl.Series:
-    above, below, null = (
-        np.broadcast_to(a, height).tolist() for a in (value.above, value.below, value.null)
-    )
+    above, below = value.above.broadcast(height), value.below.broadcast(height)
+    null = np.broadcast_to(value.null, height)
     if value.dtype.is_temporal:
         return _times(value, above, null)
-    fits = value.is_whole and value.fits
-    if fits and all(INT64_LIMITS[0] <= n <= INT64_LIMITS[1] for n in above):
-        return _of(above, null, pl.Int64())
-    return _of(_nearest(above, below), null, pl.Float64())
+    if value.is_whole and value.fits and _are_within(above, INT64_LIMITS):
+        return _of(above.array.astype(np.int64), null)
+    return _of(_nearest(above, below), null)
 
 
-def _times(value: _Numbers, above: list[int], null: list[bool]) -> pl.Series:
+def _are_within(numbers: Integers, limits: tuple[int, int]) -> bool:
+    return numbers.most <= limits[1] or all(limits[0] <= n <= limits[1] for n in numbers.tolist())
+
+
+def _times(value: _Numbers, above: Integers, null: Bools) -> pl.Series:
     """Whole numbers of units as moments or durations."""
     dtype, known = value.dtype, value.domain.interval
     if dtype.name == "Duration" and not known.within(INT64_LIMITS) and dtype.unit != "ms":
         per = dtype.units_per_second // 1_000
         dtype, known = duration_type("ms"), known.increasing(lambda end: end / per)
-        above = [n // per if n >= 0 else -(-n // per) for n in above]
-    least, most = DATE_LIMITS if dtype == DATE else INT64_LIMITS
-    if not known.within((least, most)):
+        above = _towards_zero(above, per)
+    limits = DATE_LIMITS if dtype == DATE else INT64_LIMITS
+    if not known.within(limits):
         raise UnsupportedOperation(
             f"the result may be beyond the type {dtype}",
             why="it is a whole number of 64 bits, which would wrap",
             remedy="release numbers of seconds instead: .dt.total_seconds() before the aggregate",
         )
     # noise carries a number past the limits with odds below 2**-60
-    held = [max(least + 1, min(most, n)) for n in above]
-    narrow = pl.Int32() if dtype == DATE else pl.Int64()
-    return _of(held, null, narrow).cast(to_polars(dtype))
+    held = above if _are_within(above, limits) else _held(above, limits)
+    narrow = np.int32 if dtype == DATE else np.int64
+    return _of(held.array.astype(narrow), null).cast(to_polars(dtype))
 
 
-def _of(
-    numbers: Sequence[int] | Sequence[float], null: list[bool], dtype: pl.DataType
-) -> pl.Series:
-    found = [None if missing else n for n, missing in zip(numbers, null, strict=True)]
-    return pl.Series(found, dtype=dtype)
+def _held(numbers: Integers, limits: tuple[int, int]) -> Integers:
+    return Integers.of(max(limits[0] + 1, min(limits[1], n)) for n in numbers.tolist())
+
+
+def _of(numbers: NDArray[Any], null: Bools) -> pl.Series:
+    series = pl.Series(numbers)
+    if not null.any():
+        return series
+    frame = pl.DataFrame([series.alias("number"), pl.Series("null", null)])
+    return frame.select(pl.when(~pl.col("null")).then("number")).to_series()
 
 
 def _ones(like: Integers) -> Integers:
-    return np.full(like.shape, 1, dtype=object)
+    return Integers.of([1]).repeat(len(like))
 
 
-def _nearest(above: Sequence[int], below: Sequence[int]) -> list[float]:
-    """The nearest floats: Python rounds a quotient of integers correctly."""
+def _nearest(above: Integers, below: Integers) -> Floats:
+    """The nearest floats: Python rounds a quotient of integers correctly, as floats of whole
+    numbers of up to 53 bits are.
+    """
+    if max(above.most, below.most) <= 1 << 53:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotients: Floats = above.array.astype(np.float64) / below.array.astype(np.float64)
+        return quotients
+    pairs = list(zip(above.tolist(), below.tolist(), strict=True))
     try:
-        return [n / d for n, d in zip(above, below, strict=True)]
+        return np.array([n / d for n, d in pairs], dtype=np.float64)
     except (OverflowError, ZeroDivisionError):
-        return [_nearest_one(n, d) for n, d in zip(above, below, strict=True)]
+        return np.array([_nearest_one(n, d) for n, d in pairs], dtype=np.float64)
 
 
 def _nearest_one(above: int, below: int) -> float:
@@ -248,17 +305,13 @@ def _nearest_one(above: int, below: int) -> float:
         return math.nan if above == 0 else math.inf if above > 0 else -math.inf
 
 
-def _where(chosen: Bools, first: Integers | int, second: Integers | int) -> Integers:
-    """As `numpy.where`, which would take small integers for those of 64 bits."""
-    return np.where(chosen, np.asarray(first, object), np.asarray(second, object))
-
-
 def _floats(value: _Numbers) -> list[float]:
-    return _nearest(value.above.tolist(), value.below.tolist())
+    floats: list[float] = _nearest(value.above, value.below).tolist()
+    return floats
 
 
 def _towards_zero(above: Integers, below: Integers | int) -> Integers:
-    return _where(above < 0, -(-above // below), above // below)
+    return choose(above < 0, -(-above // below), above // below)
 
 
 # -- formulas -----------------------------------------------------------------------------------
@@ -282,7 +335,7 @@ def _constant(literal: Literal) -> _Numbers:
     if number is None:
         above, below = _fractions([literal.value])  # type: ignore[list-item]
     else:
-        above, below = np.array([[number.numerator], [number.denominator]], dtype=object)
+        above, below = Integers.of([number.numerator]), Integers.of([number.denominator])
         domain = replace(domain, interval=Interval(number, number))
     return _Numbers(domain, above, below, np.zeros(1, dtype=np.bool_), fits=_fits(domain))
 
@@ -341,9 +394,9 @@ Parts: TypeAlias = "tuple[Integers, Integers, Bools]"
 def _added(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     a, b = args
     above, below = a.above * b.below + b.above * a.below, a.below * b.below
-    both = (a.below == 0) & (b.below == 0)
+    both = a.below.is_zero & b.below.is_zero
     if both.any():
-        above = _where(both, _where(a.above == b.above, a.above, 0), above)
+        above = choose(both, choose(a.above.equals(b.above), a.above, 0), above)
     return _unit_infinities(above, below), below, _null(args)
 
 
@@ -360,11 +413,11 @@ def _multiplied(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
 
 def _unit_infinities(above: Integers, below: Integers) -> Integers:
     """Numerators, 1 or -1 where they are of an infinity."""
-    infinite = below == 0
+    infinite = below.is_zero
     if not infinite.any():
         return above
-    signs = _where(above > 0, 1, _where(above < 0, -1, 0))
-    return _where(infinite, signs, above)
+    signs = choose(above > 0, 1, choose(above < 0, -1, 0))
+    return choose(infinite, signs, above)
 
 
 def _divided(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
@@ -372,28 +425,28 @@ def _divided(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
 
 
 def _quotient(a: _Numbers, b: _Numbers) -> tuple[Integers, Integers]:
-    signs = _where(b.above < 0, -1, 1)
+    signs = choose(b.above < 0, -1, 1)
     above, below = a.above * b.below * signs, a.below * b.above * signs
     return _unit_infinities(above, below), below
 
 
 def _floor_divided(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     above, below = _quotient(*args)
-    infinite = below == 0
-    floors = above // _where(infinite, 1, below)
+    infinite = below.is_zero
+    floors = above // choose(infinite, 1, below)
     if domain.dtype.is_integer:
         return floors, _ones(floors), _null(args) | infinite
-    return _where(infinite, above, floors), _where(infinite, 0, 1), _null(args)
+    return choose(infinite, above, floors), choose(infinite, 0, 1), _null(args)
 
 
 def _remainder(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     a, b = args
     first, second, below = a.above * b.below, b.above * a.below, a.below * b.below
-    undefined = (second == 0) | (below == 0)
-    above = _where(undefined, 0, first % _where(undefined, 1, second))
+    undefined = second.is_zero | below.is_zero
+    above = choose(undefined, 0, first % choose(undefined, 1, second))
     if domain.dtype.is_integer:
         return above, _ones(above), _null(args) | undefined
-    return above, _where(undefined, 0, below), _null(args)
+    return above, choose(undefined, 0, below), _null(args)
 
 
 def _whole_power(tree: Tree) -> int | None:
@@ -403,10 +456,10 @@ def _whole_power(tree: Tree) -> int | None:
 
 def _raised(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     base, exponent = args
-    power = int(exponent.above[0]) // int(exponent.below[0])
+    power = exponent.above.tolist()[0]  # over 1
     if power >= 0:
         return base.above**power, base.below**power, base.null
-    signs = _where(base.above < 0, -1, 1)
+    signs = choose(base.above < 0, -1, 1)
     above, below = (base.below * signs) ** -power, (base.above * signs) ** -power
     return _unit_infinities(above, below), below, base.null
 
@@ -426,7 +479,7 @@ def _negated(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
 
 
 def _magnitude(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
-    return np.abs(args[0].above), args[0].below, args[0].null
+    return abs(args[0].above), args[0].below, args[0].null
 
 
 def _root(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
@@ -439,13 +492,13 @@ def _rounded(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> 
     assert isinstance(operation, Round)
     if domain.dtype.is_integer:
         return value.above, value.below, value.null
-    places, infinite = 10**operation.decimals, value.below == 0
-    twice = _where(infinite, 1, 2 * value.below)
-    halves = 2 * places * value.above + _where(infinite, 0, value.below)
+    places, infinite = 10**operation.decimals, value.below.is_zero
+    twice = choose(infinite, 1, 2 * value.below)
+    halves = 2 * places * value.above + choose(infinite, 0, value.below)
     up = halves // twice
-    tie = (halves % twice == 0) & (up % 2 == 1)
-    above = _where(infinite, value.above, _where(tie, up - 1, up))
-    return above, _where(infinite, 0, places), value.null
+    tie = (halves % twice).is_zero & ~(up % 2).is_zero
+    above = choose(infinite, value.above, choose(tie, up - 1, up))
+    return above, choose(infinite, 0, places), value.null
 
 
 def _clipped(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
@@ -459,8 +512,8 @@ def _clipped(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> 
         if bound is None:
             continue
         n, d = (math.floor(bound), 1) if times else (bound.numerator, bound.denominator)
-        outside = above * d < n * below if is_low else above * d > n * below
-        above, below = _where(outside, n, above), _where(outside, d, below)
+        outside = above * d < below * n if is_low else above * d > below * n
+        above, below = choose(outside, n, above), choose(outside, d, below)
     return above, below, value.null
 
 
@@ -535,7 +588,7 @@ def _shifted(a: _Numbers, b: _Numbers, sign: int) -> _Numbers:
     first, second = (_in_unit(value, unit) for value in (a, b))
     known = counted_interval(a.domain, unit), counted_interval(b.domain, unit)
     total = known[0] + known[1] if sign > 0 else known[0] - known[1]
-    above = first + sign * second
+    above = first + second * sign
     if dtype == DATE:
         per = units_per_day(unit)
         above, total = above // per, total.increasing(lambda end: Fraction(end // per))
@@ -546,11 +599,8 @@ def _shifted(a: _Numbers, b: _Numbers, sign: int) -> _Numbers:
 def _in_unit(value: _Numbers, unit: str) -> Integers:
     """Numbers of a unit: a Datetime is floored, a Duration is cut towards zero, as in Polars."""
     times, divided = unit_ratio(value.dtype, unit)
-    numbers: Integers = value.above * times
-    if value.dtype.name == "Duration":
-        return _towards_zero(numbers, divided)
-    floors: Integers = numbers // divided
-    return floors
+    numbers = value.above * times
+    return _towards_zero(numbers, divided) if value.dtype.name == "Duration" else numbers // divided
 
 
 def _in_seconds(value: _Numbers) -> _Numbers:
@@ -560,7 +610,7 @@ def _in_seconds(value: _Numbers) -> _Numbers:
 def _stretched(duration: _Numbers, factor: _Numbers) -> _Numbers:
     known = duration.domain.interval * _outside(factor)
     above, below = duration.above * factor.above, factor.below
-    null = _null([duration, factor]) | (below == 0)
+    null = _null([duration, factor]) | below.is_zero
     return _cut(duration, above, below, null, known)
 
 
@@ -568,10 +618,10 @@ def _shortened(duration: _Numbers, divisor: _Numbers) -> _Numbers:
     """A duration divided by a whole number is floored, as in Polars, and else cut towards zero."""
     known = quotient(duration.domain.interval, _outside(divisor), divisor.is_whole)
     above, below = _quotient(duration, divisor)
-    null = _null([duration, divisor]) | (below == 0)
+    null = _null([duration, divisor]) | below.is_zero
     if not divisor.is_whole:
         return _cut(duration, above, below, null, known)
-    floors = above // _where(below == 0, 1, below)
+    floors = above // choose(below.is_zero, 1, below)
     floored = known.increasing(lambda end: Fraction(math.floor(end)))
     ones = _ones(floors)
     return replace(_spanning(duration, floored), above=floors, below=ones, null=null)
@@ -586,7 +636,7 @@ def _outside(value: _Numbers) -> Interval:
 def _cut(
     duration: _Numbers, above: Integers, below: Integers, null: Bools, known: Interval
 ) -> _Numbers:
-    below = _where(below == 0, 1, below)
+    below = choose(below.is_zero, 1, below)
     cut = _towards_zero(above, below)
     ones = _ones(cut)
     return replace(_spanning(duration, known), above=cut, below=ones, null=null)
