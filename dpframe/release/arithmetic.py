@@ -257,7 +257,7 @@ def _times(value: _Numbers, above: Integers, null: Bools) -> pl.Series:
         raise UnsupportedOperation(
             f"the result may be beyond the type {dtype}",
             why="it is a whole number of 64 bits, which would wrap",
-            remedy="release numbers of seconds instead: .dt.total_seconds() before the aggregate",
+            remedy="aggregate seconds: .dt.total_seconds() before the aggregate",
         )
     # noise carries a number past the limits with odds below 2**-60
     held = above if _are_within(above, limits) else _held(above, limits)
