@@ -21,7 +21,7 @@ from dpframe.aggregates.measurement import Additive, Measurement, Selection
 from dpframe.aggregates.own_sets import AdditiveOfSet
 from dpframe.aggregates.quantile import BoundQuantile
 from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.shapes import ONE, Column
+from dpframe.aggregates.shapes import ONE, Column, Ends
 from dpframe.aggregates.sum import MOST_ROWS, BoundSum
 from dpframe.aggregates.values import decimal_series
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
@@ -81,7 +81,7 @@ def assemble(
     columns = [_output(output, noisy, laws) for output in query.outputs]
     if draws is not None and asked is not None:
         columns = [
-            replace(column, ends=interval_of(output, query, noisy, draws, asked, missing))
+            replace(column, ends=_ends(column, output, query, noisy, draws, asked, missing))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
     columns = [
@@ -94,6 +94,30 @@ def assemble(
     keys = [] if groups is None else groups.keys.get_columns()
     made = [series for column in columns for series in column.shape.columns(column, groups)]
     return pl.DataFrame([*keys, *made])
+
+
+def _ends(
+    column: Column,
+    output: Output,
+    query: Query,
+    noisy: Mapping[MeasurementKey, Noisy],
+    draws: Sequence[Draw],
+    asked: Intervals,
+    missing: MissingRows | None,
+) -> Ends | None:
+    """The interval of an output. That of arithmetic is widened to the result, which may be of
+    Decimals that were rounded before: such a result may lie just outside.
+    """
+    ends = interval_of(output, query, noisy, draws, asked, missing)
+    if ends is None or output.post is None or not column.values.dtype.is_numeric():
+        return ends
+    low, value, high = map(pl.col, ("low", "value", "high"))
+    number = column.values.cast(pl.Float64).alias("value")
+    frame = pl.DataFrame([ends[0].alias("low"), number, ends[1].alias("high")]).select(
+        low=pl.when(value.is_finite() & (value < low)).then(value).otherwise(low),
+        high=pl.when(value.is_finite() & (value > high)).then(value).otherwise(high),
+    )
+    return frame["low"].alias(ends[0].name), frame["high"].alias(ends[1].name)
 
 
 def check_post(query: Query) -> None:

@@ -725,3 +725,16 @@ def test_durations_are_clipped_to_durations() -> None:
     query = FRAME.agg(r=dp.median("spent", (-HOUR, 9 * HOUR)).clip(timedelta(0), HOUR) * 2)
     assert released(query, lambda: 2**19)["r"].to_list() == [2 * HOUR]
     assert released(query, lambda: 0)["r"].to_list() == [timedelta(0)]
+
+
+def test_intervals_hold_results_of_rounded_decimals() -> None:
+    """The Decimal is right to its last digit, where the interval of the sum is narrower."""
+    rows = pl.DataFrame({"money": [Decimal("1.25")] * 205})
+    private = dp.Session(epsilon=10**9).protect(rows, dp.Rows())
+    money = dp.sum("money", (-5, 10))
+    query = private.agg(total=money, more=dp.count() + money, less=money - 0.3)
+    result = query.collect(epsilon=10**6, interval=0.95).row(0, named=True)
+    assert result["total"] == Decimal("256.25")
+    assert (result["more"], result["less"]) == (461.25, 255.95)
+    for name in ("total", "more", "less"):
+        assert result[f"{name}_low"] <= result[name] <= result[f"{name}_high"]
