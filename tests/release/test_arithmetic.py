@@ -721,6 +721,13 @@ def test_powers_of_many_digits_are_computed_in_floats() -> None:
     assert released(FRAME.agg(r=(dp.count() / 2) ** 3000 * 0), lambda: 1)["r"].item() == 0.0
 
 
+def test_a_float_means_the_decimal_that_it_prints_as() -> None:
+    frame = released(
+        FRAME.agg(q=dp.count() // 0.1, r=dp.count() % 0.1, s=dp.count() * 0.1), lambda: 7
+    )
+    assert frame.row(0) == (70.0, 0.0, 0.7)
+
+
 def test_durations_are_clipped_to_durations() -> None:
     query = FRAME.agg(r=dp.median("spent", (-HOUR, 9 * HOUR)).clip(timedelta(0), HOUR) * 2)
     assert released(query, lambda: 2**19)["r"].to_list() == [2 * HOUR]
