@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Self, TypeAlias
 
 import polars as pl
@@ -192,16 +193,22 @@ def _require_keys(by: Sequence[Named], before: FrameFacts, where: str) -> None:
         )
 
 
+_Bounds: TypeAlias = "tuple[Fraction, Fraction] | None"
+
+
 def gather_parts(
-    part: FramePart,
-) -> tuple[tuple[Named, ...], tuple[Named, ...], bool] | None:
-    """The keys of aggregates of individuals' rows, the columns that they make and how, and whether
-    the rows stay; None for other parts.
+    part: FramePart, before: FrameFacts
+) -> tuple[tuple[Named, ...], tuple[Named, ...], tuple[_Bounds, ...], bool] | None:
+    """The keys of aggregates of individuals' rows, the columns that they make and how, the bounds
+    of what is added up, and whether the rows stay; None for other parts.
     """
     if not isinstance(part, _Aggregates):
         return None
     made = tuple(Named(name, Call(how, of)) for name, how, of in part.aggregates)
-    return part.by, made, part.beside
+    bounds = tuple(
+        how.bounds(domain(of[0], before.columns)) if of else None for _, how, of in part.aggregates
+    )
+    return part.by, made, bounds, part.beside
 
 
 class _Composite(Step):

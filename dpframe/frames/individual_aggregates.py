@@ -43,6 +43,7 @@ from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
 __all__ = [
+    "ADDING",
     "NAMES",
     "All",
     "Any_",
@@ -105,6 +106,10 @@ class IndividualAggregate(Operation):
     @abstractmethod
     def of(self, known: Domain) -> Domain:
         """What is known of the value, from what is known of its rows' values."""
+
+    def bounds(self, known: Domain) -> tuple[Fraction, Fraction] | None:
+        """The bounds to which values are clamped, where they are added up."""
+        return None
 
     def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.{self._method}()"
@@ -257,7 +262,7 @@ class _Numbers(IndividualAggregate):
 
     __slots__ = ()
 
-    def _bounds(self, known: Domain) -> tuple[Fraction, Fraction]:
+    def bounds(self, known: Domain) -> tuple[Fraction, Fraction]:
         """The bounds to which values are clamped before they are added up.
 
         Raises
@@ -294,7 +299,7 @@ class _Numbers(IndividualAggregate):
 
     def _step(self, known: Domain) -> Fraction:
         """The step of the grid: a power of two; 1 for whole numbers."""
-        low, high = self._bounds(known)
+        low, high = self.bounds(known)
         magnitude = max(abs(low), abs(high))
         if not (known.dtype.is_float or known.dtype.is_decimal) or not magnitude:
             return Fraction(1)
@@ -304,7 +309,7 @@ class _Numbers(IndividualAggregate):
     def rows(self, ns: Namespace, value: pl.Expr | None, known: Domain | None) -> list[pl.Expr]:
         assert value is not None
         assert known is not None
-        low, high = self._bounds(known)
+        low, high = self.bounds(known)
         if not (known.dtype.is_float or known.dtype.is_decimal):
             return [widen(value, known).clip(math.ceil(low), math.floor(high))]
         number = widen_to_float(value, known)
@@ -341,7 +346,7 @@ class Sum(_Numbers):
     engines = EVERYWHERE
 
     def of(self, known: Domain) -> Domain:
-        low, high = self._bounds(known)
+        low, high = self.bounds(known)
         reach = interval(0 if low >= 0 else None, 0 if high <= 0 else None)
         is_whole = not (known.dtype.is_float or known.dtype.is_decimal)
         return Domain(INT64 if is_whole else FLOAT64, nullable=False, nan=known.nan, interval=reach)
@@ -362,13 +367,13 @@ class Mean(_Numbers):
     engines = EVERYWHERE
 
     def of(self, known: Domain) -> Domain:
-        low, high = self._bounds(known)
+        low, high = self.bounds(known)
         reach = Interval(low, high).as_float()
         return Domain(FLOAT64, nullable=known.nullable, nan=known.nan, interval=reach)
 
     def result(self, ns: Namespace, columns: Sequence[pl.Expr], known: Domain | None) -> pl.Expr:
         assert known is not None
-        low, high = self._bounds(known)
+        low, high = self.bounds(known)
         number = columns[-1]
         some = ns.when(_some(number)).then(number).cast(ns.Float64)
         mean = self._total(ns, columns, known).cast(ns.Float64) / some
@@ -515,6 +520,8 @@ NAMES = frozenset(
     )
 )
 """The names of all aggregates."""
+ADDING = frozenset(aggregate.name for aggregate in (Sum, Mean))
+"""The names of aggregates that add values up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -136,7 +136,8 @@ def cells_in(cells: Cells | None) -> int:
     match cells:
         case None:
             return 1
-        case OfPeople(of):
+        case OfPeople(of, grid):
+            _require_grid(grid)
             return cells_in(of)
         case Whole(of):
             return cells_in(of) + 1

@@ -224,11 +224,35 @@ class Weigh:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Columns with the least and the largest value of an expression in an individual's rows, or,
+    with `total`, with the least and the largest of its totals in groups. Values are floats, and
+    null and NaN are left out. In a total each value counts as floor(1024 value + 1/2) / 1024, after
+    it was clamped to 2**40 on both sides; the total of no values is 0.
+    """
+
+    least: str
+    largest: str
+    row: Row
+    total: bool
+
+
+@dataclass(frozen=True)
 class OneEach:
-    """One row for each individual, with numbers that follow from its rows."""
+    """One row for each individual. Its rows make groups, by the values of `by`. The columns have
+    the number of its rows, the number of its groups, the number of rows in the group that has the
+    most, and the ends of some values. With `listed`, the digest of public keys, rows count that
+    have one of these keys; an individual without such rows has no row. With windows the row has the
+    latest time of those that count.
+    """
 
     input: int
-    new: tuple[str, ...]
+    by: tuple[Row, ...]
+    listed: str | None
+    rows: str
+    groups: str
+    fullest: str
+    ends: tuple[Ends, ...]
 
 
 @dataclass(frozen=True)
@@ -236,11 +260,18 @@ class Gather:
     """Aggregates of the rows that one individual has for each value of `by`. They stand in one row
     for each value, or, with `beside`, in all of the rows. The operands of an aggregate are computed
     from each row; it gives a value or null for all of them, and never fails.
+
+    `bounds` has the bounds of each aggregate that adds values up, a sum or a mean, and None for
+    others. Whole numbers are clamped to the whole numbers within the bounds. Floats and decimals
+    are clamped to the bounds as floats, and added up in steps s, each as floor(value / s + 1/2).
+    With c the larger magnitude of the bounds, s is 2**(e - 31) where 2**(e - 1) <= c < 2**e and
+    e >= -900, else 2**-931, and 1 where c is 0. A mean is clamped to the bounds again.
     """
 
     input: int
     by: tuple[tuple[str, Row], ...]
     new: tuple[tuple[str, Call], ...]
+    bounds: tuple[tuple[Fraction, Fraction] | None, ...]
     beside: bool
 
 
@@ -379,9 +410,12 @@ class Whole:
 
 @dataclass(frozen=True)
 class OfPeople:
-    """Each individual is in the cell of the total of its rows in a group."""
+    """Each individual is in the cell of the total of its values in a group. Values are added up for
+    this grid as `PersonTotal` adds them up. Without values there is no total.
+    """
 
     cells: Edges | Values | Points | Between | UpTo | Whole
+    grid: Grid
 
 
 Cells: TypeAlias = Edges | Values | Points | Between | UpTo | Whole | OfPeople
@@ -470,7 +504,14 @@ class PersonRows:
 
 @dataclass(frozen=True)
 class PersonTotal:
-    """Each individual adds what a row would whose value is the total of its values in a group."""
+    """Each individual adds what a row would whose value is the total of its values in a group.
+
+    Let c be the magnitude of the end of its grid that is farther from 0. Whole numbers, times and
+    truth values are added up themselves, each clamped to b = min(floor(65536 c) + 1, 2**62) on both
+    sides. Others are added up in steps s, each as floor(value / s + 1/2), and clamped to
+    b = min(floor(65536 c / s) + 1, 2**52) steps on both sides. Here s is the step of the grid,
+    doubled until it is at least c / 2**35. Sums have 64 bits, and wrap.
+    """
 
     of: Placed | Squared | Paired
 

@@ -262,7 +262,7 @@ def _physical(document: Mapping[str, Any]) -> Plan | None:
     try:
         return plan_of(document["physical"])
     except (Refused, RecursionError):
-        raise edited("its physical plan is not one") from None
+        raise _other_physical() from None
 
 
 def _version(document: Mapping[str, Any]) -> str | None:
@@ -270,6 +270,18 @@ def _version(document: Mapping[str, Any]) -> str | None:
     if document["schema_version"] == _FIRST_VERSION:
         return None
     return str(decode(str, document["dpframe_version"], "dpframe_version"))
+
+
+def _other_physical() -> PlanMismatch:
+    """The refusal of a physical plan that no dpframe of this version writes."""
+    return PlanMismatch(
+        "the physical plan of the document lacks fields, or has others than this dpframe writes",
+        where=_WHERE,
+        remedy=(
+            "plan the query again, if an earlier dpframe wrote the document",
+            "write it again, if it was edited: plan.to_json()",
+        ),
+    )
 
 
 def physical_in(text: object) -> Plan | None:
@@ -286,7 +298,7 @@ def physical_in(text: object) -> Plan | None:
     try:
         return _physical(_parsed(content_of(text)))
     except RecursionError:
-        raise edited("its physical plan is not one") from None
+        raise _other_physical() from None
 
 
 def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What a plan that people read says, as parts of a physical plan.
 
 Definitions have all that decides what is computed, in the planner's terms. Here they become the
-kernel's. A type of a key and the size of a public table are left empty: no definition has them.
+kernel's. A type of a key, the size of a public table and the bounds of an individual's sum are left
+empty: no definition has them.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import count
 from typing import Any
 
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid, squares_shortened
+from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, ends_of
+from dpframe.frames.sampling import unused
 from dpframe.kernel import plan as kernel
 from dpframe.plan.laws import numbers_of, text_of
 from dpframe.plan.regular import numbers_of_rule
@@ -110,7 +115,9 @@ def _aggregates_in(definition: Any) -> Iterator[Any]:
 # Steps with one frame
 
 
-def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Iterator[kernel.Frame]:
+def frames_of(
+    definition: Any, columns: Iterable[str], owner: str | None, time: str | None
+) -> Iterator[kernel.Frame]:
     """A step, one part after another.
 
     Parameters
@@ -119,8 +126,8 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
         The step's definition.
     columns
         The columns before it.
-    owner
-        The one of them that identifies individuals.
+    owner, time
+        The one of them that identifies individuals, and the one whose windows do.
     """
     same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in columns}
     match definition["step"]:
@@ -159,13 +166,26 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
             )
         case "LimitNorm":
             yield kernel.Weigh(0, number_of(definition["n"]))
-        case "PerIndividual":  # three numbers, and two ends for each value
-            yield kernel.OneEach(0, ("",) * (3 + 2 * len(definition["extremes"])))
+        case "PerIndividual":
+            name_of = partial(unused, [name for name in (owner, time) if name is not None])
+            ends = (map(name_of, ends_of(i)) for i in count())
+            yield kernel.OneEach(
+                0,
+                _rows_of(definition["by"]),
+                definition.get("digest"),
+                name_of(ROWS),
+                name_of(GROUPS),
+                name_of(FULLEST),
+                tuple(
+                    kernel.Ends(least, largest, row_of(e["tree"]), e["total"])
+                    for e, (least, largest) in zip(definition["extremes"], ends, strict=False)
+                ),
+            )
         case "GroupByIndividual":
             named, outputs = named_rows(definition["by"]), definition["outputs"]
             calls = [one for n in outputs for one in _aggregates_in(n["tree"])]
             new = {text_of(c): _call_of(c["op"], c["args"], c["options"]) for c in calls}
-            yield kernel.Gather(0, named, tuple(new.items()), beside=False)
+            yield kernel.Gather(0, named, tuple(new.items()), (), beside=False)
             stay = ((name, kernel.Col(name)) for name, _ in named)
             yield _map([(definition["who"], kernel.Col(owner or "")), *stay, *named_rows(outputs)])
         case "OverIndividual":
@@ -177,9 +197,9 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
                 of, (_, *others) = call["args"][:arity], call["args"][arity:]
                 keys = tuple((f"key {i}", row_of(one)) for i, one in enumerate(others))
                 cells = _call_of(operation, of, options)
-                yield kernel.Gather(0, keys, ((text_of(call), cells),), beside=True)
+                yield kernel.Gather(0, keys, ((text_of(call), cells),), (), beside=True)
                 same[text_of(call)] = row_of(call)
-            yield from frames_of(inner, same, owner)
+            yield from frames_of(inner, same, owner, time)
         case step:
             raise LookupError(step)
 
@@ -232,7 +252,9 @@ def cells_of(definition: Any, edges_of: EdgesOf) -> kernel.Cells | None:
             cells = kernel.UpTo(row, upper, definition["above"])
         case kind:
             raise LookupError(kind)
-    return kernel.OfPeople(cells) if value["type"] == "TotalValue" else cells
+    if value["type"] == "TotalValue":
+        return kernel.OfPeople(cells, _grid_of(value["grid"]))
+    return cells
 
 
 def adds_of(definition: Any, windows: bool) -> kernel.Adds:

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from dpframe.errors import Unsound
-from dpframe.frames.individual_aggregates import NAMES
+from dpframe.frames.individual_aggregates import ADDING, NAMES
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import Call, Gather
 from dpframe.rows.registry import BY_NAME
@@ -36,12 +36,15 @@ def require_verified(physical: Plan) -> None:
             "plan states, or no plan at all",
             remedy="do not approve or run it; plan the query again",
         ) from None
-    others, aggregates = Counter[str](), Counter[str]()
+    others, aggregates, odd = Counter[str](), Counter[str](), list[str]()
     for node in nodes_of(physical):
         if isinstance(node, Call) and node.operation not in BY_NAME:
             others[node.operation] += 1
         elif isinstance(node, Gather):
             aggregates.update(call.operation for _, call in node.new)
+            for (_, call), bounds in zip(node.new, node.bounds, strict=True):
+                if (call.operation in ADDING) == (bounds is None):
+                    odd.append(call.operation)
     for operation in others:
         if others[operation] > aggregates[operation] or operation not in NAMES:
             raise Unsound(
@@ -51,6 +54,13 @@ def require_verified(physical: Plan) -> None:
                 "that row alone, which is sure of those that dpframe has",
                 remedy="verify it by the version of dpframe that made it",
             )
+    if odd:
+        raise Unsound(
+            f"the plan does not hold: {odd[0]!r} has no bounds, or needs none",
+            where="the physical plan",
+            why="sums and means of an individual's rows clamp values to bounds",
+            remedy="plan the query again",
+        )
 
 
 def nodes_of(value: object) -> Iterator[object]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from typing import TypeAlias, cast, get_args
 
 from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
+from dpframe.aggregates.cells import BinCells, CategoryCells, NumberCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
@@ -61,7 +62,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.part import Part
-from dpframe.frames.per_individual import PerIndividual
+from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, PerIndividual, ends_of
 from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.step import FramePart
@@ -478,16 +479,26 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
             return kernel.KeepGroups(place, n, limited, first)
         case LimitNorm(norm):
             return kernel.Weigh(place, norm)
-        case PerIndividual():
-            known = step.facts(before)
-            owner = {before.identifier, before.time}
-            return kernel.OneEach(place, tuple(c for c in sorted(known.columns) if c not in owner))
-    aggregates = gather_parts(step)
+        case PerIndividual(by, extremes, _, listed):
+            ends = (map(partial(step.name_of, facts=before), ends_of(i)) for i in count())
+            return kernel.OneEach(
+                place,
+                tuple(_row(n.tree) for n in by),
+                listed,
+                step.name_of(ROWS, before),
+                step.name_of(GROUPS, before),
+                step.name_of(FULLEST, before),
+                tuple(
+                    kernel.Ends(least, largest, _row(e.tree), e.total)
+                    for e, (least, largest) in zip(extremes, ends, strict=False)
+                ),
+            )
+    aggregates = gather_parts(step, before)
     if aggregates is None:
         raise _missing(type(step).__name__)
-    keys_of_rows, made, beside = aggregates
+    keys_of_rows, made, bounds, beside = aggregates
     calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
-    return kernel.Gather(place, _named(keys_of_rows), calls, beside)
+    return kernel.Gather(place, _named(keys_of_rows), calls, bounds, beside)
 
 
 def _keys(groups: Groups, finder: int) -> kernel.Keys:
@@ -522,7 +533,9 @@ def _cells(cells: CellsOfRows) -> kernel.Cells:
             made = kernel.Whole(inner)
         case _:
             raise _missing(type(cells).__name__)
-    return kernel.OfPeople(made) if cells.of_individuals else made
+    if isinstance(cells, NumberCells) and cells.of_individuals:
+        return kernel.OfPeople(made, _grid(cells.totals.grid))
+    return made
 
 
 def _adds(statistic: Statistic, facts: FrameFacts) -> kernel.Adds:

@@ -24,6 +24,10 @@ PLENTY = Fraction(10**30)
 ONCE = Fraction(1)
 QUANTILES = tuple(map(Fraction, ("1/4", "1/3", "1/2", "2/3", "9/10")))
 NUMBERS = ("x", "y")
+BOUNDS = ((Fraction(-1), Fraction(5, 2)), None)
+"""Bounds of two aggregates of an individual's rows, which no cost depends on either."""
+TOTALS = p.Grid(Fraction(1, 1024), Fraction(0), -1024, 5120)
+"""How totals are added up that get a cell, which no cost depends on."""
 KEYS = ("g", "h", "b")
 TYPES = {
     "x": "Float64",
@@ -232,11 +236,14 @@ class Draft:
             return known
         new = self.name("x"), self.name("g")
         if self.chance(0.4):
-            return self.add(p.OneEach(known.place, new), (*owners, *new))
+            ends = p.Ends("least", "largest", p.Col(known.columns[-1]), total=self.new % 2 == 0)
+            by, listed = (p.Col(known.columns[0]),), (None, "digest 1")[self.new % 4 // 2]
+            each = p.OneEach(known.place, by, listed, *new, "fullest", (ends,))
+            return self.add(each, (*owners, *new))
         by = tuple((self.name("h"), self.key(known)) for _ in range(self.some(0, 1, 1)))
         numbers = tuple((name, p.Call("sum", (p.Col(known.columns[-1]),), "[]")) for name in new)
         beside = self.chance(0.5)
-        gather = p.Gather(known.place, by, numbers, beside)
+        gather = p.Gather(known.place, by, numbers, BOUNDS, beside)
         names = tuple(name for name, _ in by)
         columns = (*known.columns, *new) if beside else (*owners, *names, *new)
         return self.add(gather, columns)
@@ -502,7 +509,7 @@ class Draft:
         plain = self.cells(known) if self.chance(0.35) else None
         cells: p.Cells | None = plain
         if plain is not None and self.person and self.chance(0.25):
-            cells = p.OfPeople(plain)
+            cells = p.OfPeople(plain, TOTALS)
         adds = self.adds(known)
         if isinstance(cells, p.OfPeople):
             adds = [self.rng.choice((p.People(), p.PersonRows(None, 2)))]

@@ -759,13 +759,15 @@ class World:
                 self.individuals(before)
                 norm = norm if before.norm is None else min(norm, before.norm)
                 return Done(rows, before.who, before.time, norm)
-            case p.OneEach(_, new):
+            case p.OneEach(rows=counted, groups=groups, fullest=fullest, ends=ends):
+                new = [counted, groups, fullest]
+                new += [name for end in ends for name in (end.least, end.largest)]
                 lines = [
                     self.owner(before, whose[0]) | self.numbers(new, whose)
                     for whose in self.individuals(before)
                 ]
                 return Done(lines, before.who, before.time)
-            case p.Gather(_, by, new, beside):
+            case p.Gather(_, by, new, _, beside):
                 return before.like(self.gathered(before, by, new, beside))
 
     def individuals(self, done: Done) -> list[list[Line]]:
@@ -965,7 +967,7 @@ class World:
         """The cell of a value."""
         number = None if isinstance(cells, p.Values) else self.number(value)
         match cells:
-            case p.OfPeople(inner):
+            case p.OfPeople(inner, _):
                 return self.cell(inner, value)
             case p.Whole(inner):
                 place = self.cell(inner, value)

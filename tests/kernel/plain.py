@@ -14,11 +14,8 @@ It believes
 
 It shares nothing else with the code that lowers queries, or with the one that makes plans of them.
 
-A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. Sums and means of
-an individual's rows are rounded to a grid, which it makes of the bounds that follow from types and
-operations; a run may know closer ones, by a filter or a declaration. Totals of individuals that get
-a cell are rounded to a grid between the first and the last edge. A limit chooses among rows by all
-of their columns, and a plan has those that are read.
+A plan does not say everything. A limit chooses among rows by all of their columns, and a plan has
+those that are read.
 """
 
 from __future__ import annotations
@@ -32,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from math import ceil, floor, isqrt
 from operator import mul
 from typing import Any, TypeAlias
@@ -42,9 +40,8 @@ import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
-from dpframe.core.grid import grid_for
+from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Operation
-from dpframe.errors import UnboundedSensitivity
 from dpframe.frames import individual_aggregates
 from dpframe.frames.individual_aggregates import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
@@ -218,11 +215,6 @@ def numbers(column: pl.Series) -> list[Number | None]:
     if dtype.is_integer():
         return column.to_list()
     return column.cast(pl.Float64, strict=False).fill_nan(None).to_list()
-
-
-def is_whole(column: pl.Series) -> bool:
-    """Whether all of its numbers are whole by its type."""
-    return column.dtype.is_integer() or column.dtype.is_temporal() or column.dtype == pl.Boolean
 
 
 def clamp(low: Any, number: Any, high: Any) -> Any:
@@ -427,7 +419,7 @@ class Run:
                 rows = self.frame(input)
                 return replace(rows, norm=norm if rows.norm is None else min(norm, rows.norm))
             case p.OneEach():
-                raise NotSaid("which numbers of an individual stand in its one row")
+                return self._one_each(self.frame(frame.input), frame)
             case p.Gather():
                 return self._gather(self.frame(frame.input), frame)
 
@@ -540,6 +532,35 @@ class Run:
         known = {name: domain_of_dtype(from_polars(public.schema[name])) for name in others}
         return _join(rows, Rows(public, known), matches, join.how, new)
 
+    def _one_each(self, rows: Rows, each: p.OneEach) -> Rows:
+        keys, owners = self._keys(rows, each.by), rows.owners()
+        public = None if each.listed is None else {*lines(self.given.public[each.listed])}
+        of = defaultdict[object, dict[Key, list[int]]](dict)
+        for i, (owner, key) in enumerate(zip(owners, keys, strict=True)):
+            if public is None or key in public:
+                of[owner].setdefault(key, []).append(i)
+        groups = [[*found.values()] for found in of.values()]
+        heads = rows.at([mine[0][0] for mine in groups])
+        made: dict[str, pl.Series] = {name: heads[name] for name in (*HIDDEN, *rows.person)}
+        for name in rows.time:
+            latest = [rows.data[name].gather([i for g in mine for i in g]).max() for mine in groups]
+            made[name] = pl.Series(latest, dtype=rows.data.schema[name])
+        counted = {
+            each.rows: [sum(map(len, mine)) for mine in groups],
+            each.groups: [len(mine) for mine in groups],
+            each.fullest: [max(map(len, mine)) for mine in groups],
+        }
+        made |= {name: pl.Series(some, dtype=pl.Int64) for name, some in counted.items()}
+        for ends in each.ends:
+            values = numbers(self.column(rows, ends.row)[0])
+            found = [_numbers_of(values, mine, ends.total) for mine in groups]
+            pairs = ((ends.least, min), (ends.largest, max))
+            for name, end in pairs:
+                made[name] = pl.Series([end(f, default=None) for f in found], dtype=pl.Float64)
+        whose = {name: rows.known[name] for name in (*rows.person, *rows.time)}
+        new = {n: domain_of_dtype(from_polars(s.dtype)) for n, s in made.items() if n not in HIDDEN}
+        return replace(rows, data=pl.DataFrame(made), known=new | whose, norm=None)
+
     def _gather(self, rows: Rows, gather: p.Gather) -> Rows:
         data, groups = rows.data, defaultdict[Key, list[int]](list)
         keys = {name: self.column(rows, row) for name, row in gather.by}
@@ -550,14 +571,13 @@ class Run:
         number = {i: n for n, places in enumerate(groups.values()) for i in places}
         at, found = pl.col("\0group"), dict[str, pl.Series]()
         known = dict[str, Domain]()
-        for name, call in gather.new:
+        for (name, call), bounds in zip(gather.new, gather.bounds, strict=True):
             aggregate = operation(call)
             of = [self.column(rows, row) for row in call.operands]
+            if bounds is not None:  # all that it takes from the domain, but for types and NaN
+                of = [(column, replace(d, interval=Interval(*bounds))) for column, d in of]
             value, domain = (None, None) if not of else (pl.col("\0value"), of[0][1])
-            try:
-                each = aggregate.rows(pl, value, domain)
-            except UnboundedSensitivity:
-                raise NotSaid(f"between what the values of {call.operation} are clamped") from None
+            each = aggregate.rows(pl, value, domain)
             marked = pl.DataFrame(
                 {"\0group": [number[i] for i in range(data.height)]}, schema={"\0group": pl.Int64}
             ).with_columns(column.alias("\0value") for column, _ in of)
@@ -741,18 +761,13 @@ class Run:
         inner = cells.cells.cells if isinstance(cells.cells, p.Whole) else cells.cells
         if isinstance(inner, p.Values):
             raise Wrong("totals that are no numbers")
-        column = self.column(rows, inner.row)[0]
-        values, owners = numbers(column), rows.owners()
-        low, high = _range(inner)
-        integers = is_whole(column) and low.denominator == 1 and high.denominator == 1
-        grid = grid_for(low, high, centred=False, integers=integers)
-        ends = grid.lo * grid.step, grid.hi * grid.step
+        values, owners = numbers(self.column(rows, inner.row)[0]), rows.owners()
         of = defaultdict[tuple[Key, object], list[int]](list)
         for i in within:
             of[keys[i], owners[i]].append(i)
         found = Counter[tuple[Key, Cell]]()
         for (key, _), members in of.items():
-            number = total([values[i] for i in members], ends, grid.step)
+            number = total([values[i] for i in members], *_ends(cells.grid))
             cell = _cell(number, inner)
             if cell is None and isinstance(cells.cells, p.Whole):
                 cell = _size(inner)
@@ -780,7 +795,7 @@ class Run:
             case p.UpTo(row, edges) if self.column(rows, row)[0].dtype == pl.Float32:
                 most = float(np.finfo(np.float32).max)
                 short = pl.Series(
-                    [clamp(-most, float(edge), most) for edge in edges], dtype=pl.Float32
+                    [clamp(-most, float(edge), most) for edge in each_of(edges)], dtype=pl.Float32
                 )
                 cells = replace(cells, edges=tuple(map(Fraction, short.to_list())))
         column = self.column(rows, cells.row)[0]
@@ -837,6 +852,23 @@ def _explode(rows: Rows, explode: p.Explode) -> Rows:
     assert inner is not None
     known = rows.known | {explode.column: inner.with_null()}
     return replace(rows, data=data.with_columns(made.to_series()), known=known)
+
+
+def _numbers_of(
+    values: Sequence[Number | None], groups: Sequence[list[int]], total: bool
+) -> list[float]:
+    """The values in some rows, or the total of each group."""
+    if not total:
+        return [float(v) + 0.0 for group in groups for i in group if (v := values[i]) is not None]
+    return [
+        sum(
+            floor(clamp(-(2.0**40), float(v), 2.0**40) * 1024 + 0.5)
+            for i in group
+            if (v := values[i]) is not None
+        )
+        / 1024
+        for group in groups
+    ]
 
 
 def _unite(left: Rows, right: Rows) -> Rows:
@@ -914,6 +946,17 @@ def _some(counts: Counts) -> Counts:
     return {group: number for group, number in counts.items() if number}
 
 
+@cache
+def each_of(edges: p.Numbers) -> Sequence[Fraction]:
+    """Edges or candidates, each by itself."""
+    match edges:
+        case p.Progression(first, step, count):
+            return [first + step * place for place in range(count)]
+        case p.Ratios(numerators, denominator):
+            return [Fraction(number, denominator) for number in numerators]
+    return edges
+
+
 _Numbered: TypeAlias = p.Edges | p.Points | p.Between | p.UpTo
 
 
@@ -922,27 +965,18 @@ def _size(cells: p.Cells) -> int:
     match cells:
         case p.Whole(some):
             return _size(some) + 1
-        case p.OfPeople(some):
+        case p.OfPeople(some, _):
             return _size(some)
         case p.Edges(_, edges, other):
-            return len(edges) - 1 + other
+            return len(each_of(edges)) - 1 + other
         case p.Values(_, texts, other):
             return len(texts) + other
         case p.Points(_, _, _, count):
             return count
         case p.Between(_, candidates):
-            return 2 * len(candidates) + 1
+            return 2 * len(each_of(candidates)) + 1
         case p.UpTo(_, edges, above):
-            return len(edges) + above
-
-
-def _range(cells: _Numbered) -> tuple[Fraction, Fraction]:
-    """Between what the totals of individuals are distinguished."""
-    match cells:
-        case p.Edges(_, edges) | p.UpTo(_, edges) | p.Between(_, edges):
-            return edges[0], edges[-1]
-        case p.Points(_, low, step, count):
-            return low, low + (count - 1) * step
+            return len(each_of(edges)) + above
 
 
 def _cell(number: Number | None, cells: _Numbered) -> Cell:
@@ -951,24 +985,25 @@ def _cell(number: Number | None, cells: _Numbered) -> Cell:
         case p.Points():
             return None if number is None else _point(number, cells)
         case p.Edges(_, edges, other):
-            rest = len(edges) - 1 if other else None
+            rest = len(each_of(edges)) - 1 if other else None
             if number is None:
                 return rest
-            number, limits = _comparable(number, edges)
+            number, limits = _comparable(number, each_of(edges))
             if not limits[0] <= number <= limits[-1]:
                 return rest
             return sum(limit <= number for limit in limits[:-1]) - 1
         case p.Between(_, candidates):
             if number is None:
                 return None
-            number, limits = _comparable(number, candidates)
+            number, limits = _comparable(number, each_of(candidates))
             return sum(limit <= number for limit in limits) + sum(
                 limit < number for limit in limits
             )
         case p.UpTo(_, edges, above):
             if number is None:
                 return None
-            number, limits = _comparable(number, edges if above else edges[:-1])
+            upper = each_of(edges)
+            number, limits = _comparable(number, upper if above else upper[:-1])
             return sum(limit < number for limit in limits)
 
 

@@ -129,18 +129,23 @@ HONEST: dict[str, Plan] = {
     ),
     "weigh": plan(F(8192) / S, PEOPLE, p.Weigh(0, F(2))),
     "weigh over groups": plan(F(16384) / S, PEOPLE, p.Weigh(0, F(2)), by=("g",), sizes=(4,)),
-    "one each": plan(5 / S, PEOPLE, p.OneEach(0, ("x",)), adds=(p.Placed(X, GRID),)),
+    "one each": plan(
+        5 / S,
+        PEOPLE,
+        p.OneEach(0, (G,), None, "n", "m", "k", (p.Ends("x", "y", H, total=True),)),
+        adds=(p.Placed(X, GRID),),
+    ),
     "gather": plan(
         3 / S,
         PEOPLE,
-        p.Gather(0, (("k", G),), (("x", p.Call("sum", (H,), "[]")),), False),
+        p.Gather(0, (("k", G),), (("x", p.Call("sum", (H,), "[]")),), (None,), False),
         by=("k",),
         sizes=(3,),
     ),
     "gather beside": plan(
         10 / S,
         PEOPLE,
-        p.Gather(0, (), (("x", p.Call("sum", (H,), "[]")),), True),
+        p.Gather(0, (), (("x", p.Call("sum", (H,), "[]")),), (None,), True),
         p.KeepRows(1, 2, (), None),
         adds=(p.Placed(X, GRID),),
     ),
@@ -175,7 +180,9 @@ HONEST: dict[str, Plan] = {
     "rows of a person": plan(4 / S, PEOPLE, adds=(p.PersonRows(None, 4),)),
     "values of a person": plan(4 / S, PEOPLE, adds=(p.PersonRows(X, 4),)),
     "totals": plan(5 / S, PEOPLE, adds=(p.PersonTotal(p.Placed(X, GRID)),)),
-    "cells of people": plan(2 / S, PEOPLE, adds=(p.PersonRows(None, 2),), cells=p.OfPeople(EDGES)),
+    "cells of people": plan(
+        2 / S, PEOPLE, adds=(p.PersonRows(None, 2),), cells=p.OfPeople(EDGES, GRID)
+    ),
     "listed combinations": plan(2 / S, PEOPLE, adds=(p.People(),), by=("g", "h"), sizes=(2,)),
     "bins": plan(2 / S, ROWS, cells=p.Edges(X, (F(0), F(1), F(2)), True), change=True),
     "categories": plan(2 / S, ROWS, cells=p.Values(G, ("'v'", "'w'"), False), change=True),

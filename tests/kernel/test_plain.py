@@ -206,6 +206,19 @@ OF_PERSONS: dict[str, Ask] = {
             dp.col("towns").dp_sum((0, 3)),
         )
     ),
+    "added up": lambda f, _: (
+        f.filter(pl.col("wage") >= 0, pl.col("wage") < 31)
+        .group_by("who", "town")
+        .agg(
+            paid=pl.col("wage").sum(),
+            mean=(pl.col("wage") * 2).mean(),
+            half=pl.col("half").sum(),
+            price=pl.col("price").mean(),
+            age=pl.col("age").sum(),
+        )
+        .limit_rows(2)
+        .agg(*(dp.col(n).dp_sum((-99, 99)) for n in ("paid", "mean", "half", "price", "age")))
+    ),
     "one row for each day": lambda f, _: (
         f.group_by("who", "town")
         .agg(x=pl.col("small").sum())
@@ -219,6 +232,19 @@ OF_PERSONS: dict[str, Ask] = {
     ),
 }
 """Queries of persons."""
+
+SUGGESTED: dict[str, Ask] = {
+    "suggested": lambda f, _: f.agg(WAGE.dp_sum((0, 50)), AGE.dp_mean((0, 40)).alias("a")),
+    "suggested by group": lambda f, _: f.group_by("town", keys=[*TOWNS, None]).agg(
+        WAGE.dp_sum((-5, 50)), AGE.dp_mean((0, 40), per="unit").alias("a")
+    ),
+}
+"""Queries of persons whose limits and bounds are suggested."""
+
+DECLARED: Mapping[str, Any] = {
+    "added up": {"half": (-1.5, 0.1), "price": (0, 2), "age": (0, "20.5")},
+}
+"""Bounds of columns that queries are asked with. Rows may have other values."""
 
 OF_WINDOWS = ("persons", "totals", "first rows", "few rows of filtered", "meeting", "weighed")
 """Those that are asked of persons in calendar windows as well."""
@@ -240,6 +266,7 @@ def query_names() -> list[str]:
         for unit in ("person", ("rows", "changed", "month")[i % 3])
     ]
     names += [f"{name} of person" for name in [*OF_PERSONS, *plans.OF_PERSONS]]
+    names += [f"{name} of {unit}" for name in SUGGESTED for unit in ("person", "month")]
     names += [f"{name} of month" for name in OF_WINDOWS]
     names += [f"{name} of person" for name in plans.WITH_A_DELTA]
     names += [f"{name} of a stream" for name in plans.STREAMS]
@@ -275,10 +302,16 @@ def _collect(of: str, unit: str) -> None:
             lasting.stream("nightly", plans.STREAMS[of](visits), **options)
         return
     session = dp.Session(rho=1000, delta=Fraction(1, 1000))
-    here, there = (session.protect(empty, name=n, unit=UNITS[unit]) for n in ("here", "there"))
+    bounds = DECLARED.get(of, {})
+    here, there = (
+        session.protect(empty, name=n, unit=UNITS[unit], bounds=bounds) for n in ("here", "there")
+    )
     if of in {*OF_ROWS, *plans.OF_ROWS} and unit in ("person", "month"):
         here = here.limit_groups(2, by="town").limit_rows(2, by="town")
         there = there.limit_groups(2, by="town").limit_rows(2, by="town")
+    if of in SUGGESTED:
+        SUGGESTED[of](here, there).suggest_limits(rho=1)
+        return
     plain: dict[str, Any] = plans.OF_ROWS | plans.OF_PERSONS | dict(plans.WITH_A_DELTA)
     asked = (OF_ROWS | OF_PERSONS)[of](here, there) if of not in plain else plain[of](here)
     asked.collect(rho=1, delta="1e-6")
@@ -535,6 +568,10 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
     ),
     "rows for totals": ("totals of person", adds(p.PersonTotal, lambda one: one.of)),
     "cells of rows": ("totals in bins of person", cells(lambda c: c.cells)),
+    "coarser totals": (
+        "median of totals of person",
+        cells(lambda c: replace(c, grid=replace(c.grid, step=c.grid.step * 2**25))),
+    ),
     "the same frame twice": ("both of changed", frame(p.Union, lambda f: replace(f, right=f.left))),
     "more elements": ("elements of person", frame(p.Explode, lambda f: replace(f, most=3))),
     "another part": (
@@ -555,12 +592,48 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
         frame(p.Meet, lambda f: replace(f, left=f.right, right=f.left, new=(("wage", "other"),))),
     ),
     "a join by the person alone": ("meeting of person", frame(p.Meet, lambda f: replace(f, on=()))),
+    "groups for rows": (
+        "suggested of person",
+        frame(p.OneEach, lambda f: replace(f, rows=f.groups, groups=f.rows)),
+    ),
+    "rows in other groups": (
+        "suggested by group of person",
+        frame(p.OneEach, lambda f: replace(f, by=(p.Col("age"),), listed=None)),
+    ),
+    "rows in groups that nobody listed": (
+        "suggested by group of person",
+        frame(p.OneEach, lambda f: replace(f, listed=None)),
+    ),
+    "ends of other values": (
+        "suggested of person",
+        frame(
+            p.OneEach,
+            lambda f: replace(f, ends=tuple(replace(e, row=p.Col("age")) for e in f.ends)),
+        ),
+    ),
+    "ends of rows": (
+        "suggested by group of person",
+        frame(p.OneEach, lambda f: replace(f, ends=tuple(replace(e, total=False) for e in f.ends))),
+    ),
     "another aggregate": (
         "one row for each day of person",
         frame(
             p.Gather,
             lambda f: replace(
                 f, new=tuple((n, replace(c, operation="individual_max")) for n, c in f.new)
+            ),
+        ),
+    ),
+    "sums within other bounds": (
+        "added up of person",
+        frame(p.Gather, lambda f: replace(f, bounds=((Fraction(0), Fraction(2)), *f.bounds[1:]))),
+    ),
+    "sums within no closer bounds": (
+        "added up of person",
+        frame(
+            p.Gather,
+            lambda f: replace(
+                f, bounds=(*f.bounds[:2], (Fraction(-9), Fraction(9)), *f.bounds[3:])
             ),
         ),
     ),

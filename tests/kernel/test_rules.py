@@ -39,6 +39,7 @@ from tests.kernel.test_oracle import (
 )
 
 LEN = p.Call("individual_len", (), "[]")
+EACH = p.OneEach(0, (), None, "x", "g", "h", ())
 
 LOOSE = {
     "total",  # under add-remove a total is refused
@@ -544,9 +545,7 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
         (WEIGHED, _frames(WEIGHED, PEOPLE, p.Weigh(0, F(1, 65)))),
         (WEIGHED, _frames(WEIGHED, PEOPLE, p.Weigh(0, F(1 << 16)))),
     ],
-    "one row for each individual": [
-        (HONEST["one each"], _frames(COUNT, ROWS, p.OneEach(0, ("x",))))
-    ],
+    "one row for each individual": [(HONEST["one each"], _frames(COUNT, ROWS, EACH))],
     "a step on a frame": [
         (PERSONS, _frames(PERSONS, PEOPLE, p.KeepRows(1, 1, (), None))),
         (PERSONS, _frames(PERSONS, PEOPLE, p.KeepRows(-1, 1, (), None))),
@@ -554,10 +553,20 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     "two columns of one name": [
         (COUNT, _frames(COUNT, _scan(p.Rows(1), (("x", "Int64"), ("x", "Int64"))))),
         (HONEST["map"], _frames(COUNT, ROWS, p.Map(0, (("x", X), ("x", H))))),
-        (HONEST["one each"], _frames(PERSONS, PEOPLE, p.OneEach(0, ("p",)))),
+        *(
+            (HONEST["one each"], _frames(PERSONS, PEOPLE, replace(EACH, **{name: "p"})))
+            for name in ("rows", "groups", "fullest")
+        ),
+        (
+            HONEST["one each"],
+            _frames(PERSONS, PEOPLE, replace(EACH, ends=(p.Ends("l", "l", X, total=True),))),
+        ),
         (LOOKUP, _frames(COUNT, ROWS, replace(LOOK, new=("x",)))),
         (TWICE, _frames(TWICE, PEOPLE, TWO, replace(MEET, new=(("x", "h"),)))),
-        (HONEST["gather"], _frames(PERSONS, PEOPLE, p.Gather(0, (), (("p", LEN),), False), ONE)),
+        (
+            HONEST["gather"],
+            _frames(PERSONS, PEOPLE, p.Gather(0, (), (("p", LEN),), (None,), False), ONE),
+        ),
         (CROSSED, _keys(CROSSED, by=(("k", G), ("k", H)))),
     ],
     "an expression of a column that is not there": [
@@ -567,7 +576,7 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
         (COUNT, _frames(COUNT, ROWS, p.Without(0, (p.Col("q"),)))),
         (
             HONEST["gather"],
-            _frames(PERSONS, PEOPLE, p.Gather(0, (("k", p.Col("q")),), (), False), ONE),
+            _frames(PERSONS, PEOPLE, p.Gather(0, (("k", p.Col("q")),), (), (), False), ONE),
         ),
         (KEYED, _keys(KEYED, by=(("k", p.Col("q")),))),
         (CELLED, _table(CELLED, cells=replace(EDGES, row=p.Col("q")))),
@@ -656,10 +665,17 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
         (PERSONS, _frames(PERSONS, PEOPLE, ONE, p.KeepGroups(1, 1, ("g",), "h"))),
     ],
     "aggregates of an individual's rows": [
-        (HONEST["gather"], _frames(COUNT, ROWS, p.Gather(0, (), (("n", LEN),), False))),
+        (HONEST["gather"], _frames(COUNT, ROWS, p.Gather(0, (), (("n", LEN),), (None,), False))),
+    ],
+    "bounds of aggregates": [
+        (HONEST["gather"], _frames(PERSONS, PEOPLE, p.Gather(0, (), (("n", LEN),), bounds, False)))
+        for bounds in ((), (None, None), ((F(1), F(0)),))
     ],
     "rows that are weighed become other rows": [
-        (HONEST["gather"], _frames(PERSONS, PEOPLE, p.Weigh(0, F(2)), p.Gather(1, (), (), False))),
+        (
+            HONEST["gather"],
+            _frames(PERSONS, PEOPLE, p.Weigh(0, F(2)), p.Gather(1, (), (), (), False)),
+        ),
     ],
     "individuals are counted": [(COUNT, _table(COUNT, adds=p.People()))],
     "persons come and go": [(PERSONS, replace(PERSONS, neighbours="change-one"))],
@@ -668,8 +684,8 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     ],
     "individuals are in cells": [
         (
-            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES)),
-            _table(PERSONS, adds=p.PersonRows(None, 2), cells=p.OfPeople(EDGES)),
+            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES, GRID)),
+            _table(PERSONS, adds=p.PersonRows(None, 2), cells=p.OfPeople(EDGES, GRID)),
         )
     ],
     "kept columns of keys": [
@@ -695,6 +711,10 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     "a grid": [
         (BOX, _table(BOX, adds=p.Placed(X, replace(GRID, lo=6)))),
         (BOX, _table(BOX, adds=p.Placed(X, replace(GRID, step=F(0))))),
+        (
+            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES, GRID)),
+            _table(PERSONS, adds=p.People(), cells=p.OfPeople(EDGES, replace(GRID, step=F(0)))),
+        ),
         (HONEST["squared"], _table(HONEST["squared"], adds=p.Squared(X, replace(GRID, lo=6), 0))),
         (
             HONEST["paired"],
@@ -1063,7 +1083,7 @@ STREAMS: dict[str, list[tuple[Plan, Plan]]] = {
         (_stream(STREAM_OF_ROWS), _stream(STREAM_OF_ROWS, p.Without(0, (G,)))),
         (
             _stream(*FIRST_ROWS),
-            _stream(DAYS, p.Gather(0, (), (("n", LEN),), True), p.KeepRows(1, 3, (), "d")),
+            _stream(DAYS, p.Gather(0, (), (("n", LEN),), (None,), True), p.KeepRows(1, 3, (), "d")),
         ),
         (_stream(*FIRST_ROWS), _stream(*FIRST_ROWS, p.Meet(1, 1, (), "semi", ()))),
         (

@@ -453,7 +453,7 @@ STREAMS_THAT_MOVE_MORE: Mapping[str, Callable[[Plan], Plan]] = {
     "rows that depend on others": lambda p: _with_frames(
         p,
         p.frames[0],
-        Gather(0, (), (("n", Call("individual_len", (), "[]")),), beside=True),
+        Gather(0, (), (("n", Call("individual_len", (), "[]")),), (None,), beside=True),
         *p.frames[2:],
     ),
     "rows of other frames": lambda p: _with_frames(p, p.frames[0], Union(0, 0), *p.frames[2:]),

@@ -128,6 +128,16 @@ def totals_instead_of_groups(plan: Any) -> None:
     plan["options"][4]["draws"][0]["what"]["kept"] = []
 
 
+def groups_for_rows(plan: Any) -> None:
+    (each,) = (frame for frame in plan["frames"] if frame["node"] == "OneEach")
+    each["rows"], each["groups"] = each["groups"], each["rows"]
+
+
+def rows_of_other_groups(plan: Any) -> None:
+    (each,) = (frame for frame in plan["frames"] if frame["node"] == "OneEach")
+    each["by"] = [column("person")]
+
+
 def a_count_twice(plan: Any) -> None:
     plan["options"][2]["tables"][1]["adds"] = {"node": "One"}
 
@@ -150,6 +160,8 @@ def a_count_twice(plan: Any) -> None:
         ("found_limit", a_filter_of_one_option, "what it states of frame 3"),
         ("found_limit", rows_instead_of_a_sum, "what it states of table 1"),
         ("found_limit", totals_instead_of_groups, "what it states of draw 0"),
+        ("found_limit", groups_for_rows, "definition of 'individuals by rows'"),
+        ("found_limit", rows_of_other_groups, "definition"),
         ("found_limit", a_count_twice, "what it states of the limit 5"),
     ],
 )
@@ -219,6 +231,9 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
     "ratio": lambda: rows().dp_ratio("x", "y", (0, 1), denominator_bounds=BOUNDS).plan(epsilon=1),
     "values": lambda: people().limit_rows(1).agg(dp.sum("x", BOUNDS)).plan(epsilon=1),
     "gathered": plan_of_people,
+    "median of totals": lambda: (
+        people().limit_rows(2).agg(dp.median("x", (0, 100), per="unit")).plan(epsilon=1)
+    ),
     "quartile": lambda: rows().agg(dp.quantile("x", 0.25, (0, 100))).plan(epsilon=1),
     "distribution": lambda: rows().agg(dp.cdf("x", [1, 2, 3])).plan(epsilon=1),
 }
@@ -269,6 +284,11 @@ def one_more_aggregate(plan: Any) -> None:
     (gather,) = (frame for frame in plan["frames"] if frame["node"] == "Gather")
     (_, call) = gather["new"][0]
     gather["new"].append(["more", call | {"operation": "individual_max"}])
+    gather["bounds"].append(None)
+
+
+def coarser_totals(plan: Any) -> None:
+    plan["tables"][0]["cells"]["grid"]["step"] = "8"
 
 
 def another_quantile(plan: Any) -> None:
@@ -291,6 +311,7 @@ def another_edge(plan: Any) -> None:
         ("ratio", scale_by_itself, "definition of 'x'"),
         ("values", add_totals, "definition of 'x'"),
         ("gathered", one_more_aggregate, "what it states that steps compute"),
+        ("median of totals", coarser_totals, "definition of 'x'"),
         ("quartile", another_quantile, "definition of 'x'"),
         ("distribution", another_edge, "definition of 'x'"),
     ],
