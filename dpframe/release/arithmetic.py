@@ -6,8 +6,8 @@ result is rounded, to the nearest number of its type. Roots, and powers without 
 are computed on the nearest floats. A float that an analyst writes means the decimal that it prints
 as.
 
-The result has the type that Polars gives it, where that type holds it. Types and ranges decide
-this; only a whole number that noise carries beyond Int64, with odds below 2**-60, is Float64 after
+The result has the type that Polars gives it, where this type holds it. Types and ranges decide;
+only a whole number that noise carries beyond Int64, with odds below 2**-60, is Float64 after
 all. A result is Float64 where a whole number in its formula might lie beyond Int64, and where a
 number in it is a Decimal. A duration is in milliseconds where its own unit might not hold it, as a
 sum of durations is, and is refused where milliseconds might not either.
