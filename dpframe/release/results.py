@@ -105,8 +105,8 @@ def _ends(
     asked: Intervals,
     missing: MissingRows | None,
 ) -> Ends | None:
-    """The interval of an output. For arithmetic it is widened until it holds the result, which may lie
-    just outside where Decimals in it were rounded before.
+    """The interval of an output. For arithmetic it is widened until it holds the result, which may
+    lie just outside where Decimals in it were rounded before.
     """
     ends = interval_of(output, query, noisy, draws, asked, missing)
     if ends is None or output.post is None or not column.values.dtype.is_numeric():
