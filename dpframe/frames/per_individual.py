@@ -102,7 +102,7 @@ class PerIndividual(Step):
         who = Domain(grouped_type(before.columns[identifier].dtype), nullable=False)
         ends = Domain(FLOAT64, nullable=True)
         places = range(len(self.extremes))
-        found = [self.name_of(end, before) for i in places for end in _ends(i)]
+        found = [self.name_of(end, before) for i in places for end in ends_of(i)]
         table = {identifier: who, **dict.fromkeys(names, number), **dict.fromkeys(found, ends)}
         if before.time is not None:
             table[before.time] = before.columns[before.time]
@@ -144,7 +144,7 @@ class PerIndividual(Step):
             *(
                 end.alias(self.name_of(name, before))
                 for i, extreme in enumerate(self.extremes)
-                for name, end in zip(_ends(i), _of_individual(i, extreme, ns), strict=True)
+                for name, end in zip(ends_of(i), _of_individual(i, extreme, ns), strict=True)
             ),
             *latest,
         )
@@ -185,7 +185,7 @@ class PerIndividual(Step):
         return "the rows of an individual become one row, computed from these alone"
 
 
-def _ends(number: int) -> tuple[str, str]:
+def ends_of(number: int) -> tuple[str, str]:
     """The columns of the least and the largest."""
     return f"least {number}", f"largest {number}"
 

@@ -173,15 +173,18 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
             if facts.person is None or not Fraction(1, 64) <= norm < 1 << 16:
                 raise Refused("a norm")
             return replace(facts, norm=norm if facts.norm is None else min(norm, facts.norm))
-        case OneEach(input, new):
+        case OneEach(input, by):
             facts = _input(before, input)
             if facts.person is None:
                 raise Refused("one row for each individual, where rows have no owner")
+            _require_columns(facts, (*by, *(end.row for end in frame.ends)))
             owner = (facts.person,) if facts.time is None else (facts.person, facts.time)
-            _require_names((*owner, *new))
+            ends = (name for end in frame.ends for name in (end.least, end.largest))
+            names = (*owner, frame.rows, frame.groups, frame.fullest, *ends)
+            _require_names(names)
             return replace(
                 facts,
-                columns=(*owner, *new),
+                columns=names,
                 complete=False,
                 limits=(RowLimit(1, frozenset()),),
                 norm=None,

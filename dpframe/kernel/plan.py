@@ -224,11 +224,35 @@ class Weigh:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Columns with the least and the largest value of an expression in an individual's rows, or,
+    with `total`, with the least and the largest of its totals in groups. Values are floats, and
+    null and NaN are left out. In a total each value counts as floor(1024 value + 1/2) / 1024, after
+    it was clamped to 2**40 on both sides; the total of no values is 0.
+    """
+
+    least: str
+    largest: str
+    row: Row
+    total: bool
+
+
+@dataclass(frozen=True)
 class OneEach:
-    """One row for each individual, with numbers that follow from its rows."""
+    """One row for each individual. Its rows make groups, by the values of `by`. The columns have
+    the number of its rows, the number of its groups, the number of rows in the group that has the
+    most, and the ends of some values. With `listed`, the digest of public keys, rows count that
+    have one of these keys; an individual without such rows has no row. With windows the row has the
+    latest time of those that count.
+    """
 
     input: int
-    new: tuple[str, ...]
+    by: tuple[Row, ...]
+    listed: str | None
+    rows: str
+    groups: str
+    fullest: str
+    ends: tuple[Ends, ...]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from dpframe.kernel.plan import (
     DistinctPersons,
     Draw,
     Edges,
+    Ends,
     Exact,
     Explode,
     Exponential,
@@ -217,20 +218,29 @@ def _frame(frame: Frame) -> str:
                 f"The rows of frame {input}, where rows of an individual in many groups count "
                 f"less: the norm over all groups is at most {_number(norm)}."
             )
-        case OneEach(input, new):
+        case OneEach(input, by, listed, rows, groups, fullest, ends):
+            only = "" if listed is None else f" that have a public key of digest {_plain(listed)}"
+            values = _list([_ends(end) for end in ends])
             return (
-                f"One row for each individual of frame {input}, with the columns "
-                f"{_list(list(map(_name, new)))} from its rows."
+                f"One row for each individual of frame {input}, from its rows{only}: {_name(rows)} "
+                f"is their number, {_name(groups)} that of groups by "
+                f"{_list([_row(row) for row in by])}, {_name(fullest)} the most rows in a group. "
+                f"Ends of values: {values}."
             )
         case Gather(input, by, new, bounds, beside):
             keys = _named(by)
-            ends = _list(["none" if b is None else f"[{_numbers(b)}]" for b in bounds])
+            clamps = _list(["none" if b is None else f"[{_numbers(b)}]" for b in bounds])
             aggregates = _list([f"{_name(name)} = {_row(what)}" for name, what in new])
             where = "in all rows" if beside else "in one row"
             return (
                 f"Aggregates of the rows that one individual of frame {input} has for each value "
-                f"of {keys}, {where}: {aggregates}. Values that are added up have bounds: {ends}."
+                f"of {keys}, {where}: {aggregates}. Values that are added up have bounds: {clamps}."
             )
+
+
+def _ends(ends: Ends) -> str:
+    of = "totals in groups of " if ends.total else ""
+    return f"{_name(ends.least)} and {_name(ends.largest)} of {of}{_row(ends.row)}"
 
 
 def _first(column: str | None) -> str:

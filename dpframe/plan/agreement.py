@@ -381,8 +381,11 @@ class _Block:
                 rows = terms.both(step, rows, right, one.get("suffix"))
             else:
                 columns = rows.columns
-                owner = next((c for c, number in columns.items() if number == rows.owner), None)
-                for frame in frames_of(one, columns, owner):
+                owner, time = (
+                    next((c for c, number in columns.items() if number == who), None)
+                    for who in (rows.owner, rows.time)
+                )
+                for frame in frames_of(one, columns, owner, time):
                     if isinstance(frame, kernel.KeepRows | kernel.KeepGroups):
                         limit = type(frame), frame.by, frame.n
                         frame = replace(frame, n=self._limits.get(limit, frame.n))

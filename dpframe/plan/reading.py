@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import count
 from typing import Any
 
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid, squares_shortened
+from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, ends_of
+from dpframe.frames.sampling import unused
 from dpframe.kernel import plan as kernel
 from dpframe.plan.laws import numbers_of, text_of
 from dpframe.plan.regular import numbers_of_rule
@@ -111,7 +115,9 @@ def _aggregates_in(definition: Any) -> Iterator[Any]:
 # Steps with one frame
 
 
-def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Iterator[kernel.Frame]:
+def frames_of(
+    definition: Any, columns: Iterable[str], owner: str | None, time: str | None
+) -> Iterator[kernel.Frame]:
     """A step, one part after another.
 
     Parameters
@@ -120,8 +126,8 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
         The step's definition.
     columns
         The columns before it.
-    owner
-        The one of them that identifies individuals.
+    owner, time
+        The one of them that identifies individuals, and the one whose windows do.
     """
     same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in columns}
     match definition["step"]:
@@ -160,8 +166,21 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
             )
         case "LimitNorm":
             yield kernel.Weigh(0, number_of(definition["n"]))
-        case "PerIndividual":  # three numbers, and two ends for each value
-            yield kernel.OneEach(0, ("",) * (3 + 2 * len(definition["extremes"])))
+        case "PerIndividual":
+            name_of = partial(unused, [name for name in (owner, time) if name is not None])
+            ends = (map(name_of, ends_of(i)) for i in count())
+            yield kernel.OneEach(
+                0,
+                _rows_of(definition["by"]),
+                definition.get("digest"),
+                name_of(ROWS),
+                name_of(GROUPS),
+                name_of(FULLEST),
+                tuple(
+                    kernel.Ends(least, largest, row_of(e["tree"]), e["total"])
+                    for e, (least, largest) in zip(definition["extremes"], ends, strict=False)
+                ),
+            )
         case "GroupByIndividual":
             named, outputs = named_rows(definition["by"]), definition["outputs"]
             calls = [one for n in outputs for one in _aggregates_in(n["tree"])]
@@ -180,7 +199,7 @@ def frames_of(definition: Any, columns: Iterable[str], owner: str | None) -> Ite
                 cells = _call_of(operation, of, options)
                 yield kernel.Gather(0, keys, ((text_of(call), cells),), (), beside=True)
                 same[text_of(call)] = row_of(call)
-            yield from frames_of(inner, same, owner)
+            yield from frames_of(inner, same, owner, time)
         case step:
             raise LookupError(step)
 

@@ -27,8 +27,9 @@ class RowsAfter:
         Which rows they are.
     columns
         The number of each column.
-    owner
-        The number of the column that identifies individuals, if any.
+    owner, time
+        The number of the column that identifies individuals, and of the one whose windows do, if
+        any.
     are_weighed
         Whether rows of an individual count in parts.
     """
@@ -36,6 +37,7 @@ class RowsAfter:
     number: int
     columns: Mapping[str, int]
     owner: int | None = None
+    time: int | None = None
     are_weighed: bool = False
 
 
@@ -57,8 +59,11 @@ class Terms:
         """All rows of a source, with these of its columns."""
         rows = self.number("Scan", scan.name, scan.unit, scan.owners)
         numbers = {name: self.number("column", rows, name) for name in columns}
-        owner = numbers.get(scan.unit.column) if isinstance(scan.unit, kernel.Person) else None
-        return RowsAfter(rows, numbers, owner)
+        if not isinstance(scan.unit, kernel.Person):
+            return RowsAfter(rows, numbers)
+        time = scan.unit.time
+        whose = numbers.get(scan.unit.column), None if time is None else numbers.get(time)
+        return RowsAfter(rows, numbers, *whose)
 
     def frames(self, plan: kernel.Plan) -> list[RowsAfter]:
         """The rows of each frame of a physical plan."""
@@ -74,8 +79,8 @@ class Terms:
         return frames
 
     def after(self, frame: kernel.Frame, before: RowsAfter) -> RowsAfter:
-        """The rows after a step with one frame. What a public table, or a row for each individual,
-        adds is known of steps of the physical plan, and is the same after an equal step.
+        """The rows after a step with one frame. What a public table adds is known of steps of the
+        physical plan, and is the same after an equal step.
         """
         rows, columns = before.number, before.columns
         match frame:
@@ -110,11 +115,16 @@ class Terms:
                 added.update((name, name) for name in names)
                 new = {name: self.number("public", rows, name) for name in added}
                 return replace(before, number=rows, columns={**new, **columns})
-            case kernel.OneEach(_, names):
-                rows = self.number("OneEach", rows, len(names))
-                added = self._added.setdefault(rows, {})
-                added.update((name, name) for name in names if name)
-                new = {name: self.number("of individual", rows, name) for name in added}
+            case kernel.OneEach(_, by_rows, listed):
+                groups = tuple(self.row(row, before) for row in by_rows)
+                rows = self.number("OneEach", rows, groups, listed)
+                numbers = zip((frame.rows, frame.groups, frame.fullest), range(3), strict=True)
+                new = {name: self.number("of individual", rows, which) for name, which in numbers}
+                for end in frame.ends:
+                    about = rows, self.row(end.row, before), end.total
+                    new[end.least] = self.number("least", *about)
+                    new[end.largest] = self.number("largest", *about)
+                self.computed.update(new.values())
                 columns = {**columns, **new}
                 return replace(before, number=rows, columns=columns, are_weighed=False)
             case kernel.KeepRows(_, n, by, first) | kernel.KeepGroups(_, n, by, first):
@@ -147,9 +157,11 @@ class Terms:
                 for name, column in left.columns.items()
                 if name in right.columns
             }
-            owners = left.owner, right.owner
-            owner = None if None in owners else self.number("either", *owners)
-            return RowsAfter(rows, columns, owner)
+            owner, time = (
+                None if None in pair else self.number("either", *pair)
+                for pair in ((left.owner, right.owner), (left.time, right.time))
+            )
+            return RowsAfter(rows, columns, owner, time)
         on = tuple(
             (self.row(kernel.Col(a), left), self.row(kernel.Col(b), right)) for a, b in frame.on
         )

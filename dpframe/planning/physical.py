@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from typing import TypeAlias, cast, get_args
 
@@ -68,7 +69,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.part import Part
-from dpframe.frames.per_individual import PerIndividual
+from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, PerIndividual, ends_of
 from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.step import FramePart
@@ -570,10 +571,20 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
             return kernel.KeepGroups(place, n, limited, first)
         case LimitNorm(norm):
             return kernel.Weigh(place, norm)
-        case PerIndividual():
-            known = step.facts(before)
-            owner = {before.identifier, before.time}
-            return kernel.OneEach(place, tuple(c for c in sorted(known.columns) if c not in owner))
+        case PerIndividual(by, extremes, _, listed):
+            ends = (map(partial(step.name_of, facts=before), ends_of(i)) for i in count())
+            return kernel.OneEach(
+                place,
+                tuple(_row(n.tree) for n in by),
+                listed,
+                step.name_of(ROWS, before),
+                step.name_of(GROUPS, before),
+                step.name_of(FULLEST, before),
+                tuple(
+                    kernel.Ends(least, largest, _row(e.tree), e.total)
+                    for e, (least, largest) in zip(extremes, ends, strict=False)
+                ),
+            )
     aggregates = gather_parts(step, before)
     if aggregates is None:
         raise _missing(type(step).__name__)

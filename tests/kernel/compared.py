@@ -28,6 +28,7 @@ from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
@@ -321,6 +322,9 @@ def _public(parts: Sequence[Prepared]) -> dict[str, pl.DataFrame]:
         for step, _ in relation.steps:
             if isinstance(step, JoinPublic):
                 public[step.digest] = step.public
+            if isinstance(step, PerIndividual) and step.digest is not None:
+                assert step.listed is not None
+                public[step.digest] = step.listed
     for part in parts:
         if part.query.groups is not None and not part.query.groups.discovered:
             for table in [None, *part.tables]:

@@ -236,7 +236,10 @@ class Draft:
             return known
         new = self.name("x"), self.name("g")
         if self.chance(0.4):
-            return self.add(p.OneEach(known.place, new), (*owners, *new))
+            ends = p.Ends("least", "largest", p.Col(known.columns[-1]), total=self.new % 2 == 0)
+            by, listed = (p.Col(known.columns[0]),), (None, "digest 1")[self.new % 4 // 2]
+            each = p.OneEach(known.place, by, listed, *new, "fullest", (ends,))
+            return self.add(each, (*owners, *new))
         by = tuple((self.name("h"), self.key(known)) for _ in range(self.some(0, 1, 1)))
         numbers = tuple((name, p.Call("sum", (p.Col(known.columns[-1]),), "[]")) for name in new)
         beside = self.chance(0.5)

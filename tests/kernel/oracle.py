@@ -759,7 +759,9 @@ class World:
                 self.individuals(before)
                 norm = norm if before.norm is None else min(norm, before.norm)
                 return Done(rows, before.who, before.time, norm)
-            case p.OneEach(_, new):
+            case p.OneEach(rows=counted, groups=groups, fullest=fullest, ends=ends):
+                new = [counted, groups, fullest]
+                new += [name for end in ends for name in (end.least, end.largest)]
                 lines = [
                     self.owner(before, whose[0]) | self.numbers(new, whose)
                     for whose in self.individuals(before)

@@ -14,8 +14,8 @@ It believes
 
 It shares nothing else with the code that lowers queries, or with the one that makes plans of them.
 
-A plan does not say everything. For the numbers of `OneEach` it raises `NotSaid`. A limit chooses
-among rows by all of their columns, and a plan has those that are read.
+A plan does not say everything. A limit chooses among rows by all of their columns, and a plan has
+those that are read.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from math import ceil, floor, isqrt
 from operator import mul
 from typing import Any, TypeAlias
@@ -418,7 +419,7 @@ class Run:
                 rows = self.frame(input)
                 return replace(rows, norm=norm if rows.norm is None else min(norm, rows.norm))
             case p.OneEach():
-                raise NotSaid("which numbers of an individual stand in its one row")
+                return self._one_each(self.frame(frame.input), frame)
             case p.Gather():
                 return self._gather(self.frame(frame.input), frame)
 
@@ -530,6 +531,35 @@ class Run:
         new = dict(zip(others, join.new, strict=True)) if join.new else {}
         known = {name: domain_of_dtype(from_polars(public.schema[name])) for name in others}
         return _join(rows, Rows(public, known), matches, join.how, new)
+
+    def _one_each(self, rows: Rows, each: p.OneEach) -> Rows:
+        keys, owners = self._keys(rows, each.by), rows.owners()
+        public = None if each.listed is None else {*lines(self.given.public[each.listed])}
+        of = defaultdict[object, dict[Key, list[int]]](dict)
+        for i, (owner, key) in enumerate(zip(owners, keys, strict=True)):
+            if public is None or key in public:
+                of[owner].setdefault(key, []).append(i)
+        groups = [[*found.values()] for found in of.values()]
+        heads = rows.at([mine[0][0] for mine in groups])
+        made: dict[str, pl.Series] = {name: heads[name] for name in (*HIDDEN, *rows.person)}
+        for name in rows.time:
+            latest = [rows.data[name].gather([i for g in mine for i in g]).max() for mine in groups]
+            made[name] = pl.Series(latest, dtype=rows.data.schema[name])
+        counted = {
+            each.rows: [sum(map(len, mine)) for mine in groups],
+            each.groups: [len(mine) for mine in groups],
+            each.fullest: [max(map(len, mine)) for mine in groups],
+        }
+        made |= {name: pl.Series(some, dtype=pl.Int64) for name, some in counted.items()}
+        for ends in each.ends:
+            values = numbers(self.column(rows, ends.row)[0])
+            found = [_numbers_of(values, mine, ends.total) for mine in groups]
+            pairs = ((ends.least, min), (ends.largest, max))
+            for name, end in pairs:
+                made[name] = pl.Series([end(f, default=None) for f in found], dtype=pl.Float64)
+        whose = {name: rows.known[name] for name in (*rows.person, *rows.time)}
+        new = {n: domain_of_dtype(from_polars(s.dtype)) for n, s in made.items() if n not in HIDDEN}
+        return replace(rows, data=pl.DataFrame(made), known=new | whose, norm=None)
 
     def _gather(self, rows: Rows, gather: p.Gather) -> Rows:
         data, groups = rows.data, defaultdict[Key, list[int]](list)
@@ -765,7 +795,7 @@ class Run:
             case p.UpTo(row, edges) if self.column(rows, row)[0].dtype == pl.Float32:
                 most = float(np.finfo(np.float32).max)
                 short = pl.Series(
-                    [clamp(-most, float(edge), most) for edge in edges], dtype=pl.Float32
+                    [clamp(-most, float(edge), most) for edge in each_of(edges)], dtype=pl.Float32
                 )
                 cells = replace(cells, edges=tuple(map(Fraction, short.to_list())))
         column = self.column(rows, cells.row)[0]
@@ -822,6 +852,23 @@ def _explode(rows: Rows, explode: p.Explode) -> Rows:
     assert inner is not None
     known = rows.known | {explode.column: inner.with_null()}
     return replace(rows, data=data.with_columns(made.to_series()), known=known)
+
+
+def _numbers_of(
+    values: Sequence[Number | None], groups: Sequence[list[int]], total: bool
+) -> list[float]:
+    """The values in some rows, or the total of each group."""
+    if not total:
+        return [float(v) + 0.0 for group in groups for i in group if (v := values[i]) is not None]
+    return [
+        sum(
+            floor(clamp(-(2.0**40), float(v), 2.0**40) * 1024 + 0.5)
+            for i in group
+            if (v := values[i]) is not None
+        )
+        / 1024
+        for group in groups
+    ]
 
 
 def _unite(left: Rows, right: Rows) -> Rows:
@@ -899,6 +946,17 @@ def _some(counts: Counts) -> Counts:
     return {group: number for group, number in counts.items() if number}
 
 
+@cache
+def each_of(edges: p.Numbers) -> Sequence[Fraction]:
+    """Edges or candidates, each by itself."""
+    match edges:
+        case p.Progression(first, step, count):
+            return [first + step * place for place in range(count)]
+        case p.Ratios(numerators, denominator):
+            return [Fraction(number, denominator) for number in numerators]
+    return edges
+
+
 _Numbered: TypeAlias = p.Edges | p.Points | p.Between | p.UpTo
 
 
@@ -910,15 +968,15 @@ def _size(cells: p.Cells) -> int:
         case p.OfPeople(some, _):
             return _size(some)
         case p.Edges(_, edges, other):
-            return len(edges) - 1 + other
+            return len(each_of(edges)) - 1 + other
         case p.Values(_, texts, other):
             return len(texts) + other
         case p.Points(_, _, _, count):
             return count
         case p.Between(_, candidates):
-            return 2 * len(candidates) + 1
+            return 2 * len(each_of(candidates)) + 1
         case p.UpTo(_, edges, above):
-            return len(edges) + above
+            return len(each_of(edges)) + above
 
 
 def _cell(number: Number | None, cells: _Numbered) -> Cell:
@@ -927,24 +985,25 @@ def _cell(number: Number | None, cells: _Numbered) -> Cell:
         case p.Points():
             return None if number is None else _point(number, cells)
         case p.Edges(_, edges, other):
-            rest = len(edges) - 1 if other else None
+            rest = len(each_of(edges)) - 1 if other else None
             if number is None:
                 return rest
-            number, limits = _comparable(number, edges)
+            number, limits = _comparable(number, each_of(edges))
             if not limits[0] <= number <= limits[-1]:
                 return rest
             return sum(limit <= number for limit in limits[:-1]) - 1
         case p.Between(_, candidates):
             if number is None:
                 return None
-            number, limits = _comparable(number, candidates)
+            number, limits = _comparable(number, each_of(candidates))
             return sum(limit <= number for limit in limits) + sum(
                 limit < number for limit in limits
             )
         case p.UpTo(_, edges, above):
             if number is None:
                 return None
-            number, limits = _comparable(number, edges if above else edges[:-1])
+            upper = each_of(edges)
+            number, limits = _comparable(number, upper if above else upper[:-1])
             return sum(limit < number for limit in limits)
 
 

@@ -129,7 +129,12 @@ HONEST: dict[str, Plan] = {
     ),
     "weigh": plan(F(8192) / S, PEOPLE, p.Weigh(0, F(2))),
     "weigh over groups": plan(F(16384) / S, PEOPLE, p.Weigh(0, F(2)), by=("g",), sizes=(4,)),
-    "one each": plan(5 / S, PEOPLE, p.OneEach(0, ("x",)), adds=(p.Placed(X, GRID),)),
+    "one each": plan(
+        5 / S,
+        PEOPLE,
+        p.OneEach(0, (G,), None, "n", "m", "k", (p.Ends("x", "y", H, total=True),)),
+        adds=(p.Placed(X, GRID),),
+    ),
     "gather": plan(
         3 / S,
         PEOPLE,

@@ -233,6 +233,14 @@ OF_PERSONS: dict[str, Ask] = {
 }
 """Queries of persons."""
 
+SUGGESTED: dict[str, Ask] = {
+    "suggested": lambda f, _: f.agg(WAGE.dp_sum((0, 50)), AGE.dp_mean((0, 40)).alias("a")),
+    "suggested by group": lambda f, _: f.group_by("town", keys=[*TOWNS, None]).agg(
+        WAGE.dp_sum((-5, 50)), AGE.dp_mean((0, 40), per="unit").alias("a")
+    ),
+}
+"""Queries of persons whose limits and bounds are suggested."""
+
 DECLARED: Mapping[str, Any] = {
     "added up": {"half": (-1.5, 0.1), "price": (0, 2), "age": (0, "20.5")},
 }
@@ -258,6 +266,7 @@ def query_names() -> list[str]:
         for unit in ("person", ("rows", "changed", "month")[i % 3])
     ]
     names += [f"{name} of person" for name in [*OF_PERSONS, *plans.OF_PERSONS]]
+    names += [f"{name} of {unit}" for name in SUGGESTED for unit in ("person", "month")]
     names += [f"{name} of month" for name in OF_WINDOWS]
     names += [f"{name} of person" for name in plans.WITH_A_DELTA]
     names += [f"{name} of a stream" for name in plans.STREAMS]
@@ -300,6 +309,9 @@ def _collect(of: str, unit: str) -> None:
     if of in {*OF_ROWS, *plans.OF_ROWS} and unit in ("person", "month"):
         here = here.limit_groups(2, by="town").limit_rows(2, by="town")
         there = there.limit_groups(2, by="town").limit_rows(2, by="town")
+    if of in SUGGESTED:
+        SUGGESTED[of](here, there).suggest_limits(rho=1)
+        return
     plain: dict[str, Any] = plans.OF_ROWS | plans.OF_PERSONS | dict(plans.WITH_A_DELTA)
     asked = (OF_ROWS | OF_PERSONS)[of](here, there) if of not in plain else plain[of](here)
     asked.collect(rho=1, delta="1e-6")
@@ -580,6 +592,29 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
         frame(p.Meet, lambda f: replace(f, left=f.right, right=f.left, new=(("wage", "other"),))),
     ),
     "a join by the person alone": ("meeting of person", frame(p.Meet, lambda f: replace(f, on=()))),
+    "groups for rows": (
+        "suggested of person",
+        frame(p.OneEach, lambda f: replace(f, rows=f.groups, groups=f.rows)),
+    ),
+    "rows in other groups": (
+        "suggested by group of person",
+        frame(p.OneEach, lambda f: replace(f, by=(p.Col("age"),), listed=None)),
+    ),
+    "rows in groups that nobody listed": (
+        "suggested by group of person",
+        frame(p.OneEach, lambda f: replace(f, listed=None)),
+    ),
+    "ends of other values": (
+        "suggested of person",
+        frame(
+            p.OneEach,
+            lambda f: replace(f, ends=tuple(replace(e, row=p.Col("age")) for e in f.ends)),
+        ),
+    ),
+    "ends of rows": (
+        "suggested by group of person",
+        frame(p.OneEach, lambda f: replace(f, ends=tuple(replace(e, total=False) for e in f.ends))),
+    ),
     "another aggregate": (
         "one row for each day of person",
         frame(

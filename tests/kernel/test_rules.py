@@ -39,6 +39,7 @@ from tests.kernel.test_oracle import (
 )
 
 LEN = p.Call("individual_len", (), "[]")
+EACH = p.OneEach(0, (), None, "x", "g", "h", ())
 
 LOOSE = {
     "total",  # under add-remove a total is refused
@@ -544,9 +545,7 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
         (WEIGHED, _frames(WEIGHED, PEOPLE, p.Weigh(0, F(1, 65)))),
         (WEIGHED, _frames(WEIGHED, PEOPLE, p.Weigh(0, F(1 << 16)))),
     ],
-    "one row for each individual": [
-        (HONEST["one each"], _frames(COUNT, ROWS, p.OneEach(0, ("x",))))
-    ],
+    "one row for each individual": [(HONEST["one each"], _frames(COUNT, ROWS, EACH))],
     "a step on a frame": [
         (PERSONS, _frames(PERSONS, PEOPLE, p.KeepRows(1, 1, (), None))),
         (PERSONS, _frames(PERSONS, PEOPLE, p.KeepRows(-1, 1, (), None))),
@@ -554,7 +553,14 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
     "two columns of one name": [
         (COUNT, _frames(COUNT, _scan(p.Rows(1), (("x", "Int64"), ("x", "Int64"))))),
         (HONEST["map"], _frames(COUNT, ROWS, p.Map(0, (("x", X), ("x", H))))),
-        (HONEST["one each"], _frames(PERSONS, PEOPLE, p.OneEach(0, ("p",)))),
+        *(
+            (HONEST["one each"], _frames(PERSONS, PEOPLE, replace(EACH, **{name: "p"})))
+            for name in ("rows", "groups", "fullest")
+        ),
+        (
+            HONEST["one each"],
+            _frames(PERSONS, PEOPLE, replace(EACH, ends=(p.Ends("l", "l", X, total=True),))),
+        ),
         (LOOKUP, _frames(COUNT, ROWS, replace(LOOK, new=("x",)))),
         (TWICE, _frames(TWICE, PEOPLE, TWO, replace(MEET, new=(("x", "h"),)))),
         (

@@ -202,7 +202,13 @@ def after(frame: Any, rows: list[Any]) -> tuple[object, dict[str, object]]:
             key = (kind, before, on, frame["public"], frame["how"], frame["most"])
             return key, columns | {name: ("public", key, name) for name in frame["new"]}
         case "OneEach":
-            return (kind, before), columns | {n: (kind, before, n) for n in frame["new"]}
+            by = [write_columns(row, columns) for row in frame["by"]]
+            key = (kind, before, by, frame["listed"])
+            new = {frame[name]: (key, name) for name in ("rows", "groups", "fullest")}
+            for end in frame["ends"]:
+                of = (key, write_columns(end["row"], columns), end["total"])
+                new |= {end[name]: (name, of) for name in ("least", "largest")}
+            return key, columns | new
         case "KeepRows" | "KeepGroups":
             of = [columns[name] for name in frame["by"]]
             return (kind, before, frame["n"], of, columns.get(frame["first"] or "")), columns

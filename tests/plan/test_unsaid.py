@@ -128,6 +128,16 @@ def totals_instead_of_groups(plan: Any) -> None:
     plan["options"][4]["draws"][0]["what"]["kept"] = []
 
 
+def groups_for_rows(plan: Any) -> None:
+    (each,) = (frame for frame in plan["frames"] if frame["node"] == "OneEach")
+    each["rows"], each["groups"] = each["groups"], each["rows"]
+
+
+def rows_of_other_groups(plan: Any) -> None:
+    (each,) = (frame for frame in plan["frames"] if frame["node"] == "OneEach")
+    each["by"] = [column("person")]
+
+
 def a_count_twice(plan: Any) -> None:
     plan["options"][2]["tables"][1]["adds"] = {"node": "One"}
 
@@ -150,6 +160,8 @@ def a_count_twice(plan: Any) -> None:
         ("found_limit", a_filter_of_one_option, "what it states of frame 3"),
         ("found_limit", rows_instead_of_a_sum, "what it states of table 1"),
         ("found_limit", totals_instead_of_groups, "what it states of draw 0"),
+        ("found_limit", groups_for_rows, "definition of 'individuals by rows'"),
+        ("found_limit", rows_of_other_groups, "definition"),
         ("found_limit", a_count_twice, "what it states of the limit 5"),
     ],
 )

@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api.spend import Spend
-from dpframe.kernel.plan import Refused, Scan, write
+from dpframe.kernel.plan import OneEach, Refused, Scan, write
 from dpframe.kernel.plan import plan_of as physical_of
 from dpframe.kernel.plan import read as read_physical
 from dpframe.kernel.render import render
@@ -74,6 +75,7 @@ OF_INDIVIDUALS = {
     "median of totals": lambda f: f.limit_rows(3).agg(
         dp.col("x").dp_median(bounds=(0, 20), per="unit")
     ),
+    "a limit that is found": lambda f: f.agg(dp.count()),
     "a limit that is found by groups": lambda f: (
         f.limit_rows(1, by="town").group_by("town", keys=["a", "b"]).agg(dp.count())
     ),
@@ -94,6 +96,19 @@ def test_plans_of_what_individuals_have_are_read_again(name: str) -> None:
     assert dp.verify(plan.to_json()).is_complete
 
 
+@pytest.mark.parametrize("names", [("rows", "groups"), ("groups", "rows"), ("rows", "rows_")])
+def test_columns_may_be_called_as_the_numbers_of_an_individual_are(names: tuple[str, str]) -> None:
+    who, time = names
+    frame = pl.DataFrame({who: [1, 2], time: [date(2026, 11, 1), date(2026, 11, 2)], "x": [1, 2]})
+    unit = dp.Identifier(who, window="1mo", time=time)
+    people = dp.Session(epsilon=10).protect(frame, unit=unit)
+    plan = people.agg(dp.sum("x", (0, 5))).plan(epsilon=1)
+    assert plan.physical is not None
+    (each,) = (frame for frame in plan.physical.frames if isinstance(frame, OneEach))
+    assert not {each.rows, each.groups} & {*names}
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+
+
 def without_field(value: Any, node: str, name: str) -> Any:
     """A part of a document whose nodes of a kind lack a field, as earlier versions wrote them."""
     if isinstance(value, list):
@@ -106,7 +121,11 @@ def without_field(value: Any, node: str, name: str) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "node", "field"),
-    [("totals in bins", "OfPeople", "grid"), ("one row each", "Gather", "bounds")],
+    [
+        ("totals in bins", "OfPeople", "grid"),
+        ("one row each", "Gather", "bounds"),
+        ("a limit that is found", "OneEach", "rows"),
+    ],
 )
 def test_a_plan_that_says_less_is_planned_again(name: str, node: str, field: str) -> None:
     found = json.loads(of_individuals(name).to_json())
