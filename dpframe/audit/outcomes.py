@@ -23,7 +23,7 @@ from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_of
-from dpframe.audit.stated import stated_ratios
+from dpframe.audit.stated import StatedRatios
 from dpframe.planning import Exact
 from dpframe.release import CandidateScores
 from dpframe.simulate.drawing import NoisyParts, draw_parts, places_of
@@ -69,6 +69,7 @@ def outcomes(
     places = list(_places(prepared, pair))
     draws, drawing = prepared.draws, places_of(prepared)
     most = min(runs, at_once or runs_at_once(prepared, pair))
+    stated = StatedRatios(prepared, pair.counted)
     copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
     made: tuple[list[Floats], list[Floats]] = ([], [])
     for start in range(0, runs, most):
@@ -76,7 +77,7 @@ def outcomes(
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
             noisy, kept = draw_parts(drawing, draws, counted, ballots)
-            ratios = stated_ratios(prepared, pair.counted, noisy, kept, most)
+            ratios = stated.of(noisy, kept, most)
             side.append(np.column_stack([ratios, _numbers(noisy, kept, places, most)]))
     one, other = (np.concatenate(side)[:runs] for side in made)
     return one, other
