@@ -15,7 +15,7 @@ from dpframe.accounting.advanced import SplitAccountant
 from dpframe.accounting.basic import needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidBudget, UnsupportedOperation
 from tests.laws.amounts import examples
 
 scales = st.fractions(Fraction(1, 2), Fraction(200), max_denominator=7)
@@ -100,6 +100,11 @@ def test_the_order_of_events_does_not_matter(listed: list[AnyEvent], seed: objec
 @given(listed=lists, delta=st.floats(1e-10, 1e-3))
 def test_what_knows_more_claims_less(listed: list[AnyEvent], delta: float) -> None:
     found = {bound.method: bound.epsilon for bound in a.bounds(listed, delta)}
+    if not found:  # these fail more often than delta allows
+        assert sum(e.delta for e in listed if isinstance(e, a.ApproxEvent)) >= delta
+        with pytest.raises(InvalidBudget, match="larger delta"):
+            a.best(listed, delta)
+        return
     assert a.best(listed, delta).epsilon == min(found.values())
     slightly = 1 + 1e-6
     if "privacy loss distribution" in found and not needing_delta((e, 1) for e in listed):
