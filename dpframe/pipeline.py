@@ -41,6 +41,7 @@ from dpframe.describe import (
     unforced,
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
+from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
@@ -68,6 +69,7 @@ from dpframe.planning import (
     PreparedTogether,
     alone,
     given,
+    names_read,
     on_part,
     planned_with_limit,
     require_sound,
@@ -469,7 +471,7 @@ def _results(
     may have dropped.
     """
     shown.stage("reading the data")
-    counted = _counted(prepared.parts, executions)
+    counted = _counted(prepared, executions)
     shown.stage("adding noise")
     queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
     for part, found in zip(prepared.parts, counted, strict=True):
@@ -488,19 +490,21 @@ def _results(
     return Results(frames, tuple(doubts))
 
 
-def _counted(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:
+def _counted(prepared: PreparedTogether, executions: Sequence[Execution]) -> list[Counted]:
     """The exact tables of each part, and the groups that appear; what runs at one place at once."""
     found: dict[int, Counted] = {}
+    parts, names = prepared.parts, names_read(prepared)
     for execution in dict.fromkeys(executions):
         here = [number for number, other in enumerate(executions) if other is execution]
-        wanted = [_wanted(parts[number]) for number in here]
+        wanted = [_wanted(parts[number], names) for number in here]
         found |= zip(here, execution.run_all(wanted), strict=True)
     return [found[number] for number in range(len(parts))]
 
 
-def _wanted(part: Prepared) -> TablesWanted:
+def _wanted(part: Prepared, names: frozenset[str]) -> TablesWanted:
     query = part.query
-    return TablesWanted(query.relation, query.groups, part.tables, chooser_of(part.draws))
+    relation = limit_by_columns(query.relation, names)
+    return TablesWanted(relation, query.groups, part.tables, chooser_of(part.draws))
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.units import Identifier
 from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution, mark_used
@@ -30,7 +31,7 @@ from dpframe.parse.periods import of_first_periods
 from dpframe.plan.definition import definition
 from dpframe.plan.document import canonical, earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
-from dpframe.planning import Prepared
+from dpframe.planning import Prepared, alone, names_read
 from dpframe.release import Drawn, RunningResults, law_of, part_of
 from dpframe.rows.failures import FAILURES
 
@@ -159,7 +160,8 @@ def _drawn(
     """
     try:
         query = of_first_periods(prepared.query, schedule, last + 1)
-        tables = execution.run(query.relation, query.groups, prepared.tables)
+        relation = limit_by_columns(query.relation, names_read(alone(prepared)))
+        tables = execution.run(relation, query.groups, prepared.tables)
         periods = []
         for period in range(first, last + 1):
             vectors = []
