@@ -34,11 +34,11 @@ from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
 from dpframe.lower.execution import Counted, Execution
 from dpframe.lower.tables import groups_of
-from dpframe.mechanisms import NoNoise
 from dpframe.plan.several import blocks_of
 from dpframe.planning import physical as translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release.draw import Draw, _draw_part
+from dpframe.release.draw import Draw, Places
+from dpframe.release.numbers import exact_numbers
 from tests.kernel.plain import Counts, Given, Keep, NotSaid, Rows, Run, chosen_by_hash, lines
 
 MOST = 20_000
@@ -95,10 +95,12 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
         with watching.running(prepared):
             return released(prepared, *rest, **options)
 
-    def count(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:
+    def count(
+        parts: Sequence[Prepared], places: Sequence[Places], executions: Sequence[Execution]
+    ) -> list[Counted]:
         watching.salts.clear()
         watching.rounds.clear()
-        found = counted(parts, executions)
+        found = counted(parts, places, executions)
         watching.look(parts, executions, found)
         return found
 
@@ -129,10 +131,16 @@ def compare_on(
     with watch(change) as watching, watching.running(prepared):
         parts = prepared.parts if prepared.limits is None else prepared.parts[:1]
         options = () if prepared.limits is None else prepared.limits.options
-        for some in (parts, *(option.parts for option in options)):
+        translated = translation.translate(prepared)
+        several = zip(
+            [parts, *(option.parts for option in options)],
+            [translated.parts, *(option.parts for option in translated.options)],
+            strict=True,
+        )
+        for some, places in several:
             relations = {one.token: one.name for one in _relations(some)}
             data = {token: frames[name].lazy() for token, name in relations.items()}
-            pipeline._counted(some, [Execution.of_public(data)] * len(some))
+            pipeline._counted(some, places, [Execution.of_public(data)] * len(some))
     return watching.seen
 
 
@@ -193,7 +201,7 @@ class Watch:
         sources, public, orders = _sources(executions, names), _public(parts), _orders(parts)
         if len(self.rounds) > 1 and len(parts) > 1:
             raise NotCompared("rounds beside other queries")
-        plan, full = self.change(plan), self.change(full)
+        right, plan, full = plan, self.change(plan), self.change(full)
         groups_found = _find_groups(plan, parts, found)
 
         def run_with(salt: int, gone: pl.DataFrame | None) -> Run:
@@ -209,7 +217,9 @@ class Watch:
             _check(self.seen, plan, place, run.table(place), one.numbers)
             gone = one.found if gone is None else pl.concat([gone, one.found])
         self.seen.runs += 1
-        for what, one, part, counted in _draws(self.whole[-1], plan, parts, found):
+        drawn = _draws(self.whole[-1], plan, parts, found)
+        as_run = _draws(self.whole[-1], right, parts, found)
+        for (what, one, _, counted), (in_run, *_) in zip(drawn, as_run, strict=True):
             places = what.tables if hasattr(what, "tables") else (what.table,)
             for place, table in zip(places, one.measurement.tables, strict=True):
                 mine, stated = run.table(place), plan.tables[place].keys
@@ -219,8 +229,8 @@ class Watch:
                 groups = groups_of(counted.groups, table.kept)
                 _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))
             if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
-                scope = replace(part.query, groups=counted.groups).scope
-                exact = _draw_part(one.measurement, NoNoise(), counted.tables, scope)
+                drawn_of = [counted.tables[table] for table in one.measurement.tables]
+                exact = exact_numbers(right, in_run, drawn_of)
                 self.seen.vectors += 1
                 if run.numbers(what) != exact.reshape(-1).tolist():
                     self.seen.wrong.append(f"{what}: other numbers are drawn")
