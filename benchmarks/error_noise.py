@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import dpframe as dp
 from dpframe.mechanisms import DiscreteBox
+from dpframe.mechanisms.noise import noise
 
 Floats = NDArray[np.float64]
 LOW, HIGH = 17, 90
@@ -60,10 +61,10 @@ def _noises(plan: dp.Plan) -> dict[str, Floats]:
         law, joint = release.law, release.joint
         if release.draw not in vectors:
             if joint is None or isinstance(law, DiscreteBox):
-                vectors[release.draw] = law.draw(DRAWS)  # type: ignore[attr-defined]
+                vectors[release.draw] = noise(law.kernel_law, DRAWS)
             else:
                 size = len(joint.widths)
-                drawn = law.draw(DRAWS * size)  # type: ignore[attr-defined]
+                drawn = noise(law.kernel_law, DRAWS * size)
                 vectors[release.draw] = drawn.reshape(DRAWS, size)
         drawn = vectors[release.draw].astype(np.float64)
         if joint is not None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.api.spend import Spend
 from dpframe.mechanisms import AdditiveMechanism
+from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.pipeline import FOR_DROPPED
 
 SETS, RUNS, EPSILON = 30, 20, 1
@@ -77,10 +78,10 @@ class Count:
         bins = np.bincount(places, minlength=len(rule.limits) + 1)
         miss = Fraction(1, 20)
         for _ in range(runs):
-            counts = (bins + law.draw(bins.size)).tolist()
+            counts = (bins + draw_noise(law.kernel_law, bins.size)).tolist()
             loss = rule.found(counts)
             limit, noise = rule.limits[loss.place], self.laws[loss.place]
-            value = int(np.minimum(rows, limit).sum() + noise.draw(1)[0])
+            value = int(np.minimum(rows, limit).sum() + draw_noise(noise.kernel_law, 1)[0])
             reach = noise.quantile(1 - miss * (1 - FOR_DROPPED))
             most = rule.most(counts, loss.place, miss * FOR_DROPPED).rows
             yield limit, value, value - reach, value + reach + most, loss.is_much

@@ -48,6 +48,7 @@ def best(sides: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, f
 def draws(repeats: int, theirs: Mapping[str, float]) -> None:
     """Integer noise, per call."""
     from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+    from dpframe.mechanisms.noise import noise
 
     rng = np.random.default_rng()
     print(f"{'law':10}{'scale':>12}{'draws':>10}{'ms':>10}{'x NumPy':>9}{'OpenDP x ours':>15}")
@@ -62,7 +63,7 @@ def draws(repeats: int, theirs: Mapping[str, float]) -> None:
                 numpy = rng.laplace if law == "Laplace" else rng.normal
                 times = best(
                     {
-                        "ours": lambda ours=ours, n=n: ours.draw(n),
+                        "ours": lambda ours=ours, n=n: noise(ours.kernel_law, n),
                         "numpy": lambda numpy=numpy, s=scale, n=n: numpy(0.0, s, n),
                     },
                     repeats,
@@ -80,6 +81,7 @@ def boxes(repeats: int) -> None:
     is the ratio of their standard deviations.
     """
     from dpframe.mechanisms import DiscreteBox, DiscreteLaplace
+    from dpframe.mechanisms.noise import noise
 
     print(f"\n{'box of':>8}{'epsilon':>12}{'vectors':>10}{'ms':>10}{'x Laplace':>11}{'noise':>8}")
     for widths in ((1, 1), (1, 60, 2**30), (2**20,) * 10):
@@ -91,8 +93,8 @@ def boxes(repeats: int) -> None:
             for n in SIZES[:-1] if d > 3 else SIZES:
                 times = best(
                     {
-                        "box": lambda law=law, n=n: law.draw(n),
-                        "laplace": lambda plain=plain, n=n * d: plain.draw(n),
+                        "box": lambda law=law, n=n: noise(law.kernel_law, n),
+                        "laplace": lambda plain=plain, n=n * d: noise(plain.kernel_law, n),
                     },
                     repeats,
                 )
@@ -108,6 +110,7 @@ def selections(repeats: int) -> None:
     for the exponential mechanism of a point of 21 runs, as a quantile of ten values makes them.
     """
     from dpframe.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
+    from dpframe.mechanisms.noise import choose_each, choose_points
 
     rng = np.random.default_rng()
     scores = rng.integers(0, 1_000, CANDIDATES)
@@ -122,11 +125,11 @@ def selections(repeats: int) -> None:
     for kind in (PermuteAndFlip, Exponential, ReportNoisyMax):
         law = kind(Fraction(20))
         sides: dict[str, Callable[[], object]] = {
-            "one": lambda law=law: law.select(scores),
-            "each": lambda law=law: law.select_each(groups),
+            "one": lambda law=law: choose_each(law.kernel_law, scores.reshape(1, -1)),
+            "each": lambda law=law: choose_each(law.kernel_law, groups),
         }
         if isinstance(law, Exponential):
-            sides["points"] = lambda law=law: law.select_points(runs, weights, sizes)
+            sides["points"] = lambda law=law: choose_points(law.scale, runs, weights, sizes)
         times = best(sides, repeats)
         print(f"{law.name:20}" + "".join(f"{times[name] * 1e3:22.1f}" for name in sides))
 
@@ -134,6 +137,7 @@ def selections(repeats: int) -> None:
 def timing(n: int = 20_000) -> None:
     """Spearman's correlation of the time of a single draw with |noise|."""
     from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteHull, DiscreteLaplace
+    from dpframe.mechanisms.noise import noise
 
     print(f"\n{'single draws':24}{'correlation of time and |noise|':>34}")
     box = DiscreteBox.for_pure((1000, 1000), 1, Fraction(1))
@@ -143,7 +147,7 @@ def timing(n: int = 20_000) -> None:
         sizes, times = np.empty(n), np.empty(n)
         for i in range(n):
             start = time.perf_counter_ns()
-            drawn = law.draw(1)
+            drawn = noise(law.kernel_law, 1)
             times[i] = time.perf_counter_ns() - start
             sizes[i] = np.abs(drawn).max()
         ranks = [np.argsort(np.argsort(v)) for v in (sizes, times)]

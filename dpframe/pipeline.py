@@ -67,14 +67,17 @@ from dpframe.planning import (
     Planning,
     Prepared,
     PreparedTogether,
+    Translation,
     alone,
     given,
     names_read,
     on_part,
     planned_with_limit,
     require_sound,
+    require_verified,
     stating,
     tables_of,
+    translate,
     with_physical,
     with_remaining,
 )
@@ -84,6 +87,7 @@ from dpframe.release import (
     Intervals,
     Keep,
     MissingRows,
+    Places,
     assemble,
     check_post,
     chooser_of,
@@ -103,7 +107,9 @@ __all__ = [
     "given",
     "on_part",
     "require_sound",
+    "require_verified",
     "stating",
+    "translate",
     "with_physical",
     "with_remaining",
 ]
@@ -397,7 +403,7 @@ def run_several(
     """
     require_threads()
     require_due(query.relation for query in prepared.queries)
-    require_sound(prepared)
+    translation = require_sound(prepared)
     mark_used()
     parts, plan = prepared.parts, prepared.plan
     for execution, part in zip(executions, parts, strict=True):
@@ -411,7 +417,7 @@ def run_several(
         beginning = None if keep is None else keep.beginning
         scope = prepared.scope(ledger.per)
         entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, scope, beginning)
-        result = _released(prepared, executions, interval, shown)
+        result = _released(prepared, translation, executions, interval, shown)
     if isinstance(result, Results):
         content = (
             None if keep is None else keep.write(entry, result.frames, result.doubts, result.place)
@@ -433,6 +439,7 @@ def run_several(
 
 def _released(
     prepared: PreparedTogether,
+    translation: Translation,
     executions: Sequence[Execution],
     interval: Intervals | None,
     shown: Progress,
@@ -442,9 +449,9 @@ def _released(
     """
     try:
         if prepared.limits is None:
-            return _results(prepared, executions, interval, shown)
+            return _results(prepared, translation, executions, interval, shown)
         search = alone(prepared.parts[0])
-        limits = _results(search, executions[:1], interval, shown)
+        limits = _results(search, translation, executions[:1], interval, shown)
         place = prepared.limits.place(limits.frames[0])
         query, most = prepared.option(place), (0, 0)
         if interval is not None:
@@ -452,7 +459,8 @@ def _released(
             dropped = prepared.limits.most(limits.frames[0], place, miss * FOR_DROPPED)
             most = dropped.rows, dropped.individuals
             interval = replace(interval, confidence=1 - miss * (1 - FOR_DROPPED))
-        later = _results(query, executions[1:], interval, shown, most)
+        option = translation.options[place]
+        later = _results(query, option, executions[1:], interval, shown, most)
         return replace(limits.and_then(later), place=place)
     except EngineError as error:
         return copy(error)  # without its traceback
@@ -462,6 +470,7 @@ def _released(
 
 def _results(
     prepared: PreparedTogether,
+    translation: Translation,
     executions: Sequence[Execution],
     interval: Intervals | None,
     shown: Progress,
@@ -471,15 +480,15 @@ def _results(
     may have dropped.
     """
     shown.stage("reading the data")
-    counted = _counted(prepared, executions)
+    counted = _counted(prepared.parts, translation.parts, executions)
     shown.stage("adding noise")
     queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
-    for part, found in zip(prepared.parts, counted, strict=True):
+    for part, places, found in zip(prepared.parts, translation.parts, counted, strict=True):
         query = replace(part.query, groups=found.groups)
-        drawn = drawn_with_groups(part.draws, found.chosen)
+        drawn = drawn_with_groups(part.draws, places, found.chosen)
         for one in part.draws:
             if not isinstance(one.measurement, KeySelection) and one.keys[0] not in drawn:
-                drawn |= draw(one, found.tables, query.scope)
+                drawn |= draw(one, places, found.tables)
         queries.append(query)
         noisy.append(drawn)
     frames, doubts = list[pl.DataFrame](), list[tuple[Doubt, ...]]()
@@ -490,21 +499,23 @@ def _results(
     return Results(frames, tuple(doubts))
 
 
-def _counted(prepared: PreparedTogether, executions: Sequence[Execution]) -> list[Counted]:
+def _counted(
+    parts: Sequence[Prepared], places: Sequence[Places], executions: Sequence[Execution]
+) -> list[Counted]:
     """The exact tables of each part, and the groups that appear; what runs at one place at once."""
     found: dict[int, Counted] = {}
-    parts, names = prepared.parts, names_read(prepared)
+    names = names_read(places[0].plan)
     for execution in dict.fromkeys(executions):
         here = [number for number, other in enumerate(executions) if other is execution]
-        wanted = [_wanted(parts[number], names) for number in here]
+        wanted = [_wanted(parts[number], places[number], names) for number in here]
         found |= zip(here, execution.run_all(wanted), strict=True)
     return [found[number] for number in range(len(parts))]
 
 
-def _wanted(part: Prepared, names: frozenset[str]) -> TablesWanted:
-    query = part.query
+def _wanted(part: Prepared, places: Places, names: frozenset[str]) -> TablesWanted:
+    query, chooser = part.query, chooser_of(part.draws, places)
     relation = limit_by_columns(query.relation, names)
-    return TablesWanted(relation, query.groups, part.tables, chooser_of(part.draws))
+    return TablesWanted(relation, query.groups, part.tables, chooser)
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

@@ -26,13 +26,16 @@ from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
+from dpframe.kernel.plan import Nights
 from dpframe.lower import Execution, mark_used
+from dpframe.mechanisms.noise import noise
 from dpframe.parse.periods import of_first_periods
 from dpframe.plan.definition import definition
 from dpframe.plan.document import canonical, earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
-from dpframe.planning import Prepared, alone, names_read
-from dpframe.release import Drawn, RunningResults, law_of, part_of
+from dpframe.planning import Prepared, names_read
+from dpframe.release import Drawn, Places, RunningResults
+from dpframe.release.numbers import night_numbers
 from dpframe.rows.failures import FAILURES
 
 __all__ = [
@@ -136,9 +139,10 @@ def draw(
     EngineError
         When the engine fails, without its text.
     """
+    (places,) = pipeline.require_verified(pipeline.alone(prepared)).parts
     rehearse(prepared, schedule, execution)
     mark_used()
-    found = _drawn(prepared, schedule, execution, first, last)
+    found = _drawn(prepared, places, schedule, execution, (first, last))
     if isinstance(found, Drawn):
         return found
     if isinstance(found, EngineError):
@@ -153,23 +157,28 @@ def draw(
 
 
 def _drawn(
-    prepared: Prepared, schedule: Schedule, execution: Execution, first: int, last: int
+    prepared: Prepared,
+    places: Places,
+    schedule: Schedule,
+    execution: Execution,
+    span: tuple[int, int],
 ) -> Drawn | EngineError | type[BaseException]:
     """The rows, or the kind of failure. The failure itself is not passed on, because the frames
     of its traceback hold exact tables; an error of the engine is made again without them.
     """
+    first, last = span
     try:
         query = of_first_periods(prepared.query, schedule, last + 1)
-        relation = limit_by_columns(query.relation, names_read(alone(prepared)))
+        relation = limit_by_columns(query.relation, names_read(places.plan))
         tables = execution.run(relation, query.groups, prepared.tables)
         periods = []
         for period in range(first, last + 1):
             vectors = []
-            for one in prepared.draws:
-                part = part_of(one)
-                exact = tables[part.table].dense(1).reshape(-1, last + 1)
-                noisy = part.sums.sums(exact, period)
-                noisy = noisy + law_of(one).draw(noisy.size).reshape(noisy.shape)
+            for node in map(places.node, prepared.draws):
+                assert isinstance(node.what, Nights)
+                (table,) = places.counted(node.what, tables)
+                noisy = night_numbers(node.what, table.dense(1).reshape(-1, last + 1), period)
+                noisy = noisy + noise(node.law, noisy.size).reshape(noisy.shape)
                 vectors.append(tuple(noisy.reshape(-1).tolist()))
             periods.append(tuple(vectors))
         return Drawn(first, tuple(periods))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.measurement import (
-    CellCounts,
-    Integers,
     Selection,
     Table,
     rows_of_cell,
@@ -102,11 +99,6 @@ class CategoryChoice(Selection):
         of_one = rows_of_cell(scope, self.cells)
         largest = most * b if of_one is None else min(most * b, of_one * joined.width)
         return ScoreRange.of_groups(min(rows * b, groups * largest), largest)
-
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
-        if self.cells is None:  # one choice among all groups
-            return counted[0].dense(1).reshape(1, -1)[first:end]
-        return counted[0].dense(self.count, first, end)
 
     def words(self) -> str:
         among = f"{self.count} groups" if self.cells is None else self.cells.words()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
-from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table, counted
+from dpframe.aggregates.measurement import Selection, Table, counted
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
@@ -35,11 +34,6 @@ class ChosenTogether(Selection):
         return self.tables[0].statistic.spread(scope)
 
     @property
-    def apart(self) -> tuple[QuantileChoice, ...]:
-        """Each quantile on its own."""
-        return tuple(QuantileChoice(self.cells, q) for q in self.quantiles)
-
-    @property
     def first(self) -> QuantileChoice:
         return QuantileChoice(self.cells, self.quantiles[0])
 
@@ -54,10 +48,6 @@ class ChosenTogether(Selection):
     @property
     def chosen(self) -> int:
         return len(self.quantiles)
-
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """The counts or scores for the first choice."""
-        return self.first.ballots(counted, first, end)
 
 
 def listed(quantiles: Sequence[Fraction]) -> str:

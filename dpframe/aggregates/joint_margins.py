@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
-import numpy as np
-
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Integers
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
 
@@ -60,12 +56,6 @@ class JointMargins(JointSums):
 
     def groups(self, scope: QueryScope) -> int:
         return self.margins[0].entries(scope)
-
-    def vector(self, counted: Sequence[CellCounts]) -> Integers:
-        """The exact numbers, of shape (groups, numbers), modulo 2**64."""
-        both = zip(self.margins, counted, strict=True)
-        exact = np.concatenate([margin.exact(table) for margin, table in both], axis=1)
-        return exact @ np.array(self.matrix, dtype=np.int64).T
 
     def words(self) -> str:
         return "together: " + "; ".join(margin.words() for margin in self.margins)

@@ -8,13 +8,12 @@ and hi - lo. Noise that covers just that set is less than noise that covers each
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Table
+from dpframe.aggregates.measurement import Integers, Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
@@ -177,11 +176,6 @@ class JointSums(Measurement):
             about = self.widths, self.turned, self.spread(scope)
             box = box_of(*about, has_several(self.groups(scope)), self.arches)
         return AdditiveTask(name, sensitivity, mechanism, box)
-
-    def vector(self, counted: Sequence[CellCounts]) -> Integers:
-        """The exact numbers, of shape (groups, numbers), modulo 2**64."""
-        exact = np.concatenate([table.dense(1) for table in counted], axis=1)
-        return exact @ np.array(self.matrix, dtype=np.int64).T
 
     def words(self) -> str:
         return "together: " + "; ".join(table.words() for table in self.sums)

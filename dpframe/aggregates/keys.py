@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from dpframe.aggregates.measurement import Integers, Measurement, Table
+from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.unit_statistics import UnitCount
@@ -83,10 +81,6 @@ class KeySelection(Measurement):
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> KeyTask:
         return KeyTask(name, sensitivity, self.touched(scope))
-
-    def individuals(self, counts: Integers) -> Integers:
-        """How many individuals there are at least."""
-        return np.asarray(-(-counts // self.rows), np.int64)
 
     def words(self) -> str:
         return f"groups that appear, by {self.table.words()}"

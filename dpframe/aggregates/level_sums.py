@@ -6,9 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from dpframe.aggregates.measurement import Integers, Measurement, Table
+from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import (
@@ -18,7 +16,7 @@ from dpframe.core.sensitivity import (
 )
 from dpframe.errors import require
 from dpframe.mechanisms import AdditiveTask
-from dpframe.workloads import Axis, Factor
+from dpframe.workloads import Axis
 
 __all__ = ["CellSums", "LevelSums", "LevelSumsWithTotal", "run_words"]
 
@@ -49,10 +47,6 @@ class CellSums(Measurement):
 
     def entries(self, scope: QueryScope) -> int:
         return (1 if scope.entries is None else scope.entries) * self.numbers
-
-    @abstractmethod
-    def of(self, cells: Integers) -> Integers:
-        """The sums of the cells of each group, modulo 2**64; of shape (groups, numbers)."""
 
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
@@ -112,9 +106,6 @@ class LevelSums(CellSums):
     def _runs(self, scope: QueryScope) -> int:
         return (1 if scope.entries is None else scope.entries) * self.nodes
 
-    def of(self, cells: Integers) -> Integers:
-        return Factor(self.axis, self.level).of(cells, 1)
-
     def words(self) -> str:
         return f"{self.table.words()}; {run_words(self.axis, self.level)}"
 
@@ -145,10 +136,6 @@ class LevelSumsWithTotal(LevelSums):
             return found
         contribution = self.table.statistic.contribution(scope.facts)
         return sensitivity_with_total(found, contribution, self.spread(scope))
-
-    def of(self, cells: Integers) -> Integers:
-        runs = super(LevelSumsWithTotal, self).of(cells)
-        return np.concatenate([runs, runs.sum(axis=1, dtype=np.int64, keepdims=True)], axis=1)
 
     def words(self) -> str:
         return f"{super(LevelSumsWithTotal, self).words()}, and all of them together"

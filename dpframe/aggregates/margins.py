@@ -6,11 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-
 from dpframe.aggregates.measurement import (
-    CellCounts,
-    Integers,
     Measurement,
     Table,
     rows_of_cell,
@@ -134,18 +130,6 @@ class Margin(Measurement):
         """How many sums there are."""
         return math.prod(self.sizes[i] for i in self.kept)
 
-    def exact(self, table: CellCounts) -> Integers:
-        """The margin of the table as an engine gives it; see `of`."""
-        return self.of(table.dense(self.cells))
-
-    def of(self, finest: Integers) -> Integers:
-        """The margin of the finest groups' integers, modulo 2**64; one column. Of several such
-        tables, one after the other, that of each.
-        """
-        others = tuple(i + 1 for i in range(len(self.sizes)) if i not in self.kept)
-        summed: Integers = finest.reshape(-1, *self.sizes).sum(axis=others, dtype=np.int64)
-        return np.ascontiguousarray(summed).reshape(-1, 1)
-
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> AdditiveTask:
@@ -185,12 +169,6 @@ class MarginWithTotal(Margin):
 
     def entries(self, scope: QueryScope) -> int:
         return super(MarginWithTotal, self).entries(scope) + 1
-
-    def of(self, finest: Integers) -> Integers:
-        tables = finest.reshape(-1, math.prod(self.sizes))
-        margins = super(MarginWithTotal, self).of(finest).reshape(len(tables), -1)
-        totals = margins.sum(axis=1, dtype=np.int64, keepdims=True)
-        return np.concatenate([margins, totals], axis=1).reshape(-1, 1)
 
     def words(self) -> str:
         return f"{super(MarginWithTotal, self).words()}, and of all groups together"

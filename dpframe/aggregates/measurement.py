@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -107,28 +106,6 @@ class CellCounts:
         lo, hi = np.searchsorted(self.groups, [first, last])
         table[self.groups[lo:hi] - first, self.cells[lo:hi]] = self.values[lo:hi]
         return table
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Runs:
-    """Candidates of one private selection per group: runs of points that have one score.
-
-    Parameters
-    ----------
-    scores
-        An exact integer score each, those of one group after those of another.
-    weights
-        How many points each stands for, at least one.
-    starts
-        The code of each run's first point.
-    sizes
-        How many runs each group has.
-    """
-
-    scores: Integers
-    weights: Integers
-    starts: Integers
-    sizes: Integers
 
 
 def rows_of_cell(scope: QueryScope, cells: Cells | None) -> int | None:
@@ -307,12 +284,6 @@ class Selection(Measurement):
     def first(self) -> Selection:
         """The choice that depends on no other."""
         return self
-
-    @abstractmethod
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | Runs:
-        """The scores of groups `first` to `end` - 1: a row each, where each candidate's code is its
-        column, or runs where candidates stand for several points.
-        """
 
     def entries(self, scope: QueryScope) -> int:
         return 1 if scope.entries is None else scope.entries

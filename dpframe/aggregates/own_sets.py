@@ -13,7 +13,7 @@ from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Nois
 from dpframe.aggregates.error_rules import ErrorRule, PartError
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.margins import by_words
-from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Runs, Selection, Table
+from dpframe.aggregates.measurement import Additive, Measurement, Selection, Table
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Shape
@@ -115,9 +115,6 @@ class SelectionOfSet(Selection):
     @property
     def first(self) -> Selection:
         return replace(self, choice=self.choice.first)
-
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
-        return self.choice.ballots(counted, first, end)
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.choice.spread(self._scope(scope))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, names_of
@@ -16,7 +15,7 @@ from dpframe.aggregates.asked_quantiles import asked_quantiles
 from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table, counted
+from dpframe.aggregates.measurement import Selection, Table, counted
 from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import ONE, Listed, Shape
@@ -108,42 +107,6 @@ class QuantileChoice(Selection):
         if scope.entries is None:
             return ScoreRange.of_one(whole)
         return ScoreRange(2 * one, max(whole * whole, 2 * one * one), whole)
-
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
-        table = counted[0]
-        if isinstance(self.cells, PointCells):
-            return self._runs(table, first, end, self.cells.points)
-        dense = table.dense(self.cells.size, first, end)
-        upto = np.cumsum(dense, axis=1)
-        return self._score(upto[:, :-1:2], upto[:, 1::2], upto[:, -1:])
-
-    def _runs(self, table: CellCounts, first: int, end: int, points: int) -> Runs:
-        """Runs of points with the same score: the occupied ones, and the gaps before and after."""
-        assert table.cells is not None
-        offsets = table.offsets(first, end)
-        entries = np.diff(offsets)
-        cells = table.cells[offsets[0] : offsets[-1]]
-        sizes = 2 * entries + 1
-        ends = np.cumsum(sizes)
-        occupied = 2 * np.arange(cells.size) + 1 + np.repeat(np.arange(end - first), entries)
-        starts = np.zeros(2 * cells.size + end - first, dtype=np.int64)
-        starts[occupied] = cells
-        starts[occupied + 1] = cells + 1
-        weights = np.diff(starts, append=0)
-        weights[ends - 1] += points  # what comes next begins another group, at 0
-        rows = np.zeros_like(starts)
-        rows[occupied] = table.values[offsets[0] : offsets[-1]]
-        upto = np.cumsum(rows)
-        upto -= np.repeat(upto[ends - sizes], sizes)  # a group begins with a gap, without rows
-        kept = weights > 0
-        left = np.append(0, np.cumsum(kept))
-        scores = self._score(upto - rows, upto, np.repeat(upto[ends - 1], sizes))
-        return Runs(scores[kept], weights[kept], starts[kept], left[ends] - left[ends - sizes])
-
-    def _score(self, below: Noisy, upto: Noisy, rows: Noisy) -> Noisy:
-        target, b = self.q.numerator * rows, self.q.denominator
-        score: Noisy = -np.maximum(np.maximum(target - b * upto, b * below - target), 0)
-        return score
 
     def words(self) -> str:
         target = f"{show(self.q)} * rows"

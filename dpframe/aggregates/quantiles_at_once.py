@@ -57,11 +57,6 @@ class QuantilesAtOnce(ChosenTogether):
         return math.lcm(*(q.denominator for q in self.quantiles))
 
     @property
-    def shares(self) -> tuple[int, ...]:
-        """The quantiles in these steps."""
-        return tuple(int(q * self.row) for q in self.quantiles)
-
-    @property
     def step(self) -> Fraction:
         """Half of that of parts, since half of their sum is the score."""
         return Fraction(1, 2 * self.row)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.measurement import Integers
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
 from dpframe.errors import require
@@ -73,9 +72,6 @@ class RootSums(CellSums):
     @property
     def step(self) -> Fraction:
         return Fraction(1, self.root.unit)
-
-    def of(self, cells: Integers) -> Integers:
-        return self.root.of(cells)
 
     def words(self) -> str:
         return (

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpframe.aggregates.level_sums import run_words
 from dpframe.aggregates.margins import Margin, MarginWithTotal, by_words
-from dpframe.aggregates.measurement import Integers
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
 from dpframe.errors import require
-from dpframe.workloads import Axis, Factor
+from dpframe.workloads import Axis
 
 __all__ = ["RunMargin", "RunMarginWithTotal"]
 
@@ -61,12 +58,6 @@ class RunMargin(Margin):
     @property
     def _groups(self) -> int:
         return math.prod(self.sizes[i] for i in self._columns) * self.axis.nodes(self.level)
-
-    def of(self, finest: Integers) -> Integers:
-        tables = finest.reshape(-1, math.prod(self.sizes))
-        margin = super(RunMargin, self).of(finest).reshape(-1, self.sizes[-1])
-        runs = Factor(self.axis, self.level).of(margin, 1)
-        return np.ascontiguousarray(runs.reshape(len(tables), -1)).reshape(-1, 1)
 
     def words(self) -> str:
         runs = run_words(self.axis, self.level)

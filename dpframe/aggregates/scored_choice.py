@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
 import polars as pl
 
 from dpframe.aggregates.category_choice import best_of
-from dpframe.aggregates.measurement import CellCounts, Integers, Selection, Table
+from dpframe.aggregates.measurement import Selection, Table
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
@@ -67,10 +65,6 @@ class ScoredChoice(Selection):
         if spread.changes:
             return ScoreRange.of_one(2 * most * width)
         return ScoreRange(rows * width, spread.l2_squared * width * width, most * width)
-
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
-        columns = [table.dense(1, first, end) for table in counted]
-        return np.concatenate(columns, axis=1)
 
     def words(self) -> str:
         grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype

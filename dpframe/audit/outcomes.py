@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
@@ -23,13 +21,12 @@ from dpframe.aggregates.measurement import (
 )
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_of
-from dpframe.audit.stated import stated_ratios
-from dpframe.frames.groups import Groups
+from dpframe.audit.stated import StatedRatios
+from dpframe.planning import Exact
 from dpframe.release import CandidateScores
-from dpframe.simulate.drawing import NoisyParts, draw_parts
+from dpframe.simulate.drawing import NoisyParts, draw_parts, places_of
 
 Floats = NDArray[np.float64]
 _MOST_PLACES = 48
@@ -70,17 +67,17 @@ def outcomes(
         How many runs are drawn in one call of the noise; as many as there is room for by default.
     """
     places = list(_places(prepared, pair))
-    draws = prepared.draws
+    draws, drawing = prepared.draws, places_of(prepared)
     most = min(runs, at_once or runs_at_once(prepared, pair))
-    query = _with_groups(pair.query, pair.counted[0], most)
+    stated = StatedRatios(prepared, pair.counted)
     copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
     made: tuple[list[Floats], list[Floats]] = ([], [])
     for start in range(0, runs, most):
         if most >= _TUPLES or not start // most % 256:
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
-            noisy, kept = draw_parts(query, draws, counted, ballots)
-            ratios = stated_ratios(prepared, pair.counted, noisy, kept, most)
+            noisy, kept = draw_parts(drawing, draws, counted, ballots)
+            ratios = stated.of(noisy, kept, most)
             side.append(np.column_stack([ratios, _numbers(noisy, kept, places, most)]))
     one, other = (np.concatenate(side)[:runs] for side in made)
     return one, other
@@ -112,15 +109,6 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
     return max(1, _MOST_ENTRIES // max(1, entries))
 
 
-def _with_groups(query: Query, counted: Counted, times: int) -> Query:
-    """The query as if it had this many groups more; only how many there are matters to noise."""
-    if times == 1:
-        return query
-    size = next(iter(counted.values())).size
-    number = pl.DataFrame({"number": range(size * times)})
-    return replace(query, groups=Groups((), number, "runs of an audit"))
-
-
 def repeated(counted: Counted, times: int) -> Counted:
     """The same exact tables several times, as if all were one with more groups."""
     if times == 1:
@@ -141,23 +129,24 @@ def repeated(counted: Counted, times: int) -> Counted:
 def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
     """The noisy numbers that the individual moves."""
     query, (one, other) = pair.query, pair.counted
+    exact = Exact.of(prepared.query, (one_draw.measurement for one_draw in prepared.draws))
     for one_draw in prepared.draws:
         part = one_draw.measurement
         key = one_draw.keys[0] if one_draw.rebuilt is None else one_draw.vector
         if isinstance(part, JointSums):
-            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
+            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
                 for number in range(len(part.widths)):
                     yield key, group, number
         elif isinstance(part, (Additive, CellSums, Margin, Responses)):
-            a, b = entries_of(part, one), entries_of(part, other)
+            a, b = entries_of(exact, part, one), entries_of(exact, part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:
                 yield key, group, cell
         elif isinstance(part, KeySelection):
-            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
+            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
                 yield key, group, 0
         else:
-            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
+            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
                 for winner in range(getattr(part, "chosen", 1)):
                     yield key, group, winner
 

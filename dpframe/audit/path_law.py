@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.cells import PointCells
 from dpframe.aggregates.quantile_tree import QuantileNode, QuantileTree
-from dpframe.mechanisms import RecursiveMechanism
+from dpframe.mechanisms import RecursiveExponential
 
 __all__ = ["PathsApart"]
 
@@ -104,7 +104,7 @@ class PathsApart:
     def __init__(
         self,
         tree: QuantileTree,
-        law: RecursiveMechanism,
+        law: RecursiveExponential,
         scales: Sequence[Fraction],
         sides: tuple[Mapping[int, int], Mapping[int, int]],
     ) -> None:

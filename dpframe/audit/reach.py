@@ -12,13 +12,13 @@ from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import WeighedKeys
-from dpframe.aggregates.level_sums import LevelSums
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Selection, Table
+from dpframe.aggregates.measurement import CellCounts, Measurement, Selection, Table
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.root_sums import RootSums
 from dpframe.core.exact import sqrt_up
 from dpframe.infer import PlannedMeasurement
+from dpframe.kernel import plan as kernel
+from dpframe.planning import Exact
+from dpframe.release.numbers import Runs, is_identity
 
 Counted = Mapping[Table, CellCounts]
 
@@ -55,17 +55,17 @@ def reach_of(
         The exact tables of both neighbours.
     """
     found = []
-    for use in uses:
-        if use.sensitivity.is_zero:
-            continue
-        if isinstance(use.part, Selection):
-            first = use.part.first  # what is chosen after it depends on what was chosen
-            moved = _ranges(first, query, one, other)
-            whole = first.score_range(query.scope)
+    moving = [use for use in uses if not use.sensitivity.is_zero]
+    exact = Exact.of(query, (first_of(use.part) for use in moving))
+    for use in moving:
+        part = first_of(use.part)
+        if isinstance(part, Selection):
+            moved = _ranges(exact, part, query, one, other)
+            whole = part.score_range(query.scope)
             bounds = whole.l1, whole.l2_squared
         else:
-            moved = changes_of(use.part, one, other)
-            of_keys = isinstance(use.part, WeighedKeys)  # whose sensitivity is in parts already
+            moved = changes_of(exact, part, one, other)
+            of_keys = isinstance(part, WeighedKeys)  # whose sensitivity is in parts already
             whole_rows = use.sensitivity.scaled(Fraction(1 if of_keys else query.scope.parts))
             bounds = whole_rows.l1, whole_rows.l2_squared
         l1 = sum(moved) / bounds[0]
@@ -75,36 +75,26 @@ def reach_of(
     return found
 
 
-def changes_of(part: Measurement, one: Counted, other: Counted) -> list[int]:
+def first_of(part: Measurement) -> Measurement:
+    """A part; of choices the one that depends on no other choice."""
+    return part.first if isinstance(part, Selection) else part
+
+
+def changes_of(exact: Exact, part: Measurement, one: Counted, other: Counted) -> list[int]:
     """The absolute changes of the entries that differ, of a vector that noise is added to."""
-    a, b = entries_of(part, one), entries_of(part, other)
+    a, b = entries_of(exact, part, one), entries_of(exact, part, other)
     moved = (abs(a.get(place, 0) - b.get(place, 0)) for place in a.keys() | b.keys())
     return [change for change in moved if change]
 
 
-def entries_of(part: Measurement, counted: Counted) -> dict[tuple[int, int], int]:
+def entries_of(exact: Exact, part: Measurement, counted: Counted) -> dict[tuple[int, int], int]:
     """The entries that are not zero of a vector that noise is added to, by group and cell."""
-    (table,) = part.tables
-    if isinstance(part, LevelSums):
-        return _entries_of_runs(part, counted[table])
-    if isinstance(part, RootSums):
-        sums = part.of(counted[table].dense(part.numbers))
-        return {(int(g), int(n)): int(sums[g, n]) for g, n in np.argwhere(sums)}
-    if not isinstance(part, Margin):
-        return entries_in(counted[table])
-    margin = part.exact(counted[table]).reshape(-1)
-    return {(int(i), 0): int(margin[i]) for i in np.flatnonzero(margin)}
-
-
-def _entries_of_runs(part: LevelSums, table: CellCounts) -> dict[tuple[int, int], int]:
-    width = part.axis.width(part.level)
-    found: dict[tuple[int, int], int] = {}
-    for (group, cell), value in entries_in(table).items():
-        run = group, cell // width
-        found[run] = found.get(run, 0) + value
-        if part.numbers > part.nodes:  # the total, after the runs
-            found[group, part.nodes] = found.get((group, part.nodes), 0) + value
-    return {run: value for run, value in found.items() if value}
+    node = exact.nodes[part]
+    if isinstance(node, kernel.Appear) or is_identity(exact.plan, node):
+        (table,) = exact.counted(part, counted)
+        return entries_in(table)
+    numbers = exact.numbers(part, counted)
+    return {(int(g), int(n)): int(numbers[g, n]) for g, n in np.argwhere(numbers)}
 
 
 def entries_in(table: CellCounts) -> dict[tuple[int, int], int]:
@@ -116,14 +106,11 @@ def entries_in(table: CellCounts) -> dict[tuple[int, int], int]:
     return {(group, cell): value for group, cell, value in found if value}
 
 
-def _ranges(part: Selection, query: Query, one: Counted, other: Counted) -> list[int]:
+def _ranges(exact: Exact, part: Selection, query: Query, one: Counted, other: Counted) -> list[int]:
     """The range of score changes in each group where scores differ."""
     found = []
-    for group in differing_groups(part, query, one, other):
-        scores = [
-            _steps(part.ballots([counted[t] for t in part.tables], group, group + 1))
-            for counted in (one, other)
-        ]
+    for group in differing_groups(exact, part, query, one, other):
+        scores = [_steps(exact.scores(part, side, group, group + 1)) for side in (one, other)]
         points = np.union1d(scores[0][0], scores[1][0])
         a, b = (s[np.searchsorted(starts, points, "right") - 1] for starts, s in scores)
         changes = [int(x) - int(y) for x, y in zip(a, b, strict=True)]
@@ -138,10 +125,12 @@ def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
     return np.arange(ballots.shape[1]), ballots[0]
 
 
-def differing_groups(part: Measurement, query: Query, one: Counted, other: Counted) -> list[int]:
+def differing_groups(
+    exact: Exact, part: Measurement, query: Query, one: Counted, other: Counted
+) -> list[int]:
     """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
     if isinstance(part, JointMargins):
-        vectors = [part.vector([counted[t] for t in part.tables]) for counted in (one, other)]
+        vectors = [exact.numbers(part, counted) for counted in (one, other)]
         differing: list[int] = np.flatnonzero((vectors[0] != vectors[1]).any(axis=1)).tolist()
         return differing
     size = one[part.tables[0]].size

@@ -3,25 +3,24 @@ states."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
+from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
+from dpframe.aggregates.measurement import Integers, Selection
 from dpframe.audit.reach import Counted, changes_of
 from dpframe.audit.tuple_law import choices_apart
 from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
+from dpframe.planning import Exact
 from dpframe.release import Draw
 from dpframe.simulate.drawing import NoisyParts
 
-__all__ = ["is_noise_alone", "stated_loss", "stated_ratios"]
+__all__ = ["StatedRatios", "is_noise_alone", "stated_loss"]
 
 Floats = NDArray[np.float64]
+Noise = AdditiveMechanism | VectorMechanism
 _DIGITS = 6
 """Ratios that are the same but for the rounding of sums are one."""
 
@@ -43,30 +42,23 @@ def stated_loss(prepared: pipeline.Prepared, one: Counted, other: Counted) -> fl
     the rho that Gaussian noise uses, the epsilon that a box or Laplace noise uses.
     """
     loss = 0.0
-    for draw in prepared.draws:
+    adding = [draw for draw in prepared.draws if _adds_noise(draw)]
+    exact = Exact.of(prepared.query, (draw.measurement for draw in adding))
+    for draw in adding:
         part, law = draw.measurement, draw.law
-        if not isinstance(law, (AdditiveMechanism, VectorMechanism)) or isinstance(part, Selection):
-            continue
+        assert isinstance(law, (AdditiveMechanism, VectorMechanism))
         if isinstance(part, JointSums):
-            before, after = (vector_of(part, _tables(part, counted)) for counted in (one, other))
-            moved = before - after
+            moved = exact.numbers(part, one) - exact.numbers(part, other)
         else:
-            moved = np.array(changes_of(part, one, other), dtype=np.int64)
+            moved = np.array(changes_of(exact, part, one, other), dtype=np.int64)
         if moved.size:
             loss += float((law.log_masses(np.zeros_like(moved)) - law.log_masses(moved)).sum())
     return loss
 
 
-def stated_ratios(
-    prepared: pipeline.Prepared,
-    pair: tuple[Counted, Counted],
-    noisy: NoisyParts,
-    kept: NDArray[np.bool_] | None,
-    runs: int,
-) -> Floats:
-    """The log of the ratio of the probabilities on both sides of the draws in each run, by the
-    laws that the plan states. Choices are included only where several quantiles are chosen
-    jointly, and groups that do not appear are not.
+class StatedRatios:
+    """The laws by which a plan distinguishes two frames, and what they are of on each. Choices are
+    included only where several quantiles are chosen jointly, and groups that do not appear are not.
 
     Parameters
     ----------
@@ -74,40 +66,42 @@ def stated_ratios(
         The plan.
     pair
         The exact tables of both sides.
-    noisy, kept
-        What was drawn in all runs at once, and which groups appear.
-    runs
-        How many there are.
     """
-    found = np.zeros(runs)
-    for one in prepared.draws:
-        part, law = one.measurement, one.law
-        key = one.keys[0] if one.rebuilt is None else one.vector
-        if _adds_noise(one) and isinstance(law, (AdditiveMechanism, VectorMechanism)):
-            exact, other = (vector_of(part, _tables(part, counted)) for counted in pair)
-            moved = np.flatnonzero((exact != other).any(axis=1))
-            if not moved.size:
-                continue
-            numbers = noisy[key].reshape(runs, -1, exact.shape[1])[:, moved]
-            ratios = law.log_masses(numbers - exact[moved]) - law.log_masses(numbers - other[moved])
+
+    def __init__(self, prepared: pipeline.Prepared, pair: tuple[Counted, Counted]) -> None:
+        adding = [one for one in prepared.draws if _adds_noise(one)]
+        exact = Exact.of(prepared.query, (one.measurement for one in adding))
+        self._adding = list[tuple[MeasurementKey, Noise, Integers, Integers, Integers]]()
+        for one in adding:
+            assert isinstance(one.law, (AdditiveMechanism, VectorMechanism))
+            mine, other = (exact.numbers(one.measurement, counted) for counted in pair)
+            moved = np.flatnonzero((mine != other).any(axis=1))
+            key = one.keys[0] if one.rebuilt is None else one.vector
+            if moved.size:
+                self._adding.append((key, one.law, moved, mine[moved], other[moved]))
+        self._choosing = list(choices_apart(prepared, pair))
+
+    def of(self, noisy: NoisyParts, kept: NDArray[np.bool_] | None, runs: int) -> Floats:
+        """The log of the ratio of the probabilities on both sides of the draws in each run.
+
+        Parameters
+        ----------
+        noisy, kept
+            What was drawn in all runs at once, and which groups appear.
+        runs
+            How many there are.
+        """
+        found = np.zeros(runs)
+        for key, law, moved, mine, other in self._adding:
+            numbers = noisy[key].reshape(runs, -1, mine.shape[1])[:, moved]
+            ratios = law.log_masses(numbers - mine) - law.log_masses(numbers - other)
             ratios = ratios.reshape(runs, moved.size, -1).sum(axis=2)
             if kept is not None:
                 ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
             found += ratios.sum(axis=1)
-    for one, group, apart in choices_apart(prepared, pair):
-        codes = noisy[one.keys[0]]
-        ratios = apart.ratios(codes.reshape(runs, -1, codes.shape[1])[:, group])
-        found += ratios if kept is None else np.where(kept.reshape(runs, -1)[:, group], ratios, 0)
-    return np.round(found, _DIGITS)
-
-
-def _tables(part: Measurement, counted: Counted) -> list[CellCounts]:
-    return [counted[table] for table in part.tables]
-
-
-def vector_of(part: Measurement, tables: Sequence[CellCounts]) -> Integers:
-    """The exact numbers that noise is added to, of shape (groups, numbers)."""
-    if isinstance(part, JointSums):
-        return part.vector(tables)
-    cells = tables[0].dense(1 if part.tables[0].cells is None else part.tables[0].cells.size)
-    return part.of(cells) if isinstance(part, (CellSums, Margin)) else cells
+        for one, group, apart in self._choosing:
+            codes = noisy[one.keys[0]]
+            ratios = apart.ratios(codes.reshape(runs, -1, codes.shape[1])[:, group])
+            there = True if kept is None else kept.reshape(runs, -1)[:, group]
+            found += np.where(there, ratios, 0.0)
+        return np.round(found, _DIGITS)

@@ -24,7 +24,7 @@ from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.path_law import PathsApart
-from dpframe.mechanisms import RecursiveMechanism, TogetherMechanism
+from dpframe.mechanisms import JointExponential, RecursiveExponential
 from dpframe.release import Draw
 
 __all__ = ["TuplesApart", "choices_apart"]
@@ -79,7 +79,7 @@ class _TupleLaw:
     """
 
     def __init__(
-        self, part: QuantilesAtOnce, law: TogetherMechanism, rows: Integers, points: Integers
+        self, part: QuantilesAtOnce, law: JointExponential, rows: Integers, points: Integers
     ) -> None:
         self._scale, self._row = float(law.scale), part.row
         self._total, self._chosen = int(rows.sum()), part.chosen
@@ -166,9 +166,9 @@ def choices_apart(
             rows = _rows_of(before, group), _rows_of(after, group)
             if rows[0] == rows[1]:
                 continue
-            if isinstance(part, QuantilesAtOnce) and isinstance(law, TogetherMechanism):
+            if isinstance(part, QuantilesAtOnce) and isinstance(law, JointExponential):
                 yield one, group, TuplesApart(part, law, *rows)
-            elif isinstance(part, QuantileTree) and isinstance(law, RecursiveMechanism):
+            elif isinstance(part, QuantileTree) and isinstance(law, RecursiveExponential):
                 scales = part.scales(prepared.query.scope)
                 yield one, group, PathsApart(part, law, scales, rows)
 
@@ -187,7 +187,7 @@ class TuplesApart:
     def __init__(
         self,
         part: QuantilesAtOnce,
-        law: TogetherMechanism,
+        law: JointExponential,
         one: Mapping[int, int],
         other: Mapping[int, int],
     ) -> None:

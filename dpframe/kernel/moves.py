@@ -729,19 +729,20 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
             ways = 1 if quantile in (0, 1) else 2
             return _of_ranks(first, reach, ways * max(a, b - a), ways * b)
         case Ranks(_, quantiles):
-            row = _parts_of_row(quantiles)
+            row = parts_of_row(quantiles)
             ends = (Fraction(0), *quantiles, Fraction(1))
             least = min(b - a for a, b in pairwise(ends))
             return _of_ranks(first, reach, int(4 * row * (1 - least)), 4 * row)
         case Levels(_, quantiles, levels):
             _require_ranks(first)
-            each = _largest_range(quantiles, levels, changes, first.keys is None)
+            choices = level_choices(quantiles, levels, changes, first.keys is None).values()
+            each = max(choice.range for choice in choices) * parts_of_row(quantiles)
             if changes:
                 return _in_one(reach.rows * each)
             return _over_groups(reach, each)
 
 
-def _parts_of_row(quantiles: Sequence[Fraction]) -> int:
+def parts_of_row(quantiles: Sequence[Fraction]) -> int:
     """In how many parts a row is counted, so that all ranks are whole."""
     ends = (Fraction(0), *quantiles, Fraction(1))
     if not quantiles or any(a > b for a, b in pairwise(ends)):
@@ -749,21 +750,33 @@ def _parts_of_row(quantiles: Sequence[Fraction]) -> int:
     return lcm(*(q.denominator for q in quantiles))
 
 
-def _largest_range(
+@dataclass(frozen=True)
+class LevelChoice:
+    """One choice of `Levels`: a quantile of the rows between two others, `lower` and `upper`, which
+    are -1 where there is no other. A row moves its scores against each other by `range` rows at
+    most.
+    """
+
+    lower: int
+    upper: int
+    quantile: Fraction
+    range: Fraction
+
+
+def level_choices(
     quantiles: Sequence[Fraction], levels: Sequence[Sequence[int]], changes: bool, alone: bool
-) -> Fraction:
-    """The most by which a row moves the scores of one of several choices against each other, in
-    parts of a row.
+) -> dict[int, LevelChoice]:
+    """The choice of each quantile.
 
     Proof: the choices of one level are among disjoint sets of rows, so a row that comes or goes
     moves the scores of one of them, as `_of_ranks` says. A row that changes may leave the rows of
     one choice for those of another and count in both, or stay within one: at most twice as much in
     all. Where there is only one choice, of all rows, it stays within it.
     """
-    row = _parts_of_row(quantiles)
+    parts_of_row(quantiles)
     if sorted(i for level in levels for i in level) != [*range(len(quantiles))]:
         raise Refused("levels that do not have each quantile once")
-    found, known = list[Fraction](), list[int]()
+    found, known = dict[int, LevelChoice](), list[int]()
     for number, level in enumerate(levels):
         ends = (-1, *known, -1)  # of no quantile
         around = [(ends[at], ends[at + 1]) for at in (bisect(known, i) for i in level)]
@@ -778,9 +791,9 @@ def _largest_range(
             comes = Fraction(1) if q in (0, 1) else 2 * max(q, 1 - q)
             only = alone and number == 0
             stays = Fraction(1 if q in (0, 1) else 2) if only else 2 * comes
-            found.append(stays if changes else comes)
+            found[i] = LevelChoice(lower, upper, q, stays if changes else comes)
         known = sorted((*known, *level))
-    return max(found) * row
+    return found
 
 
 def reporters(plan: Plan, facts: Sequence[Facts], reports: Reports) -> tuple[int, int]:

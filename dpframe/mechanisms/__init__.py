@@ -26,7 +26,6 @@ from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.recursive_exponential import RecursiveExponential
-from dpframe.mechanisms.recursive_mechanism import RecursiveMechanism
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
 from dpframe.mechanisms.tasks import (
@@ -40,7 +39,6 @@ from dpframe.mechanisms.tasks import (
     TogetherTask,
     box_of,
 )
-from dpframe.mechanisms.together_mechanism import Runs, TogetherMechanism
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 from dpframe.mechanisms.weighed_rounds import WeighedRounds
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
@@ -64,9 +62,9 @@ SELECTIONS: tuple[type[SelectionMechanism], ...] = (
 )
 """Choices, whose first that is preferred for a task is taken, or a rival that has a smaller
 error."""
-RECURSIVE: tuple[type[RecursiveMechanism], ...] = (RecursiveExponential,)
+RECURSIVE: tuple[type[RecursiveExponential], ...] = (RecursiveExponential,)
 """Choices that follow one another."""
-TOGETHER: tuple[type[TogetherMechanism], ...] = (JointExponential,)
+TOGETHER: tuple[type[JointExponential], ...] = (JointExponential,)
 """Choices of several candidates at once."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
@@ -128,16 +126,13 @@ __all__ = [
     "PermuteAndFlip",
     "RandomizedResponse",
     "RecursiveExponential",
-    "RecursiveMechanism",
     "RecursiveTask",
     "ReportMechanism",
     "ReportNoisyMax",
     "ResponseTask",
     "RoundedLaplace",
-    "Runs",
     "SelectionMechanism",
     "SelectionTask",
-    "TogetherMechanism",
     "TogetherTask",
     "TruncatedGeometric",
     "VectorMechanism",

@@ -206,16 +206,6 @@ class CombinedNoise(AdditiveMechanism):
         beyond = _above(self.alike, np.where(k >= 1.0, k, 1.0 - k))
         return np.where(k >= 1.0, beyond, 1.0 - beyond)
 
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """Refused: several numbers are made of the same noise, so it is drawn as a vector.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError("combined noise is not drawn alone: draw its law, and combine that")
-
 
 @lru_cache(maxsize=256)
 def _tail_of(law: CombinableNoise, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:

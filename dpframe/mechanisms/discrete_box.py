@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.errors import InvalidBudget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import box_law
 from dpframe.mechanisms.combinable import Boxes, CombinableNoise
 from dpframe.mechanisms.confidence import log_tier
@@ -41,7 +42,6 @@ from dpframe.mechanisms.noise_sums import Tail, tail_in_box
 from dpframe.mechanisms.pure_rho import pure_rho
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import AdditiveTask, Box
-from dpframe.samplers import OS, BitSource, discrete_box
 from dpframe.samplers.box import (
     MAX_BOX_DIMENSIONS,
     MAX_BOX_EPSILON,
@@ -106,6 +106,11 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     name: ClassVar[str] = "discrete_box"
     label: ClassVar[str] = "discrete box"
     has_rough_tails: ClassVar[bool] = True
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Box(self.epsilon, self.widths, self.fineness, ())
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, Fraction | int) or self.epsilon <= 0:
@@ -274,13 +279,6 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         shares = np.abs(noise.astype(np.float64)) / np.array(self.widths, np.float64)
         radius = np.ceil(shares.max(axis=-1, initial=0.0) * self.fineness)
         return np.asarray(radius * -float(self.epsilon / self.fineness))
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent vectors, one per row, exact given ideal bits; modulo 2**64. `source` is
-        for tests.
-        """
-        bits = OS if source is None else source
-        return discrete_box(self.epsilon, self.widths, self.fineness, n, bits)
 
 
 def _is_power_of_two(value: int) -> bool:

@@ -18,6 +18,7 @@ from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import show, sqrt_down, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.exposure import Exposure
@@ -31,7 +32,6 @@ from dpframe.mechanisms.rounding import (
     positive_sensitivity,
 )
 from dpframe.mechanisms.tasks import AdditiveTask
-from dpframe.samplers import OS, BitSource, discrete_gaussian
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
@@ -72,6 +72,11 @@ class DiscreteGaussian(IndependentNoise):
     )
     scale_label: ClassVar[str] = "sigma"
     is_normal: ClassVar[bool] = True
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Gaussian(self.sigma_squared)
 
     def __post_init__(self) -> None:
         low, high = MIN_SCALE**2, MAX_SCALE**2
@@ -319,10 +324,6 @@ class DiscreteGaussian(IndependentNoise):
     def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
         """By their squares."""
         return np.asarray(noise.astype(np.float64) ** 2 * -float(1 / (2 * self.sigma_squared)))
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
-        return discrete_gaussian(self.sigma_squared, n, OS if source is None else source)
 
 
 @lru_cache(maxsize=256)

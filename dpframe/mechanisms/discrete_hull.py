@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import ZCDP, Budget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.box_law import Radii
 from dpframe.mechanisms.combinable import Boxes
 from dpframe.mechanisms.discrete_box import DiscreteBox
@@ -33,7 +34,7 @@ from dpframe.mechanisms.hull_law import Hull
 from dpframe.mechanisms.mechanism import Choice, charged
 from dpframe.mechanisms.noise_sums import Tail
 from dpframe.mechanisms.tasks import AdditiveTask, Box
-from dpframe.samplers import OS, Arch, BitSource, discrete_hull
+from dpframe.samplers import Arch
 from dpframe.samplers.hull import require_arches
 
 __all__ = ["DiscreteHull"]
@@ -69,6 +70,11 @@ class DiscreteHull(DiscreteBox):
     arches: tuple[Arch, ...]
     name: ClassVar[str] = "discrete_hull"
     label: ClassVar[str] = "discrete hull"
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Box(self.epsilon, self.widths, self.fineness, self.arches)
 
     def __post_init__(self) -> None:
         DiscreteBox.__post_init__(self)
@@ -167,10 +173,3 @@ class DiscreteHull(DiscreteBox):
                 radius = np.where(cuts, np.maximum(radius, root), radius)
         steps = np.ceil(radius * self.fineness * (1.0 - 2.0**-50))
         return np.asarray(steps * -float(self.epsilon / self.fineness))
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent vectors, one per row, exact given ideal bits; modulo 2**64. `source` is
-        for tests.
-        """
-        about = self.epsilon, self.widths, self.fineness, self.arches
-        return discrete_hull(*about, n, OS if source is None else source)

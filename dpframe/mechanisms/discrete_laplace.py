@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up, sqrt_up
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.exposure import Exposure
@@ -26,7 +27,6 @@ from dpframe.mechanisms.rounding import (
     positive_sensitivity,
 )
 from dpframe.mechanisms.tasks import AdditiveTask
-from dpframe.samplers import OS, BitSource, discrete_laplace
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class DiscreteLaplace(IndependentNoise):
     norm: ClassVar[str] = "by L1"
     fine: ClassVar[int] = 1
     """How many steps of the noise make one of the values."""
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Laplace(self.scale, 1)
 
     def __post_init__(self) -> None:
         scale = in_range(self.scale, MIN_SCALE, MAX_SCALE, "the scale of discrete Laplace noise")
@@ -230,10 +235,6 @@ class DiscreteLaplace(IndependentNoise):
     def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
         """By their sizes."""
         return np.asarray(np.abs(noise.astype(np.float64)) * -float(1 / self.scale))
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
-        return discrete_laplace(self.scale, n, OS if source is None else source)
 
 
 @lru_cache(maxsize=256)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import float_up, sqrt_up
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import Choice, log_deviation
 from dpframe.mechanisms.tasks import AdditiveTask
-from dpframe.samplers import OS, BitSource, staircase
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -85,6 +85,11 @@ class DiscreteStaircase(IndependentNoise):
         "staircase noise is for sessions in pure DP, with an epsilon between 1/8 and 64",
         "leave mechanism= out, or open the session with an epsilon alone",
     )
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Staircase(self.rate, self.width, self.inner)
 
     def __post_init__(self) -> None:
         rate, width, inner = Fraction(self.rate), int(self.width), int(self.inner)
@@ -230,10 +235,6 @@ class DiscreteStaircase(IndependentNoise):
         magnitude = np.abs(noise.astype(np.float64))
         level = np.ceil(np.maximum(magnitude - (self.inner - 1), 0.0) / self.width)
         return np.asarray(-float(self.rate) * level)
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
-        return staircase(self.rate, self.width, self.inner, n, OS if source is None else source)
 
 
 @lru_cache(maxsize=256)

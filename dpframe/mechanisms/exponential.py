@@ -7,15 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up, sqrt_up
 from dpframe.core.score_range import ScoreRange
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.rounding import (
     nonnegative,
     positive_budget,
@@ -23,15 +20,6 @@ from dpframe.mechanisms.rounding import (
 )
 from dpframe.mechanisms.scaled_selection import ScaledSelection, required_ranges
 from dpframe.mechanisms.tasks import SelectionTask
-from dpframe.samplers import (
-    OS,
-    BitSource,
-    exponential_mechanism,
-    exponential_mechanism_each,
-    exponential_mechanism_runs,
-    flips,
-    uniforms_below,
-)
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -56,6 +44,11 @@ class Exponential(ScaledSelection):
 
     draws_points: ClassVar[bool] = True
     adds_squares: ClassVar[frozenset[str]] = frozenset({"rho"})
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Exponential(self.scale)
 
     @classmethod
     def for_rho(cls, moved: ScoreRange, rho: Fraction) -> Self:
@@ -135,74 +128,3 @@ class Exponential(ScaledSelection):
         odds = candidates / miss(confidence)
         log = DIGITS.ln(DIGITS.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
         return 0.0 if candidates == 1 else float_up(self.scale * Fraction(log))
-
-    def select(
-        self,
-        scores: NDArray[np.int64],
-        weights: NDArray[np.int64] | None = None,
-        source: BitSource | None = None,
-    ) -> int:
-        """The index of one candidate, exact given ideal bits.
-
-        Parameters
-        ----------
-        scores
-            int64, one per candidate, at least one.
-        weights
-            Public integers from 0 to 2**62; all 1 when left out.
-        source
-            For tests only.
-        """
-        return exponential_mechanism(scores, self.scale, weights, OS if source is None else source)
-
-    def select_each(
-        self, scores: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.int64]:
-        """The index of one candidate per row of `scores`, each choice on its own."""
-        return exponential_mechanism_each(scores, self.scale, OS if source is None else source)
-
-    def select_points(
-        self,
-        scores: NDArray[np.int64],
-        weights: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-        source: BitSource | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """A point per group of a union of runs, each run of `weight` points having one score.
-
-        Parameters
-        ----------
-        scores, weights
-            One per run, those of one group after those of another.
-        sizes
-            How many runs each group has, at least one.
-        source
-            For tests only.
-
-        Returns
-        -------
-        tuple
-            The index of each group's run, and the point's place in it, from 0: the exponential
-            mechanism over all points, at the price of one over the runs.
-        """
-        bits = OS if source is None else source
-        run = exponential_mechanism_runs(scores, sizes, self.scale, weights, bits)
-        return run, uniforms_below(weights[run], bits)
-
-    def keeps_points(
-        self, gaps: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether points are kept whose scores are this much below what they were proposed by:
-        each with a probability of exp(-gap / scale), exactly.
-        """
-        return flips(gaps.astype(np.uint64), self.scale, OS if source is None else source)
-
-    def select_top(
-        self,
-        scores: NDArray[np.int64],
-        k: int,
-        weights: NDArray[np.int64] | None = None,
-        source: BitSource | None = None,
-    ) -> list[int]:
-        """`k` different candidates in order of selection; costs k times one selection."""
-        return peel(lambda s, w: self.select(s, w, source), scores, k, weights)

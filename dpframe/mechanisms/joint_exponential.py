@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,9 +13,9 @@ from dpframe.core.budget import Budget
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.mechanism import Choice
+from dpframe.mechanisms.noise import TIES
 from dpframe.mechanisms.tasks import SelectionTask, TogetherTask
-from dpframe.mechanisms.together_mechanism import TogetherMechanism
-from dpframe.samplers import MOST_CHOSEN, OS, BitSource, Line, ordered_exponential, row_places
+from dpframe.samplers import MOST_CHOSEN
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -27,7 +26,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class JointExponential(Exponential, TogetherMechanism):
+class JointExponential(Exponential):
     """All of several quantiles by one choice of the exponential mechanism, among all tuples of
     candidates in order (Gillenwater, Joseph and Kulesza 2021, "JointExp").
 
@@ -55,7 +54,8 @@ class JointExponential(Exponential, TogetherMechanism):
 
     name: ClassVar[str] = "joint_exponential"
     label: ClassVar[str] = "joint exponential mechanism"
-    ties: ClassVar[tuple[int, ...]] = (1 << 16, 1 << 16)
+    ties: ClassVar[tuple[int, ...]] = TIES
+    """At how many places of one point its rows may be, and at how many of such a place."""
 
     def __post_init__(self) -> None:
         super(JointExponential, self).__post_init__()
@@ -113,18 +113,3 @@ class JointExponential(Exponential, TogetherMechanism):
     def log_noise(self, candidates: int) -> float:
         """The logarithm for one choice: only the scale depends on the cost."""
         return Exponential(self.scale).log_noise(candidates)
-
-    def places(
-        self, rows: Integers, level: int, source: BitSource | None = None
-    ) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where this many rows
-        of each point take one at random.
-        """
-        return row_places(rows, OS if source is None else source, self.ties[level])
-
-    def choose(
-        self, line: Line, shares: Sequence[int], row: int, source: BitSource | None = None
-    ) -> list[int]:
-        """Candidates in order; each should have `share / row` of all rows before it."""
-        bits = OS if source is None else source
-        return ordered_exponential(line, shares, row, self.scale, bits)

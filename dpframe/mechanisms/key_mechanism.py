@@ -8,15 +8,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import Budget
 from dpframe.errors import MissingKeys
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, Mechanism
 from dpframe.mechanisms.tasks import KeyTask
-from dpframe.samplers import BitSource
 
 __all__ = ["KeyMechanism", "slack_of"]
 
@@ -94,12 +90,6 @@ class KeyMechanism(Mechanism):
     @abstractmethod
     def size_at(self, chance: Fraction | float) -> int:
         """The least number of individuals with which a group appears with such a chance."""
-
-    @abstractmethod
-    def keep(
-        self, numbers: NDArray[np.int64], /, source: BitSource | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether groups with such numbers appear. `source` is for tests."""
 
     @abstractmethod
     def delta(self, groups: int) -> Fraction:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.tasks import AdditiveTask, Box, ResponseTask, SelectionTask
-from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -81,6 +81,17 @@ class Mechanism(ABC):
     """Whether it changes nothing."""
     is_normal: ClassVar[bool] = False
     """Whether its noise has the shape of a normal law."""
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """Its law in physical plans, by which it is drawn.
+
+        Raises
+        ------
+        Refused
+            When the kernel has none, or when it rests on another draw.
+        """
+        raise kernel.Refused(f"the mechanism {self.name} has no law in the kernel")
 
     @abstractmethod
     def shown_scale(self, step: Fraction) -> float:
@@ -205,10 +216,6 @@ class AdditiveMechanism(Mechanism):
         """
         return np.zeros(noise.shape)
 
-    @abstractmethod
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent draws, modulo 2**64. `source` is for tests."""
-
 
 class VectorMechanism(Mechanism):
     """Noise that is drawn for several numbers together."""
@@ -229,10 +236,6 @@ class VectorMechanism(Mechanism):
         """The logarithm of the probability of each vector, which the last axis holds, up to a
         constant. For audits, by floats.
         """
-
-    @abstractmethod
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent vectors, one per row, modulo 2**64. `source` is for tests."""
 
 
 def log_deviation(variance: float) -> float:
@@ -298,40 +301,6 @@ class SelectionMechanism(Mechanism):
         """
         return self.accuracy(1 - miss(confidence) / choices, candidates)
 
-    @abstractmethod
-    def select_each(
-        self, scores: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.int64]:
-        """The index of one candidate per row of `scores`, each choice on its own."""
-
-    @abstractmethod
-    def select_top(self, scores: NDArray[np.int64], k: int) -> list[int]:
-        """`k` different candidates in order of selection."""
-
-    def select_top_each(self, scores: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-        """`k` different candidates per row of `scores`, in order of selection."""
-        return np.array([self.select_top(row, k) for row in scores], dtype=np.int64)
-
-    def select_points(
-        self,
-        scores: NDArray[np.int64],
-        weights: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-        source: BitSource | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """A point per group of a union of runs, of mechanisms that choose among weighted
-        candidates.
-        """
-        raise NotImplementedError(self.name)
-
-    def keeps_points(
-        self, gaps: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether points are kept whose scores are this much below what they were proposed by, of
-        mechanisms that choose among weighted candidates. `source` is for tests.
-        """
-        raise NotImplementedError(self.name)
-
 
 class ReportMechanism(Mechanism):
     """Rows that report on their own, each at random; what is released are debiased counts."""
@@ -342,10 +311,6 @@ class ReportMechanism(Mechanism):
     @abstractmethod
     def fitted(cls, task: ResponseTask, share: Budget) -> Choice:
         """The most truthful reports that the share pays for."""
-
-    @abstractmethod
-    def draw(self, counts: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.int64]:
-        """Unbiased whole estimates of the counts. `source` is for tests."""
 
     @abstractmethod
     def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import Budget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -18,7 +16,6 @@ from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, SelectionMechanism
 from dpframe.mechanisms.tasks import AdditiveTask, SelectionTask
-from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -55,6 +52,11 @@ class NoisyTable(SelectionMechanism):
     noise: IndependentNoise
     name: ClassVar[str] = "noisy_table"
     label: ClassVar[str] = "noisy table"
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return self.noise.kernel_law
 
     def __post_init__(self) -> None:
         if not isinstance(self.noise, IndependentNoise):
@@ -153,41 +155,6 @@ class NoisyTable(SelectionMechanism):
             return 0.0
         groups = -(-choices // winners)
         return float(self.noise.apart(missed / (groups * winners * (candidates - 1))))
-
-    def select_each(
-        self, scores: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.int64]:
-        """The index of the winner per row of `scores`."""
-        found: NDArray[np.int64] = np.argmax(self._noisy(scores, source), axis=1)
-        return found
-
-    def select_top(
-        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
-    ) -> list[int]:
-        """`k` different candidates, the best first; costs as much as one.
-
-        Raises
-        ------
-        ValueError
-            When there are fewer than `k` candidates.
-        """
-        found: list[int] = self.select_top_each(scores.reshape(1, -1), k, source)[0].tolist()
-        return found
-
-    def select_top_each(
-        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
-    ) -> NDArray[np.int64]:
-        """`k` different candidates per row of `scores`, the best first."""
-        if not 1 <= k <= scores.shape[1]:
-            raise ValueError(f"cannot choose {k} of {scores.shape[1]} candidates")
-        falling = ~self._noisy(scores, source)  # -1 - x, which every integer has
-        return np.argsort(falling, axis=1, kind="stable")[:, :k]
-
-    def _noisy(self, scores: NDArray[np.int64], source: BitSource | None) -> NDArray[np.int64]:
-        """Modulo 2**64."""
-        found = self.noise.draw(scores.size, source).reshape(scores.shape)
-        found += scores
-        return found
 
 
 def _once(exposure: Exposure) -> Exposure:

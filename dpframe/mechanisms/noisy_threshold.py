@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.exact import exact
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.key_mechanism import KeyMechanism
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
-from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -133,7 +129,3 @@ class NoisyThreshold(KeyMechanism):
         """The least number with which a group appears with such a chance, at least a half."""
         wanted = 2 * exact(chance) - 1
         return self.threshold if wanted <= 0 else self.threshold + self.noise.quantile(wanted)
-
-    def keep(self, noisy: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
-        """Whether groups with such noisy numbers appear; nothing more is drawn."""
-        return np.asarray(noisy >= self.threshold)

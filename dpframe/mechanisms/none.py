@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import AdditiveMechanism
-from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -29,6 +29,11 @@ class NoNoise(AdditiveMechanism):
     name: ClassVar[str] = "none"
     label: ClassVar[str] = "exact"
     is_exact: ClassVar[bool] = True
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Exact()
 
     @property
     def scale(self) -> Fraction:
@@ -82,10 +87,6 @@ class NoNoise(AdditiveMechanism):
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(0 > x) for each x."""
         return np.where(x < 0, 1.0, 0.0)
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` zeros."""
-        return np.zeros(n, np.int64)
 
 
 def _require_public(exposure: Exposure) -> None:

@@ -7,16 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.confidence import DIGITS, miss
-from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.mechanisms.tasks import SelectionTask
-from dpframe.samplers import OS, BitSource, permute_and_flip, permute_and_flip_each
 
 __all__ = ["PermuteAndFlip"]
 
@@ -37,6 +33,11 @@ class PermuteAndFlip(ScaledSelection):
 
     name: ClassVar[str] = "permute_and_flip"
     label: ClassVar[str] = "permute-and-flip"
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.PermuteAndFlip(self.scale)
 
     @classmethod
     def is_preferred(cls, task: SelectionTask, share: Budget) -> bool:
@@ -79,22 +80,3 @@ class PermuteAndFlip(ScaledSelection):
             return 0.0
         log = DIGITS.ln(DIGITS.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
         return float_up(self.scale * Fraction(log))
-
-    def select(self, scores: NDArray[np.int64], source: BitSource | None = None) -> int:
-        """The index of one candidate among int64 `scores`, exact given ideal bits.
-
-        `source` is for tests only.
-        """
-        return permute_and_flip(scores, self.scale, OS if source is None else source)
-
-    def select_each(
-        self, scores: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.int64]:
-        """The index of one candidate per row of `scores`, each choice on its own."""
-        return permute_and_flip_each(scores, self.scale, OS if source is None else source)
-
-    def select_top(
-        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
-    ) -> list[int]:
-        """`k` different candidates in order of selection; costs k times one selection."""
-        return peel(lambda s, _: self.select(s, source), scores, k)

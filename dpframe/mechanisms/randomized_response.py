@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import Choice, ReportMechanism, charged
+from dpframe.mechanisms.noise import truthful
 from dpframe.mechanisms.pure_rho import response_rho
 from dpframe.mechanisms.response_error import asymptotic_error, worst_error
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import ResponseTask
-from dpframe.samplers import OS, BitSource, randomized_responses, uniform_words
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -48,6 +46,11 @@ class RandomizedResponse(ReportMechanism):
     categories: int
     name: ClassVar[str] = "randomized_response"
     label: ClassVar[str] = "randomised response"
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Response(self.row_epsilon)
 
     def __post_init__(self) -> None:
         positive_budget(self.row_epsilon, "row_epsilon")
@@ -92,8 +95,7 @@ class RandomizedResponse(ReportMechanism):
     @property
     def truthful(self) -> float:
         """g, about: how often a report is the truth rather than any category at random."""
-        rest = math.exp(-float(self.row_epsilon))
-        return -math.expm1(-float(self.row_epsilon)) / (1 + (self.categories - 1) * rest)
+        return truthful(self.row_epsilon, self.categories)
 
     def shown_scale(self, step: Fraction) -> float:
         """Rounded up."""
@@ -184,24 +186,3 @@ class RandomizedResponse(ReportMechanism):
     @staticmethod
     def _missed(confidence: float | Fraction, cells: int) -> float:
         return float(miss(confidence) / cells)
-
-    def draw(self, counts: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.int64]:
-        """Unbiased whole estimates of the counts; they may be negative.
-
-        (reports - rows (1 - g) / categories) / g, rounded down or up at random in proportion, which
-        is post-processing of the reports.
-
-        Parameters
-        ----------
-        counts
-            Rows per category, one entry per category.
-        source
-            For tests only.
-        """
-        bits = OS if source is None else source
-        reports = randomized_responses(counts, self.row_epsilon, bits)
-        g, rows = self.truthful, int(reports.sum())
-        estimates = (reports - rows * (1 - g) / self.categories) / g
-        down = np.floor(estimates)
-        up = uniform_words(counts.size, bits) < estimates - down
-        return np.asarray(down + up, np.int64)

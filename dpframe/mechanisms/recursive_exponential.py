@@ -15,10 +15,9 @@ from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import Choice
-from dpframe.mechanisms.recursive_mechanism import RecursiveMechanism
+from dpframe.mechanisms.noise import PLACES
 from dpframe.mechanisms.scaled_selection import required_ranges
 from dpframe.mechanisms.tasks import RecursiveTask, SelectionTask
-from dpframe.samplers import OS, PLACES, BitSource, flips, row_places
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -29,7 +28,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class RecursiveExponential(Exponential, RecursiveMechanism):
+class RecursiveExponential(Exponential):
     """Several quantiles, each by the exponential mechanism: the middle one first, then those on
     either side among the rows of that side.
 
@@ -126,21 +125,3 @@ class RecursiveExponential(Exponential, RecursiveMechanism):
     def log_noise(self, candidates: int) -> float:
         """The logarithm for one choice at the full scale: only the scale depends on the cost."""
         return Exponential(self.scale).log_noise(candidates)
-
-    def at(self, share: Fraction) -> Exponential:
-        """One of the choices, whose scale is a share of the full one."""
-        return Exponential(self.scale * share)
-
-    def places(self, rows: Integers, source: BitSource | None = None) -> tuple[Integers, ...]:
-        """Which points, which of their places, and how many rows are there, where this many rows
-        of each point take one at random.
-        """
-        return row_places(rows, OS if source is None else source, self.ties)
-
-    def keeps(
-        self, gaps: Integers, share: Fraction, source: BitSource | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether proposals are kept whose scores are this much below what they were taken
-        for."""
-        bits = OS if source is None else source
-        return flips(gaps.astype(np.uint64), self.at(share).scale, bits)

@@ -7,15 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.exact import float_up
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.discrete_laplace import chance_apart
-from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.scaled_selection import ScaledSelection
-from dpframe.samplers import OS, BitSource, report_noisy_max, report_noisy_max_each
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 __all__ = ["ReportNoisyMax"]
@@ -38,6 +34,11 @@ class ReportNoisyMax(ScaledSelection):
     label: ClassVar[str] = "report noisy max"
     least: ClassVar[Fraction] = MIN_SCALE
     largest: ClassVar[Fraction] = MAX_SCALE
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.NoisyMax(self.scale)
 
     def rho(self, range_l1: Fraction) -> Fraction:
         """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
@@ -72,22 +73,3 @@ class ReportNoisyMax(ScaledSelection):
             else:
                 high = middle
         return float_up(Fraction(high))
-
-    def select(self, scores: NDArray[np.int64], source: BitSource | None = None) -> int:
-        """The index of one candidate among int64 `scores`, exact given ideal bits.
-
-        `source` is for tests only.
-        """
-        return report_noisy_max(scores, self.scale, OS if source is None else source)
-
-    def select_each(
-        self, scores: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.int64]:
-        """The index of one candidate per row of `scores`, each choice on its own."""
-        return report_noisy_max_each(scores, self.scale, OS if source is None else source)
-
-    def select_top(
-        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
-    ) -> list[int]:
-        """`k` different candidates in order of selection; costs k times one selection."""
-        return peel(lambda s, _: self.select(s, source), scores, k)

@@ -11,14 +11,14 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace, two_sided_tail
 from dpframe.mechanisms.mechanism import Mechanism
 from dpframe.mechanisms.pure_rho import laplace_rho
 from dpframe.mechanisms.rounding import in_range, nonnegative
 from dpframe.mechanisms.tasks import AdditiveTask
-from dpframe.samplers import OS, BitSource
-from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE, discrete_laplace_wide, wrap
+from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 __all__ = ["RoundedLaplace"]
 
@@ -53,6 +53,11 @@ class RoundedLaplace(DiscreteLaplace):
 
     fine: ClassVar[int] = _FINE
     refinement: ClassVar[str] = f"drawn on {_FINE} times finer steps and rounded"
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Laplace(self.scale, _FINE)
 
     @classmethod
     def refining(cls, law: Mechanism, task: AdditiveTask) -> Self | None:
@@ -110,12 +115,3 @@ class RoundedLaplace(DiscreteLaplace):
         rate = float(1 / self.scale)
         half = rate * (_FINE - 1) / (2 * _FINE)
         return two_sided_tail(np.floor(x) + 1.0, rate, half, rate / _FINE)
-
-    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
-        """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
-        drawn, wide = discrete_laplace_wide(self.scale * _FINE, n, OS if source is None else source)
-        half = _FINE // 2
-        rounded = np.asarray((drawn + half) // _FINE)
-        for place, x in wide.items():  # where the draw or the sum may have wrapped
-            rounded[place] = wrap((x + half) // _FINE)
-        return rounded

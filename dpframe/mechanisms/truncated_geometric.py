@@ -6,23 +6,19 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact, float_up, sqrt_down
 from dpframe.errors import InvalidBudget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.key_mechanism import KeyMechanism, slack_of
 from dpframe.mechanisms.mechanism import Choice
+from dpframe.mechanisms.noise import appearance_chances
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
-from dpframe.samplers import OS, BitSource
-from dpframe.samplers.coins import ONE, coins
-from dpframe.samplers.exponential import bracket_exp
+from dpframe.samplers.coins import ONE
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -31,8 +27,6 @@ __all__ = ["TruncatedGeometric"]
 
 _MOST: Final = 1 << 22
 """Groups of this many individuals would have to be distinguished: more than is worth while."""
-_BITS: Final = 192
-"""Of exp(-epsilon), which is down to exp(-64) and must be known to many digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +58,11 @@ class TruncatedGeometric(KeyMechanism):
     row_epsilon: Fraction
     row_delta: Fraction
     name: ClassVar[str] = "truncated_geometric"
+
+    @property
+    def kernel_law(self) -> kernel.Law:
+        """The same for the kernel."""
+        return kernel.Geometric(self.row_epsilon, self.row_delta)
 
     def __post_init__(self) -> None:
         positive_budget(self.row_epsilon, "epsilon")
@@ -133,7 +132,7 @@ class TruncatedGeometric(KeyMechanism):
 
     def size_at(self, chance: Fraction | float) -> int:
         """The least number of individuals with which a group appears with such a chance."""
-        table = _table(self.row_epsilon, self.row_delta)
+        table = appearance_chances(self.row_epsilon, self.row_delta)
         return bisect_left(table, math.ceil(exact(chance) * ONE))  # chances grow with the size
 
     def log_noise(self, candidates: int) -> float:
@@ -146,28 +145,6 @@ class TruncatedGeometric(KeyMechanism):
             return KeyMechanism.log_noise(self, candidates)
         return math.log(math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon))
 
-    def keep(
-        self, individuals: NDArray[np.int64], source: BitSource | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether groups with this many individuals appear. `source` is for tests."""
-        table = _table(self.row_epsilon, self.row_delta)
-        which = np.clip(individuals, 0, len(table) - 1)
-        return coins(table, which, OS if source is None else source)
-
 
 _LEAST: Final = Fraction(1, 1 << 100)
 _LARGEST_SUMMED: Final = 32
-
-
-@lru_cache(maxsize=16)
-def _table(epsilon: Fraction, delta: Fraction) -> list[int]:
-    """p(0), p(1), ... up to the first that is 1, in multiples of 2**-128."""
-    growth = (1 << 2 * _BITS) // bracket_exp(min(epsilon, Fraction(64)), _BITS)[1]
-    slack = (delta.numerator << 128) // delta.denominator
-    table = [0]
-    while table[-1] < ONE:
-        p = table[-1]
-        up = (p * growth >> _BITS) + slack
-        left = -((-(ONE - p - slack) << _BITS) // growth)
-        table.append(min(up, ONE - max(left, 0), ONE))
-    return table

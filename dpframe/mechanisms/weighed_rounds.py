@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.weights import PARTS
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.key_mechanism import KeyMechanism, slack_of
 from dpframe.mechanisms.mechanism import Choice
 from dpframe.mechanisms.tasks import KeyTask
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
-from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -103,6 +100,13 @@ class WeighedRounds(KeyMechanism):
         if number * self.most > self.norm**2:
             raise ValueError("more sums than the proof knows of")
         _ = self.in_rounds  # which refuse lower thresholds
+
+    @property
+    def kernel_law(self) -> kernel.WeighedThreshold:
+        """The threshold and the noise of each round."""
+        return kernel.WeighedThreshold(
+            tuple(r for one in self.in_rounds for r in one.kernel_law.rounds)
+        )
 
     @classmethod
     def over(
@@ -212,16 +216,6 @@ class WeighedRounds(KeyMechanism):
         finds a group with such a chance.
         """
         return min(law.size_at(chance) for law in self.in_rounds)
-
-    def keep(self, sums: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
-        """Never: sums of a round follow from earlier rounds, so each round is run alone.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        raise NotImplementedError(self.name)
 
 
 def _noises(whole: DiscreteGaussian, shares: tuple[int, ...]) -> list[DiscreteGaussian]:

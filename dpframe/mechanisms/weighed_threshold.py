@@ -9,12 +9,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact
 from dpframe.core.weights import PARTS, parts_in_each
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.exposure import Exposure
@@ -22,7 +20,6 @@ from dpframe.mechanisms.key_mechanism import KeyMechanism, slack_of
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
-from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -112,6 +109,13 @@ class WeighedThreshold(KeyMechanism):
         least = _least_threshold(self.noise, self.slack, self.norm, self.most)
         if self.threshold < least:
             raise ValueError("groups of one individual would appear too often")
+
+    @property
+    def kernel_law(self) -> kernel.WeighedThreshold:
+        """One round, with noise of its own."""
+        if not self.alone or not isinstance(self.noise, DiscreteGaussian):
+            raise kernel.Refused("weights without Gaussian noise of their own")
+        return kernel.WeighedThreshold(((self.threshold, self.noise.sigma_squared),))
 
     @classmethod
     def over(
@@ -223,13 +227,6 @@ class WeighedThreshold(KeyMechanism):
         wanted = 2 * exact(chance) - 1
         parts = self.threshold if wanted <= 0 else self.threshold + self.noise.quantile(wanted)
         return math.ceil(Fraction(parts, parts_in_each(self.norm, 1)))
-
-    def keep(self, sums: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
-        """Whether groups with such sums appear, which are noisy unless noise is drawn here. Sums
-        that are 0 without noise are of groups that are not there, see `KeyChoice`.
-        """
-        noisy = sums + self.noise.draw(sums.size, source) if self.alone else sums
-        return np.asarray(noisy >= self.threshold)
 
 
 _MOST: Final = 1 << 31

@@ -13,8 +13,7 @@ from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.rolled import rolled
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
-from dpframe.core.domain import Columns, Domain
-from dpframe.core.dtypes import FLOAT64
+from dpframe.core.domain import Columns
 from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -22,7 +21,7 @@ from dpframe.frames.grouping_sets import GROUPING, SetGroups
 from dpframe.parse.filtered import tree_or_null
 from dpframe.parse.reader import read
 from dpframe.parse.size import TooLargeError, serialised, too_large
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import words
 from dpframe.rows.polars_dtypes import to_polars
 
 
@@ -90,7 +89,7 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
             where=f"{first}, and {width - 1} more",
             remedy=("name the columns one by one", "leave the alias out"),
         )
-    post_tree = None if spec.post is None else _post_tree(spec.post, spec.aggregates)
+    post_tree = None if spec.post is None else _post_tree(spec.post, spec.aggregates, first)
     outputs = []
     for i in range(width):
         chosen = {p: found[i] if len(found) == width else found[0] for p, found in requests.items()}
@@ -103,18 +102,25 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
     return outputs
 
 
-def _post_tree(post: pl.Expr, placeholders: Iterable[str]) -> Tree | None:
-    """Arithmetic on results as a tree; None for what is not arithmetic on numbers."""
-    numbers = {placeholder: pl.Float64() for placeholder in placeholders}
+def _post_tree(post: pl.Expr, placeholders: Iterable[str], text: str) -> Tree:
+    """Arithmetic on results as a tree.
+
+    Raises
+    ------
+    DPFrameError
+        For an operation that results do not have, and for arithmetic that is too large.
+    """
     try:
         serialised(post)
     except TooLargeError:
         raise too_large("agg") from None
     try:
-        (named,) = read(post, numbers, what="agg")
-        domain(named.tree, {p: Domain(FLOAT64) for p in numbers})
-    except (DPFrameError, ValueError):
-        return None
+        (named,) = read(
+            post, {placeholder: pl.Float64() for placeholder in placeholders}, what="agg"
+        )
+    except DPFrameError as error:
+        error.where = text
+        raise
     return named.tree
 
 

@@ -33,7 +33,7 @@ from dpframe.kernel.moves import norms_of, ranges_of
 from dpframe.mechanisms import KeyMechanism, NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition
-from dpframe.plan.laws import law_of, number_law
+from dpframe.plan.laws import number_law
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput
 from dpframe.plan.reading import adds_of, cells_of, frames_of, is_measurement, named_rows, what_of
@@ -156,11 +156,11 @@ def _covers_norms(
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:
     by_number = number_law(release.law)
     if by_number is None:
-        return draw.law == law_of(release.law)
+        return draw.law == release.law.kernel_law
     if not isinstance(draw.law, kernel.Threshold) or not 0 <= draw.law.draw < len(draws):
         return False
     threshold, noise = by_number
-    return draw.law.least == threshold and draws[draw.law.draw].law == law_of(noise)
+    return draw.law.least == threshold and draws[draw.law.draw].law == noise.kernel_law
 
 
 _MOST_CHOICES = 256

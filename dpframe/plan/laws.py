@@ -8,69 +8,10 @@ from fractions import Fraction
 
 from dpframe.core.rationals import Rationals, rationals
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms import (
-    DiscreteBox,
-    DiscreteGaussian,
-    DiscreteHull,
-    DiscreteLaplace,
-    DiscreteStaircase,
-    Exponential,
-    JointExponential,
-    Mechanism,
-    NoisyTable,
-    NoisyThreshold,
-    NoNoise,
-    PermuteAndFlip,
-    RandomizedResponse,
-    RecursiveExponential,
-    ReportNoisyMax,
-    RoundedLaplace,
-    TruncatedGeometric,
-    WeighedRounds,
-    WeighedThreshold,
-)
+from dpframe.mechanisms import Mechanism, NoisyThreshold, WeighedThreshold
 from dpframe.plan.definition import Json
 
-__all__ = ["law_of", "number_law", "numbers_of", "text_of"]
-
-
-def law_of(law: Mechanism) -> kernel.Law:
-    """The law of a mechanism that needs no other draw.
-
-    Raises
-    ------
-    Refused
-        When the kernel does not have the law.
-    """
-    match law:
-        case NoNoise():
-            return kernel.Exact()
-        case RoundedLaplace() | DiscreteLaplace():
-            return kernel.Laplace(law.scale, law.fine)
-        case DiscreteGaussian():
-            return kernel.Gaussian(law.sigma_squared)
-        case DiscreteHull():
-            return kernel.Box(law.epsilon, law.widths, law.fineness, law.arches)
-        case DiscreteBox():
-            return kernel.Box(law.epsilon, law.widths, law.fineness, ())
-        case DiscreteStaircase():
-            return kernel.Staircase(law.rate, law.width, law.inner)
-        case RandomizedResponse():
-            return kernel.Response(law.row_epsilon)
-        case TruncatedGeometric():
-            return kernel.Geometric(law.row_epsilon, law.row_delta)
-        case WeighedThreshold() | WeighedRounds():
-            rounds = [one for one in law.in_rounds if isinstance(one, WeighedThreshold)]
-            return kernel.WeighedThreshold(tuple(map(_round, rounds)))
-        case NoisyTable():  # the choice follows from the noisy numbers
-            return law_of(law.noise)
-        case ReportNoisyMax():
-            return kernel.NoisyMax(law.scale)
-        case PermuteAndFlip():
-            return kernel.PermuteAndFlip(law.scale)
-        case Exponential() if type(law) in (Exponential, JointExponential, RecursiveExponential):
-            return kernel.Exponential(law.scale)
-    raise kernel.Refused(f"the mechanism {law.name} has no law in the kernel")
+__all__ = ["number_law", "numbers_of", "text_of"]
 
 
 def number_law(law: Mechanism) -> tuple[int, Mechanism] | None:
@@ -81,13 +22,6 @@ def number_law(law: Mechanism) -> tuple[int, Mechanism] | None:
         noise = law.noise_of_number()
         return None if noise is None else (law.threshold, noise)
     return None
-
-
-def _round(law: WeighedThreshold) -> tuple[int, Fraction]:
-    """The threshold and the noise of one round of a choice of groups by weights."""
-    if not isinstance(law.noise, DiscreteGaussian):
-        raise kernel.Refused("weights with other noise than Gaussian")
-    return law.threshold, law.noise.sigma_squared
 
 
 def numbers_of(numbers: Sequence[Fraction]) -> kernel.Numbers:

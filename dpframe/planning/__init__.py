@@ -10,19 +10,21 @@ from dpframe.planning.found_limits import (
 from dpframe.planning.gains import errors_of
 from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
-from dpframe.planning.physical import names_read
+from dpframe.planning.physical import Exact, Translation, names_read, translate
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
-from dpframe.planning.soundness import require_sound
+from dpframe.planning.soundness import require_sound, require_verified
 from dpframe.planning.stated import alone, given, on_part, stating, with_physical, with_remaining
 
 __all__ = [
     "GROUPS",
+    "Exact",
     "LimitRule",
     "LossOfLimit",
     "Planning",
     "Prepared",
     "PreparedTogether",
+    "Translation",
     "alone",
     "errors_of",
     "given",
@@ -33,10 +35,12 @@ __all__ = [
     "on_part",
     "planned_with_limit",
     "require_sound",
+    "require_verified",
     "resumed",
     "sizes_to_appear",
     "stating",
     "tables_of",
+    "translate",
     "with_physical",
     "with_remaining",
 ]

@@ -5,7 +5,7 @@ Nothing here is trusted: the kernel checks what comes out, and refuses what it h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -20,7 +20,14 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
-from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
+from dpframe.aggregates.measurement import (
+    Additive,
+    CellCounts,
+    Integers,
+    Measurement,
+    Responses,
+    Selection,
+)
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.own_sets import SelectionOfSet
@@ -73,17 +80,42 @@ from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition
-from dpframe.plan.laws import law_of, number_law, numbers_of, text_of
+from dpframe.plan.laws import number_law, numbers_of, text_of
 from dpframe.plan.several import blocks_of
 from dpframe.plan.types_read import type_words
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release.keys import number_of
+from dpframe.release import Draw, Places, draw_node, number_of
+from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
 from dpframe.workloads.running import coefficients
 
-__all__ = ["names_read", "physical"]
+__all__ = ["Exact", "Translation", "names_read", "physical", "translate"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Translation:
+    """A physical plan, and what its items are of.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    parts
+        Where tables and draws stand in it, for each query that it runs.
+    options
+        The same of each plan that may run afterwards.
+    """
+
+    plan: kernel.Plan
+    parts: tuple[Places, ...]
+    options: tuple[Translation, ...] = ()
 
 
 def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:
+    """The physical plan of what will run."""
+    return translate(prepared, sources).plan
+
+
+def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> Translation:
     """The physical plan of what will run. It is the same in every process.
 
     Parameters
@@ -102,9 +134,10 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
     composition, measure = _composition(prepared)
     lists, limits = _Lists(sources={} if sources is None else sources), prepared.limits
     parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
-    for part, block in parts if limits is None else parts[:1]:
-        lists.add(part, block)
-    return kernel.Plan(
+    found = [lists.add(part, block) for part, block in (parts if limits is None else parts[:1])]
+    options = () if limits is None else limits.options
+    translated = tuple(translate(option, lists.sources) for option in options)
+    made = kernel.Plan(
         plan.unit.adjacency,
         _of_columns_read(lists),
         tuple(lists.tables),
@@ -112,17 +145,67 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
         measure,
         plan.cost.main,
         plan.cost.slack,
-        () if limits is None else tuple(physical(o, lists.sources) for o in limits.options),
+        tuple(option.plan for option in translated),
         composition,
     )
+    return Translation(made, tuple(Places(made, *places) for places in found), translated)
 
 
-def names_read(prepared: PreparedTogether) -> frozenset[str]:
-    """The names of the columns that the physical plan of what will run has, and others."""
-    # `require_sound` compared the plan's with what will run
-    made = None if prepared.limits is not None else prepared.plan.physical
-    made = physical(prepared) if made is None else made
-    return frozenset(_names_in(made.frames, [*made.tables, *made.draws]))
+@dataclass(frozen=True, slots=True, eq=False)
+class Exact:
+    """Vectors of a query without noise, whether they are drawn or not.
+
+    Parameters
+    ----------
+    plan
+        A plan with their tables, and without draws.
+    nodes
+        What each vector is in it.
+    tables
+        The exact table at each place.
+    """
+
+    plan: kernel.Plan
+    nodes: Mapping[Measurement, kernel.What]
+    tables: Mapping[int, ExactTable]
+
+    @classmethod
+    def of(cls, query: Query, parts: Iterable[Measurement]) -> Exact:
+        """The same of these vectors."""
+        lists = _Lists(sources={})
+        nodes = {part: lists.what(part, query) for part in parts}
+        unit, nothing = query.relation.facts.unit, Fraction(0)
+        lasting = tuple(lists.frames), tuple(lists.tables), ()
+        plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
+        return cls(plan, nodes, lists.exact)
+
+    def counted(
+        self, part: Measurement, counted: Mapping[ExactTable, CellCounts]
+    ) -> list[CellCounts]:
+        """The exact tables of a vector."""
+        return [counted[self.tables[place]] for place in tables_of(self.nodes[part])]
+
+    def numbers(self, part: Measurement, counted: Mapping[ExactTable, CellCounts]) -> Integers:
+        """What a vector is without noise; of choices the best candidates."""
+        node = self.nodes[part]
+        if isinstance(node, kernel.Reports):
+            return exact_numbers(self.plan, node, self.counted(part, counted))
+        numbers = draw_node(self.plan, node, kernel.Exact(), self.counted(part, counted))
+        return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
+
+    def scores(
+        self, part: Selection, counted: Mapping[ExactTable, CellCounts], first: int, end: int
+    ) -> Integers | Runs:
+        """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
+        node = self.nodes[part]
+        assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
+        tables = self.counted(part, counted)
+        return scores_of(self.plan, first_choice(node), tables, first, end)
+
+
+def names_read(plan: kernel.Plan) -> frozenset[str]:
+    """The names of the columns that a physical plan has, and others."""
+    return frozenset(_names_in(plan.frames, [*plan.tables, *plan.draws]))
 
 
 def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
@@ -206,11 +289,14 @@ class _Lists:
     """Frames after all steps, by their identities and choices, and their places. They are kept here
     so that no other one gets such an identity.
     """
+    exact: dict[int, ExactTable] = field(default_factory=dict)
+    """The exact tables of the query whose draws are added, by their places."""
     finder: int = 0
     """The draw that finds the groups of the query whose draws are added."""
 
-    def add(self, part: Prepared, plan: PlanData) -> None:
-        """All draws of one query."""
+    def add(self, part: Prepared, plan: PlanData) -> tuple[dict[int, ExactTable], dict[Draw, int]]:
+        """All draws of one query. Where its tables and draws stand."""
+        self.exact = {}
         used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
         of_draws = [(plan.releases[used[d.keys[0]]], d) for d in part.draws]
         of_draws.sort(key=lambda one: one[0].draw)  # in the order of the plan that people read
@@ -234,8 +320,9 @@ class _Lists:
                     raise kernel.Refused("a threshold has other noise than its number")
                 made = kernel.Threshold(by_number[0], first + number)
             else:
-                made = law_of(law)
+                made = law.kernel_law
             self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
+        return self.exact, {draw: first + number for number, draw in enumerate(draws)}
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
@@ -303,7 +390,9 @@ class _Lists:
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),
         )
-        return self.tables.setdefault(made, len(self.tables))
+        place = self.tables.setdefault(made, len(self.tables))
+        self.exact[place] = table
+        return place
 
     def what(self, measurement: Measurement, query: Query) -> kernel.What:
         """What is drawn."""

@@ -47,15 +47,15 @@ from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.several import blocks_of
-from dpframe.planning.physical import physical
+from dpframe.planning.physical import Translation, translate
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw
 
-__all__ = ["physical", "require_sound"]
+__all__ = ["require_sound", "require_verified"]
 
 
-def require_sound(prepared: PreparedTogether) -> None:
-    """Refuse a plan that is not what will run.
+def require_sound(prepared: PreparedTogether) -> Translation:
+    """Refuse a plan that is not what will run. The physical plan, from which it runs.
 
     Raises
     ------
@@ -65,13 +65,26 @@ def require_sound(prepared: PreparedTogether) -> None:
     wrong = next(_differences(prepared), None)
     if wrong is not None:
         raise _unsound(f"the plan does not follow from the query: {wrong}")
+    translation = require_verified(prepared)
+    if prepared.plan.physical not in (None, translation.plan):
+        raise _unsound("the plan does not follow from the query: physical plan")
+    return translation
+
+
+def require_verified(prepared: PreparedTogether) -> Translation:
+    """The physical plan of what will run, which the kernel has verified.
+
+    Raises
+    ------
+    Unsound
+        When the kernel refuses it; nothing is drawn then.
+    """
     try:
-        what_runs = physical(prepared)
-        if prepared.plan.physical not in (None, what_runs):
-            raise _unsound("the plan does not follow from the query: physical plan")
-        verify(what_runs)
+        translation = translate(prepared)
+        verify(translation.plan)
     except Refused as refused:
         raise _unsound(f"the kernel refuses the plan: {refused}") from None
+    return translation
 
 
 def _unsound(why: str) -> Unsound:

@@ -2,7 +2,7 @@
 
 from dpframe.release.asked import Intervals, read_intervals
 from dpframe.release.doubts import Doubt, doubts_of
-from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
+from dpframe.release.draw import CandidateScores, Draw, Places, draw, draw_node
 from dpframe.release.keep import Keep
 from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
 from dpframe.release.missing import MissingRows
@@ -28,6 +28,7 @@ __all__ = [
     "Keep",
     "KeyChoice",
     "MissingRows",
+    "Places",
     "RunningResults",
     "aggregate_column",
     "assemble",
@@ -35,6 +36,7 @@ __all__ = [
     "chooser_of",
     "doubts_of",
     "draw",
+    "draw_node",
     "drawn_with_groups",
     "in_order",
     "law_of",
@@ -47,5 +49,4 @@ __all__ = [
     "rehearse",
     "shown_groups",
     "with_some_key",
-    "without_noise",
 ]

@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.mechanisms import Runs, TogetherMechanism
+from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import parts_of_row
+from dpframe.mechanisms.noise import TIES, Runs, choose_tuple, place_rows
+from dpframe.release.numbers import candidates_of, first_choice
 
 __all__ = ["PlacedRows", "choose_at_once"]
 
@@ -37,17 +39,13 @@ class PlacedRows:
         The points with rows, in rising order, and how many each has.
     points
         How many points there are.
-    law
-        What draws the places of rows.
     """
 
-    __slots__ = ("_law", "_points", "_rows", "_sizes", "_starts", "candidates", "rows")
+    __slots__ = ("_rows", "_sizes", "_starts", "candidates", "rows")
 
-    def __init__(
-        self, cells: Integers, rows: Integers, points: int, law: TogetherMechanism
-    ) -> None:
-        whole = math.prod(law.ties)
-        self._law, self.candidates, self.rows = law, points * whole, int(rows.sum())
+    def __init__(self, cells: Integers, rows: Integers, points: int) -> None:
+        whole = math.prod(TIES)
+        self.candidates, self.rows = points * whole, int(rows.sum())
         self._starts, self._rows = cells * whole, rows
         self._sizes = np.full(cells.size, whole)
 
@@ -72,15 +70,15 @@ class PlacedRows:
 
     def _place(self, windows: Sequence[tuple[int, int]]) -> None:
         """Let rows take their places where their ranks touch a window."""
-        size = math.prod(self._law.ties)
-        for level, ties in enumerate(self._law.ties):
+        size = math.prod(TIES)
+        for ties in TIES:
             upto = np.cumsum(self._rows)
             wide = (self._sizes == size) & (size > 1)
             size //= ties
             wanted = np.flatnonzero(wide & _within(upto - self._rows, upto, windows))
             if not wanted.size:
                 continue
-            point, place, rows = self._law.places(self._rows[wanted], level)
+            point, place, rows = place_rows(self._rows[wanted], ties)
             others = np.ones(self._rows.size, np.bool_)
             others[wanted] = False
             starts = np.append(self._starts[others], self._starts[wanted][point] + place * size)
@@ -99,14 +97,21 @@ def _within(low: Integers, high: Integers, windows: Sequence[tuple[int, int]]) -
 
 
 def choose_at_once(
-    part: QuantilesAtOnce, law: TogetherMechanism, counted: CellCounts, groups: int
+    plan: kernel.Plan,
+    what: kernel.Ranks,
+    law: kernel.Exponential,
+    counted: CellCounts,
+    groups: int,
 ) -> Integers:
     """The codes of all quantiles in each group: a row each, nondecreasing."""
     assert counted.cells is not None
+    candidates = candidates_of(plan, first_choice(what), groups)
+    parts = parts_of_row(what.quantiles)
+    shares = [int(q * parts) for q in what.quantiles]
     offsets = counted.offsets(0, groups)
-    places, result = math.prod(law.ties), np.empty((groups, part.chosen), np.int64)
+    places, result = math.prod(TIES), np.empty((groups, len(shares)), np.int64)
     for group, (lo, hi) in enumerate(pairwise(offsets.tolist())):
-        line = PlacedRows(counted.cells[lo:hi], counted.values[lo:hi], part.candidates, law)
-        chosen = law.choose(line, part.shares, part.row)
+        line = PlacedRows(counted.cells[lo:hi], counted.values[lo:hi], candidates)
+        chosen = choose_tuple(law.scale, line, shares, parts)
         result[group] = [place // places for place in chosen]
     return result

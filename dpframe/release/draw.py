@@ -1,46 +1,41 @@
-"""Drawing: the only place where exact tables meet noise."""
+"""Drawing: the only place where exact tables meet noise.
+
+What is drawn, and by which law, is read from the physical plan that the kernel has verified.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
-from dpframe.aggregates.cells import PointCells
-from dpframe.aggregates.chosen_together import ChosenTogether
-from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.level_sums import CellSums
+from dpframe.aggregates.joint_sums import Rebuilt
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import (
-    Additive,
-    CellCounts,
-    Measurement,
-    Responses,
-    Runs,
-    Selection,
-    Table,
-)
+from dpframe.aggregates.measurement import CellCounts, Measurement, Selection, Table
 from dpframe.aggregates.noise_law import noise_of
-from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.quantile_tree import QuantileTree
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.aggregates.request import QueryScope
-from dpframe.mechanisms import (
-    AdditiveMechanism,
-    Mechanism,
-    NoNoise,
-    RecursiveMechanism,
-    ReportMechanism,
-    SelectionMechanism,
-    TogetherMechanism,
-    VectorMechanism,
-    fair_coins,
+from dpframe.kernel import plan as kernel
+from dpframe.mechanisms import Mechanism, fair_coins
+from dpframe.mechanisms.noise import (
+    choose_each,
+    choose_points,
+    choose_top_each,
+    noise,
+    report,
 )
 from dpframe.release.at_once import choose_at_once
 from dpframe.release.many_points import MANY, choose_point
+from dpframe.release.numbers import (
+    Runs,
+    are_points,
+    candidates_of,
+    exact_numbers,
+    scores_of,
+    tables_of,
+)
 from dpframe.release.recursive import choose_recursively
 
 _AT_ONCE = 1 << 20
@@ -54,17 +49,23 @@ class CandidateScores:
     """
 
     room: int = 1 << 24
-    kept: dict[tuple[Measurement, int, int], Noisy | Runs] = field(default_factory=dict)
+    kept: dict[tuple[kernel.What, int, int], Noisy | Runs] = field(default_factory=dict)
 
-    def of(self, part: Selection, tables: list[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """The scores of groups `first` to `end` - 1; callers must not write to them."""
-        result = self.kept.get((part, first, end))
+    def of(
+        self,
+        plan: kernel.Plan,
+        what: kernel.Choice | kernel.Rank,
+        tables: Sequence[CellCounts],
+        span: tuple[int, int],
+    ) -> Noisy | Runs:
+        """The scores of the groups of a span; callers must not write to them."""
+        result = self.kept.get((what, *span))
         if result is None:
-            result = part.ballots(tables, first, end)
+            result = scores_of(plan, what, tables, *span)
             arrays = [result.scores, result.weights] if isinstance(result, Runs) else [result]
             if arrays[0].size <= self.room:
                 self.room -= arrays[0].size
-                self.kept[(part, first, end)] = result
+                self.kept[(what, *span)] = result
                 for array in arrays:
                     array.setflags(write=False)
         return result
@@ -102,10 +103,37 @@ class Draw:
         return {k: noise_of(self.law, r) for k, r in zip(self.keys, each, strict=True)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where the tables and draws of a query stand in a physical plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    tables
+        The exact table at each place.
+    draws
+        The place of each draw.
+    """
+
+    plan: kernel.Plan
+    tables: Mapping[int, Table]
+    draws: Mapping[Draw, int]
+
+    def node(self, one: Draw) -> kernel.Draw:
+        """The draw in the plan."""
+        return self.plan.draws[self.draws[one]]
+
+    def counted(self, what: kernel.What, counted: Mapping[Table, CellCounts]) -> list[CellCounts]:
+        """The exact tables that a draw is of."""
+        return [counted[self.tables[place]] for place in tables_of(what)]
+
+
 def draw(
     one: Draw,
+    places: Places,
     counted: Mapping[Table, CellCounts],
-    scope: QueryScope,
     ballots: CandidateScores | None = None,
 ) -> dict[MeasurementKey, Noisy]:
     """The noisy integers of all parts that are drawn at once, and of the vector that they follow
@@ -113,10 +141,16 @@ def draw(
 
     `ballots` are those of earlier draws from the same tables, if there are to be more.
     """
-    if one.rebuilt is None:
-        (key,) = one.keys
-        return {key: _draw_part(one.measurement, one.law, counted, scope, ballots)}
-    return followed(one, _draw_part(one.measurement, one.law, counted, scope, ballots))
+    node = places.node(one)
+    tables = places.counted(node.what, counted)
+    drawn = draw_node(places.plan, node.what, node.law, tables, ballots)
+    if isinstance(one.measurement, Selection) and isinstance(node.what, kernel.Vector):
+        # candidates whose numbers all have noise: the largest follow from these
+        numbers = drawn.reshape(-1, one.measurement.candidates)
+        drawn = choose_top_each(kernel.Exact(), numbers, one.measurement.rounds)
+    if isinstance(one.measurement, Margin):
+        drawn = drawn.reshape(-1, 1)
+    return followed(one, drawn)
 
 
 def followed(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
@@ -130,157 +164,157 @@ def followed(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
     return result
 
 
-def _draw_part(
-    part: Measurement,
-    law: Mechanism,
-    counted: Mapping[Table, CellCounts],
-    scope: QueryScope,
+def draw_node(
+    plan: kernel.Plan,
+    what: kernel.What,
+    law: kernel.Law,
+    tables: Sequence[CellCounts],
     ballots: CandidateScores | None = None,
 ) -> Noisy:
-    """The noisy integers of one vector.
+    """What one draw of a plan gives.
 
     Returns
     -------
     numpy.ndarray
-        Of shape (groups, cells) for sums, (groups, numbers) for several of them, (groups, rounds)
-        of candidate codes for selections.
+        Of shape (groups, numbers); of choices (groups, codes of candidates).
 
     Notes
     -----
     Exact integers and noise are added modulo 2**64, so that an overflow, should there be one, is
     the same whether it happens before or after the noise: it never costs privacy.
     """
-    tables = [counted[table] for table in part.tables]
-    match part, law:
-        case Additive(), AdditiveMechanism():
-            cells = part.table.cells
-            return _with_noise(tables[0].dense(1 if cells is None else cells.size), law)
-        case Margin(), AdditiveMechanism():
-            return _with_noise(part.exact(tables[0]), law)
-        case CellSums(), AdditiveMechanism():
-            assert part.table.cells is not None
-            return _with_noise(part.of(tables[0].dense(part.table.cells.size)), law)
-        case QuantileTree(), RecursiveMechanism():
-            groups = part.entries(scope)
-            spans = _spans(part, tables, 0, groups)
-            found = [choose_recursively(part, law, tables[0], scope, span) for span in spans]
-            return np.concatenate(found) if found else np.empty((0, part.chosen), np.int64)
-        case QuantilesAtOnce(), TogetherMechanism():
-            return choose_at_once(part, law, tables[0], part.entries(scope))
-        case ChosenTogether(), _ if law.is_exact:
-            return np.concatenate([_best(q, tables, scope) for q in part.apart], axis=1)
-        case JointSums(), AdditiveMechanism() | VectorMechanism():
-            return _together(part, law, tables)
-        case Selection(), SelectionMechanism():
-            return _select(part, law, tables, scope, ballots or CandidateScores(room=0))
-        case Responses(), ReportMechanism():
-            return law.draw(tables[0].dense(part.categories)[0]).reshape(1, -1)
-        case Selection(), _ if law.is_exact:
-            return _best(part, tables, scope)
+    match what, law:
+        case kernel.Reports(), kernel.Response():
+            return report(law, exact_numbers(plan, what, tables)[0]).reshape(1, -1)
+        case kernel.Vector() | kernel.Running(), _:
+            exact = exact_numbers(plan, what, tables)
+            drawn = noise(law, len(exact) if isinstance(law, kernel.Box) else exact.size)
+            noisy = drawn.reshape(exact.shape)
+            noisy += exact
+            return noisy
+        case kernel.Levels(), kernel.Exponential():
+            groups = tables[0].size
+            spans = _spans(plan, what, tables, 0, groups)
+            found = [choose_recursively(plan, what, law, tables[0], span) for span in spans]
+            return np.concatenate(found) if found else np.empty((0, len(what.quantiles)), np.int64)
+        case kernel.Ranks(), kernel.Exponential():
+            return choose_at_once(plan, what, law, tables[0], tables[0].size)
+        case kernel.Ranks(place, quantiles) | kernel.Levels(place, quantiles), kernel.Exact():
+            each = (kernel.Rank(place, q) for q in quantiles)
+            return np.concatenate([_best(plan, one, tables) for one in each], axis=1)
+        case kernel.Choice() | kernel.Rank(), kernel.Exact():
+            return _best(plan, what, tables)
+        case kernel.Choice() | kernel.Rank(), _:
+            return _choose(plan, what, law, tables, ballots or CandidateScores(room=0))
         case _:
-            raise AssertionError(f"a {type(law).__name__} cannot release {part.words()}")
+            raise kernel.Refused(f"{what} cannot be drawn by the law {law}")
 
 
-def _with_noise(exact: Noisy, law: AdditiveMechanism) -> Noisy:
-    """Exact integers with noise on each."""
-    noisy = law.draw(exact.size).reshape(exact.shape)
-    noisy += exact
-    return noisy
+def _groups(what: kernel.Choice | kernel.Rank, tables: Sequence[CellCounts]) -> int:
+    """How many choices there are."""
+    return 1 if isinstance(what, kernel.Choice) and what.among == "groups" else tables[0].size
 
 
-def _together(
-    part: JointSums, law: AdditiveMechanism | VectorMechanism, tables: list[CellCounts]
-) -> Noisy:
-    """The noisy numbers of several sums, whose noise is drawn number by number or as a vector."""
-    noisy = part.vector(tables)
-    if isinstance(law, VectorMechanism):
-        noisy += law.draw(len(noisy))
-    else:
-        noisy += law.draw(noisy.size).reshape(noisy.shape)
-    return noisy
+def _rounds(what: kernel.Choice | kernel.Rank) -> int:
+    return what.rounds if isinstance(what, kernel.Choice) else 1
 
 
-def without_noise(
-    part: Measurement, counted: Mapping[Table, CellCounts], scope: QueryScope
-) -> Noisy:
-    """What one part would be without noise, for simulations on public data."""
-    if isinstance(part, Responses):
-        return counted[part.table].dense(part.categories)
-    result = _draw_part(part, NoNoise(), counted, scope)
-    if scope.parts == 1:
-        return result
-    whole, half = Rebuilt((1,), scope.parts).of(result)
-    return (whole + half).reshape(-1, 1)
-
-
-def _select(
-    part: Selection,
-    law: SelectionMechanism,
-    tables: list[CellCounts],
-    scope: QueryScope,
+def _choose(
+    plan: kernel.Plan,
+    what: kernel.Choice | kernel.Rank,
+    law: kernel.Law,
+    tables: Sequence[CellCounts],
     box: CandidateScores,
 ) -> Noisy:
-    codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    many = _with_many_points(part, tables)
+    groups, rounds = _groups(what, tables), _rounds(what)
+    codes = np.empty((groups, rounds), dtype=np.int64)
+    many = _with_many_points(plan, what, tables)
     for group in many:
-        codes[group, 0] = _of_many(part, law, tables[0], group)
-    for low, high in pairwise([-1, *many, codes.shape[0]]):
-        for first, end in _spans(part, tables, low + 1, high):
-            ballots = box.of(part, tables, first, end)
+        codes[group, 0] = _of_many(plan, what, law, tables[0], group)
+    for low, high in pairwise([-1, *many, groups]):
+        for first, end in _spans(plan, what, tables, low + 1, high):
+            ballots = box.of(plan, what, tables, (first, end))
             if isinstance(ballots, Runs):
-                run, point = law.select_points(ballots.scores, ballots.weights, ballots.sizes)
+                scale = _scale_of_points(law)
+                about = ballots.scores, ballots.weights, ballots.sizes
+                run, point = choose_points(scale, *about)
                 codes[first:end, 0] = ballots.starts[run] + point
-            elif part.rounds == 1:
-                codes[first:end, 0] = law.select_each(ballots)
+            elif rounds == 1:
+                codes[first:end, 0] = choose_each(law, ballots)
             else:
-                codes[first:end] = law.select_top_each(ballots, part.rounds)
+                codes[first:end] = choose_top_each(law, ballots, rounds)
     return codes
 
 
-def _with_many_points(part: Selection, tables: list[CellCounts]) -> list[int]:
+def _scale_of_points(law: kernel.Law) -> Fraction:
+    """The scale of the only law that chooses among weighted candidates."""
+    if isinstance(law, kernel.Exponential):
+        return law.scale
+    raise kernel.Refused(f"points cannot be chosen by the law {type(law).__name__}")
+
+
+def _with_many_points(
+    plan: kernel.Plan, what: kernel.Choice | kernel.Rank, tables: Sequence[CellCounts]
+) -> list[int]:
     """The groups in which not every point with rows needs a score."""
-    if not isinstance(part, QuantileChoice) or not isinstance(part.cells, PointCells):
+    if not isinstance(what, kernel.Rank) or not are_points(plan.tables[what.table]):
         return []
     entries = np.diff(tables[0].offsets(0, tables[0].size))
     return [int(group) for group in np.flatnonzero(entries >= MANY)]
 
 
-def _of_many(part: Selection, law: SelectionMechanism, table: CellCounts, group: int) -> int:
+def _of_many(
+    plan: kernel.Plan,
+    what: kernel.Choice | kernel.Rank,
+    law: kernel.Law,
+    table: CellCounts,
+    group: int,
+) -> int:
     """The code that is chosen in such a group."""
-    assert isinstance(part, QuantileChoice)
+    assert isinstance(what, kernel.Rank)
     assert table.cells is not None
     low, high = table.offsets(group, group + 1)
     own = slice(int(low), int(high))
-    return choose_point(law, part.q, table.cells[own], table.values[own], part.candidates)
+    points = candidates_of(plan, what, 1)
+    rows = table.cells[own], table.values[own]
+    return choose_point(_scale_of_points(law), what.quantile, *rows, points)
 
 
-def _best(part: Selection, tables: list[CellCounts], scope: QueryScope) -> Noisy:
+def _best(
+    plan: kernel.Plan, what: kernel.Choice | kernel.Rank, tables: Sequence[CellCounts]
+) -> Noisy:
     """The best candidates of scores that no individual can change."""
-    codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    for first, end in _spans(part, tables, 0, codes.shape[0]):
-        ballots = part.ballots(tables, first, end)
+    groups, rounds = _groups(what, tables), _rounds(what)
+    codes = np.empty((groups, rounds), dtype=np.int64)
+    for first, end in _spans(plan, what, tables, 0, groups):
+        ballots = scores_of(plan, what, tables, first, end)
         if isinstance(ballots, Runs):
             heads = np.cumsum(ballots.sizes) - ballots.sizes
             best = np.repeat(np.maximum.reduceat(ballots.scores, heads), ballots.sizes)
             winners = np.flatnonzero(ballots.scores == best)
             codes[first:end, 0] = ballots.starts[winners[np.searchsorted(winners, heads)]]
         else:
-            order = np.argsort(-ballots, axis=1, kind="stable")
-            codes[first:end] = order[:, : part.rounds]
+            codes[first:end] = choose_top_each(kernel.Exact(), ballots, rounds)
     return codes
 
 
 def _spans(
-    part: Selection, tables: list[CellCounts], low: int, high: int
+    plan: kernel.Plan,
+    what: kernel.Choice | kernel.Rank | kernel.Levels,
+    tables: Sequence[CellCounts],
+    low: int,
+    high: int,
 ) -> Iterator[tuple[int, int]]:
     """First group and end of pieces of some groups that are chosen in at the same time."""
     if low == high:
         return pairwise(list[int]())
-    if part.weighted:  # two runs per entry of the table, and one more
+    if isinstance(what, kernel.Levels) or (
+        isinstance(what, kernel.Rank) and are_points(plan.tables[what.table])
+    ):  # two runs per entry of the table, and one more
         load = 2 * tables[0].offsets(low, high) + np.arange(high - low + 1)
         load -= load[0]
         cuts = low + np.searchsorted(load, np.arange(_AT_ONCE, int(load[-1]), _AT_ONCE))
     else:
-        rows = max(1, _AT_ONCE // part.candidates)
+        rows = max(1, _AT_ONCE // candidates_of(plan, what, tables[0].size))
         cuts = np.arange(low + rows, high, rows)
     return pairwise(np.unique([low, *cuts.tolist(), high]).tolist())

@@ -14,8 +14,9 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.query import Query
-from dpframe.mechanisms import KeyMechanism
-from dpframe.release.draw import Draw, followed
+from dpframe.kernel import plan as kernel
+from dpframe.mechanisms.noise import appear, noise
+from dpframe.release.draw import Draw, Places, followed
 
 __all__ = ["KeyChoice", "chooser_of", "drawn_with_groups", "number_of", "with_some_key"]
 
@@ -24,38 +25,49 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class KeyChoice:
-    """How groups are chosen, given exact numbers of individuals or rows.
+    """How groups are chosen, given exact numbers of individuals, rows or weights.
 
     Parameters
     ----------
-    part
-        What is counted.
+    table
+        The exact table that the choice needs.
+    rows
+        The most rows of one individual, where rows are counted.
     law
-        The private rule.
+        The law by which groups appear.
+    noise
+        The noise of the released number by which they do, if they do by one.
     """
 
-    part: KeySelection
-    law: KeyMechanism
-
-    @property
-    def table(self) -> Table:
-        """The exact table that the choice needs."""
-        return self.part.table
+    table: Table
+    rows: int
+    law: kernel.Law
+    noise: kernel.Law | None = None
 
     @property
     def rounds(self) -> tuple[KeyChoice, ...]:
         """The choice of each round, of groups that were not found before."""
-        return tuple(replace(self, law=law) for law in self.law.in_rounds)
+        if not isinstance(self.law, kernel.WeighedThreshold):
+            return (self,)
+        each = (kernel.WeighedThreshold((one,)) for one in self.law.rounds)
+        return tuple(replace(self, law=law) for law in each)
 
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
         """Whether groups with such numbers appear, and the noisy numbers where these decide. One
         whose number is 0 never does.
         """
-        noise, there = self.law.noise_of_number(), counts > 0
-        if noise is not None:
-            noisy = counts + noise.draw(counts.size)
-            return there & self.law.keep(noisy), noisy
-        return there & self.law.keep(self.part.individuals(counts)), None
+        there = counts > 0
+        match self.law:
+            case kernel.Threshold(least) if self.noise is not None:
+                noisy = counts + noise(self.noise, counts.size)
+                return there & (noisy >= least), noisy
+            case kernel.WeighedThreshold(((least, sigma_squared),)):
+                noisy = counts + noise(kernel.Gaussian(sigma_squared), counts.size)
+                return there & (noisy >= least), None
+            case kernel.Geometric():
+                individuals = np.asarray(-(-counts // self.rows), np.int64)
+                return there & appear(self.law, individuals), None
+        raise kernel.Refused(f"groups cannot appear by the law {type(self.law).__name__}")
 
 
 def number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
@@ -71,24 +83,30 @@ def _is_number(table: Table, part: Measurement) -> bool:
     return isinstance(part, Additive) and part.table == table
 
 
-def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
+def chooser_of(draws: Iterable[Draw], places: Places) -> KeyChoice | None:
     """How groups are chosen, where groups are not listed."""
     for one in draws:
         if isinstance(one.measurement, KeySelection):
-            assert isinstance(one.law, KeyMechanism)
-            return KeyChoice(one.measurement, one.law)
+            node = places.node(one)
+            assert isinstance(node.what, kernel.Appear)
+            by = (
+                places.plan.draws[node.law.draw] if isinstance(node.law, kernel.Threshold) else None
+            )
+            noise_of_number = None if by is None else by.law
+            return KeyChoice(one.measurement.table, node.what.rows, node.law, noise_of_number)
     return None
 
 
 def drawn_with_groups(
-    draws: Sequence[Draw], noisy: NDArray[np.int64] | None
+    draws: Sequence[Draw], places: Places, noisy: NDArray[np.int64] | None
 ) -> dict[MeasurementKey, Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""
     if noisy is None:
         return {}
-    number = number_of(draws[0].measurement, [draw.measurement for draw in draws])
-    assert number is not None
-    return followed(draws[number], noisy.reshape(-1, 1))
+    laws = (places.node(draw).law for draw in draws)
+    number = next(law.draw for law in laws if isinstance(law, kernel.Threshold))
+    (one,) = (draw for draw in draws if places.draws[draw] == number)
+    return followed(one, noisy.reshape(-1, 1))
 
 
 def with_some_key(query: Query) -> Query:

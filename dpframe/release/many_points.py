@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms import SelectionMechanism
+from dpframe.mechanisms.noise import choose_points, keep_points
 
 __all__ = ["MANY", "choose_point"]
 
@@ -89,15 +89,13 @@ class _Rows:
         return result
 
 
-def choose_point(
-    law: SelectionMechanism, q: Fraction, cells: Integers, rows: Integers, points: int
-) -> int:
-    """The point that a mechanism chooses of one group, exactly as from the scores of all.
+def choose_point(scale: Fraction, q: Fraction, cells: Integers, rows: Integers, points: int) -> int:
+    """The point that the exponential mechanism chooses of one group, as if all had scores.
 
     Parameters
     ----------
-    law
-        One that chooses among weighted candidates.
+    scale
+        The scale of the exponential mechanism, in units of the score.
     q
         The quantile.
     cells, rows
@@ -112,11 +110,11 @@ def choose_point(
     kept = np.flatnonzero(weights)
     sizes = np.array([kept.size])
     while True:
-        run, place = law.select_points(scores[kept], weights[kept], sizes)
+        run, place = choose_points(scale, scores[kept], weights[kept], sizes)
         chosen = int(kept[run[0]])
         point = int(starts[chosen] + place[0])
         gap = 0 if chosen in own else int(scores[chosen]) - found.score_of(point)
-        if law.keeps_points(np.array([gap]))[0]:
+        if keep_points(scale, np.array([gap]))[0]:
             return point
 
 

@@ -19,11 +19,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.quantile_tree import QuantileTree
-from dpframe.aggregates.request import QueryScope
-from dpframe.mechanisms import RecursiveMechanism
+from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import cells_in, level_choices, parts_of_row
+from dpframe.mechanisms.noise import (
+    PLACES,
+    choose_points,
+    keep_points,
+    place_rows,
+    selection_scale,
+)
+from dpframe.release.numbers import are_points, rank_scores
 
 __all__ = ["choose_recursively"]
 
@@ -36,27 +42,30 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """Cells one after another, each of this many places; which of them are candidates."""
+    """Cells one after another, each of `places` places. They are points, which all are candidates;
+    or each second one is equal to a candidate, and the others are between two.
+    """
 
-    cells: PointCells | PositionCells
+    cells: int
+    points: bool
     places: int
 
     @property
     def end(self) -> int:
-        return self.cells.size * self.places
+        return self.cells * self.places
 
     def candidates_before(self, place: Integers) -> Integers:
         """How many candidates are before a place: all places of points are, and those of cells that
         are equal to a listed candidate.
         """
-        if isinstance(self.cells, PointCells):
+        if self.points:
             return place
         cell, inner = np.divmod(place, self.places)
         return np.asarray((cell >> 1) * self.places + np.where(cell & 1, inner, 0), np.int64)
 
     def place_of(self, candidate: Integers) -> Integers:
         """Where a candidate is, by how many are before it."""
-        if isinstance(self.cells, PointCells):
+        if self.points:
             return candidate
         point, inner = np.divmod(candidate, self.places)
         return np.asarray((2 * point + 1) * self.places + inner, np.int64)
@@ -64,7 +73,7 @@ class _Line:
     def code_of(self, place: Integers) -> Integers:
         """The point or listed candidate that a place belongs to."""
         cell = place // self.places
-        return cell if isinstance(self.cells, PointCells) else cell >> 1
+        return cell if self.points else cell >> 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,13 +118,12 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Choice:
-    """One choice in each of many groups."""
+    """One choice in each of many groups, of quantile `q` of the rows that are left to it."""
 
-    law: RecursiveMechanism
+    scale: Fraction
     line: _Line
     groups: int
     q: Fraction
-    share: Fraction
 
     def among(self, pieces: _Pieces, low: Integers, high: Integers) -> tuple[Integers, _Pieces]:
         """The place that each group chooses among those from `low` to before `high`, and the pieces
@@ -123,10 +131,9 @@ class _Choice:
         """
         chosen = np.zeros_like(low)
         left = np.arange(low.size)
-        law = self.law.at(self.share)
         while left.size:
             runs = self._runs(pieces, left, low[left], high[left])
-            run, nth = law.select_points(runs.scores, runs.weights, runs.sizes)
+            run, nth = choose_points(self.scale, runs.scores, runs.weights, runs.sizes)
             place = self.line.place_of(runs.before[run] + nth)
             chosen[left] = place
             whole = np.flatnonzero(runs.piece[run] >= 0)
@@ -162,13 +169,8 @@ class _Choice:
         total = np.repeat(upto[ends - 1], sizes)
         number = np.full_like(begin, -1)
         number[at] = piece
-        scores = self._score(upto - rows, upto, total)
+        scores = rank_scores(self.q, upto - rows, upto, total)
         return _Runs(scores, after - before, sizes, before, upto - rows, total, number)
-
-    def _score(self, below: Integers, upto: Integers, total: Integers) -> Integers:
-        target, b = self.q.numerator * total, self.q.denominator
-        score: Integers = -np.maximum(np.maximum(target - b * upto, b * below - target), 0)
-        return score
 
     def _place_rows(
         self, pieces: _Pieces, runs: _Runs, run: Integers, place: Integers
@@ -177,15 +179,15 @@ class _Choice:
         that was proposed is kept.
         """
         cell = runs.piece[run]
-        tie, inner, rows = self.law.places(pieces.rows[cell])
+        tie, inner, rows = place_rows(pieces.rows[cell], self.line.places)
         key, wanted = tie * self.line.places + inner, place % self.line.places
         wanted += np.arange(cell.size) * self.line.places
         sums = np.append(0, np.cumsum(rows))
         heads = sums[np.searchsorted(tie, np.arange(cell.size))]
         below = runs.below[run] + sums[np.searchsorted(key, wanted)] - heads
         upto = runs.below[run] + sums[np.searchsorted(key, wanted, side="right")] - heads
-        score = self._score(below, upto, runs.total[run])
-        kept = self.law.keeps(runs.scores[run] - score, self.share)
+        score = rank_scores(self.q, below, upto, runs.total[run])
+        kept = keep_points(self.scale, runs.scores[run] - score)
         others = np.ones(pieces.group.size, np.bool_)
         others[cell] = False
         old = pieces.where(others)
@@ -202,34 +204,39 @@ class _Choice:
 
 
 def choose_recursively(
-    tree: QuantileTree,
-    law: RecursiveMechanism,
+    plan: kernel.Plan,
+    what: kernel.Levels,
+    law: kernel.Exponential,
     counted: CellCounts,
-    scope: QueryScope,
     span: tuple[int, int],
 ) -> Integers:
     """The codes of all quantiles in the groups of a span: a row each, nondecreasing."""
+    table = plan.tables[what.table]
     first, end = span
-    line = _Line(tree.cells, law.ties)
+    line = _Line(cells_in(table.cells), are_points(table), PLACES)
     pieces = _whole_cells(counted, line, first, end)
     if pieces.rows.sum() <= _FEW_ROWS * pieces.rows.size:
-        pieces = _all_placed(pieces, law)
-    scales = tree.scales(scope)
-    by_ends = {(node.lower, node.upper): number for number, node in enumerate(tree.nodes)}
-    chosen: dict[int | None, Integers] = {None: np.zeros(end - first, np.int64)}
-    waiting: list[tuple[int | None, int | None, _Pieces]] = [(None, None, pieces)]
+        pieces = _all_placed(pieces, line)
+    changes = plan.neighbours == "change-one"
+    nodes = level_choices(what.quantiles, what.levels, changes, table.keys is None)
+    largest, parts = max(node.range for node in nodes.values()), parts_of_row(what.quantiles)
+    by_ends = {(node.lower, node.upper): number for number, node in nodes.items()}
+    chosen: dict[int, Integers] = {-1: np.zeros(end - first, np.int64)}
+    waiting: list[tuple[int, int, _Pieces]] = [(-1, -1, pieces)]
     while waiting:
         lower, upper, pieces = waiting.pop()
         number = by_ends.get((lower, upper))
         if number is None:
             continue
-        high = np.full(end - first, line.end) if upper is None else chosen[upper] + 1
-        node = tree.nodes[number]
-        step = _Choice(law, line, end - first, node.q, scales[number])
+        node = nodes[number]
+        high = np.full(end - first, line.end) if upper < 0 else chosen[upper] + 1
+        # the scale of the law is in parts of a row, the score in those of its own quantile
+        scale = law.scale * node.range / largest * node.quantile.denominator / parts
+        step = _Choice(selection_scale(scale), line, end - first, node.quantile)
         chosen[number], pieces = step.among(pieces, chosen[lower], high)
         below = pieces.place < chosen[number][pieces.group]
         waiting += [(lower, number, pieces.where(below)), (number, upper, pieces.where(~below))]
-    codes = [line.code_of(chosen[number]) for number in range(tree.chosen)]
+    codes = [line.code_of(chosen[number]) for number in range(len(what.quantiles))]
     return np.stack(codes, axis=1)
 
 
@@ -243,8 +250,8 @@ def _whole_cells(counted: CellCounts, line: _Line, first: int, end: int) -> _Pie
     return _Pieces(counted.groups[lo:hi] - first, cells * line.places, rows, whole)
 
 
-def _all_placed(pieces: _Pieces, law: RecursiveMechanism) -> _Pieces:
+def _all_placed(pieces: _Pieces, line: _Line) -> _Pieces:
     """The same rows, after all have taken their places."""
-    tie, inner, rows = law.places(pieces.rows)
+    tie, inner, rows = place_rows(pieces.rows, line.places)
     whole = np.zeros(tie.size, np.bool_)
     return _Pieces(pieces.group[tie], pieces.place[tie] + inner, rows, whole)

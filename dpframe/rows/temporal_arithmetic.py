@@ -22,7 +22,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import INT64_LIMITS, as_type
 
 DAY = 86_400
-_DATE_LIMITS = (-(2**31), 2**31 - 1)
+DATE_LIMITS = (-(2**31), 2**31 - 1)
 _COARSE_FIRST = ("ms", "us", "ns")
 
 
@@ -70,12 +70,12 @@ def sum_type(a: DType, b: DType, sign: int) -> DType:
 def added(a: Domain, b: Domain, sign: int) -> Domain:
     """The facts about `a` plus or minus `b`."""
     dtype = sum_type(a.dtype, b.dtype, sign)
-    unit = _working_unit(a.dtype, b.dtype, dtype)
+    unit = working_unit(a.dtype, b.dtype, dtype)
     first, second = counted_interval(a, unit), counted_interval(b, unit)
     total = first + (second if sign > 0 else -second)
     if dtype == DATE:
         total = total.increasing(lambda end: Fraction(end // units_per_day(unit)))
-    limits = _DATE_LIMITS if dtype == DATE else INT64_LIMITS
+    limits = DATE_LIMITS if dtype == DATE else INT64_LIMITS
     fits = total.within(limits)
     return Domain(
         dtype,
@@ -88,7 +88,7 @@ def add_moments(args: Sequence[pl.Expr], domains: Sequence[Domain], sign: int) -
     """`a` plus or minus `b`, null where the result's type cannot hold it."""
     a, b = domains
     dtype = sum_type(a.dtype, b.dtype, sign)
-    unit = _working_unit(a.dtype, b.dtype, dtype)
+    unit = working_unit(a.dtype, b.dtype, dtype)
     first, second = (counted(e, d.dtype, unit) for e, d in zip(args, domains, strict=True))
     total = first + second if sign > 0 else first - second
     if dtype == DATE:
@@ -106,7 +106,7 @@ def counted(expression: pl.Expr, dtype: DType, unit: str) -> pl.Expr:
     Where its own unit is finer, a Datetime is floored and a Duration cut towards zero, as Polars
     converts them.
     """
-    times, divided = _ratio(dtype, unit)
+    times, divided = unit_ratio(dtype, unit)
     if divided != 1 and dtype.unit is not None:
         expression, divided = as_type(expression, replace(dtype, unit=unit)), 1
     number = as_type(as_type(expression, INT64), INT128)
@@ -117,12 +117,12 @@ def counted(expression: pl.Expr, dtype: DType, unit: str) -> pl.Expr:
 
 def counted_interval(domain: Domain, unit: str) -> Interval:
     """The interval of such numbers."""
-    times, divided = _ratio(domain.dtype, unit)
+    times, divided = unit_ratio(domain.dtype, unit)
     rounded = math.trunc if domain.dtype.name == "Duration" else math.floor
     return domain.interval.increasing(lambda end: Fraction(rounded(end * times / divided)))
 
 
-def _ratio(dtype: DType, unit: str) -> tuple[int, int]:
+def unit_ratio(dtype: DType, unit: str) -> tuple[int, int]:
     """What a physical value is multiplied with, and then divided by, to count in `unit`."""
     if dtype.name == "Null":
         return 1, 1
@@ -132,7 +132,8 @@ def _ratio(dtype: DType, unit: str) -> tuple[int, int]:
     return max(1, wanted // own), max(1, own // wanted)
 
 
-def _working_unit(a: DType, b: DType, result: DType) -> str:
+def working_unit(a: DType, b: DType, result: DType) -> str:
+    """The unit in which moments and durations are added."""
     if result == DATE:
         return (a if a.name == "Duration" else b).unit or "us"
     return result.unit or "ns"

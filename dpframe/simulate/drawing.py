@@ -8,23 +8,25 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.joint_sums import Rebuilt
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import CellCounts, Measurement, Table
+from dpframe.aggregates.measurement import CellCounts, Measurement, Responses, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
 from dpframe.lower import Frames, found_keys
+from dpframe.planning import Exact, Prepared, alone, translate
 from dpframe.release import (
     CandidateScores,
     Draw,
+    Places,
     aggregate_column,
     chooser_of,
     draw,
     drawn_with_groups,
     in_order,
     output_column,
-    without_noise,
 )
 
 Counted = Mapping[Table, CellCounts]
@@ -40,16 +42,32 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
 
 def noiseless(query: Query, draws: Sequence[Draw], counted: Counted) -> NoisyParts:
     """The exact integers of all parts."""
+    keys = [key for one in draws for key in one.keys]
+    return exact_parts(query, [k for k in keys if not isinstance(k[0], KeySelection)], counted)
+
+
+def exact_parts(query: Query, keys: Sequence[MeasurementKey], counted: Counted) -> NoisyParts:
+    """What some parts of a query would be without noise."""
+    exact = Exact.of(query, [part for part, _ in keys])
+    found = {key: exact.numbers(key[0], counted) for key in keys}
+    if query.scope.parts == 1:
+        return found
     return {
-        key: without_noise(key[0], counted, query.scope)
-        for one in draws
-        for key in one.keys
-        if not isinstance(key[0], KeySelection)
+        key: found[key]
+        if isinstance(key[0], Responses)
+        else _whole(Rebuilt((1,), query.scope.parts).of(found[key]))
+        for key in keys
     }
 
 
+def _whole(rounded: tuple[Noisy, Noisy]) -> Noisy:
+    """The nearest integers, the upper of two."""
+    whole, half = rounded
+    return (whole + half).reshape(-1, 1)
+
+
 def draw_parts(
-    query: Query,
+    places: Places,
     draws: Sequence[Draw],
     counted: Counted,
     ballots: CandidateScores,
@@ -57,16 +75,22 @@ def draw_parts(
     """Noisy integers of all parts, and which groups appear where they are to be found."""
     noisy: NoisyParts = {}
     kept = None
-    chooser = chooser_of(draws)
+    chooser = chooser_of(draws, places)
     if chooser is not None:
         numbers = counted[chooser.table].dense(1).reshape(-1)
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
-        noisy = drawn_with_groups(draws, chosen)
+        noisy = drawn_with_groups(draws, places, chosen)
     for one in draws:
         if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
-            noisy |= draw(one, counted, query.scope, ballots)
+            noisy |= draw(one, places, counted, ballots)
     return noisy, kept
+
+
+def places_of(prepared: Prepared) -> Places:
+    """Where the tables and draws of a query stand in its physical plan."""
+    (places,) = translate(alone(prepared)).parts
+    return places
 
 
 def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:

@@ -22,13 +22,14 @@ from dpframe.release import (
     aggregate_column,
     output_column,
     shown_groups,
-    without_noise,
 )
 from dpframe.simulate.drawing import (
     Counted,
     columns_of,
     draw_parts,
+    exact_parts,
     noiseless,
+    places_of,
     with_all_groups,
 )
 from dpframe.simulate.entries import Entries, choices_in, entries_of, numbers_in
@@ -75,10 +76,10 @@ def _simulated(
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, frames, counted), entries, query)
-    drawn, ballots = [], CandidateScores()
+    drawn, ballots, places = [], CandidateScores(), places_of(prepared)
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
-        noisy, kept = draw_parts(query, prepared.draws, counted, ballots)
+        noisy, kept = draw_parts(places, prepared.draws, counted, ballots)
         arrays = _arrays(columns_of(query, noisy), entries, query)
         drawn.append(arrays if kept is None else [_where(kept, array) for array in arrays])
     outcomes = [
@@ -97,8 +98,7 @@ def _plain(query: Query, free: Relation, frames: Frames, counted: Counted) -> li
     if parts and has_limits(query.relation):
         tables = list(dict.fromkeys(t for part, _ in parts for t in part.tables))
         counted = Execution.of_public(frames).run(free, query.groups, tables)
-    scope = replace(query, relation=free).scope
-    noisy = {key: without_noise(key[0], counted, scope) for key in parts}
+    noisy = exact_parts(replace(query, relation=free), list(parts), counted)
     numbers = run_plain(free, query.groups, bounded, frames) if bounded else []
     found = {
         id(a): Column(a.of_plain(made), a.shape) for a, made in zip(bounded, numbers, strict=True)

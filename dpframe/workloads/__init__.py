@@ -3,7 +3,7 @@ follow from what is measured. It knows nothing of queries, nor how noise is draw
 """
 
 from dpframe.workloads.axes import Axis
-from dpframe.workloads.factors import Factor
+from dpframe.workloads.factors import Factor, block_sums
 from dpframe.workloads.measured_levels import MeasuredLevels
 from dpframe.workloads.measured_tables import MeasuredTables
 from dpframe.workloads.needs import Kind
@@ -16,8 +16,15 @@ from dpframe.workloads.nonnegative import (
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.period_tree import PeriodTree, best_tree
 from dpframe.workloads.rebuild import Estimate
-from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes
-from dpframe.workloads.running import MOST_PERIODS, Moved, RunningSums, SquareRoot, squared
+from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes, toeplitz_sums
+from dpframe.workloads.running import (
+    MOST_PERIODS,
+    Moved,
+    RunningSums,
+    SquareRoot,
+    squared,
+    sum_of_night,
+)
 from dpframe.workloads.shares import Degree
 from dpframe.workloads.strategy import (
     Norm,
@@ -59,11 +66,14 @@ __all__ = [
     "best_tables",
     "best_tables_with_total",
     "best_tree",
+    "block_sums",
     "nearest_nonnegative",
     "rounding_variance",
     "squared",
+    "sum_of_night",
     "tables",
     "tables_with_total",
+    "toeplitz_sums",
     "trees",
     "variances_of",
     "whole_deviation",

@@ -25,7 +25,7 @@ entry exceeds w_0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dpframe.workloads.running import BITS, Moved, coefficients, prefix_inverse
 
-__all__ = ["MOST_ROOT_CELLS", "RootPrefixes"]
+__all__ = ["MOST_ROOT_CELLS", "RootPrefixes", "toeplitz_sums"]
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -81,14 +81,7 @@ class RootPrefixes:
 
     def of(self, table: Integers) -> Integers:
         """The sums of each group, modulo 2**64, from its cells; both of shape (groups, cells)."""
-        blocks = -(-self.cells // _BLOCK)
-        cells = np.zeros((table.shape[0], blocks * _BLOCK), dtype=np.int64)
-        cells[:, : self.cells] = table
-        pieces = cells.reshape(-1, blocks, _BLOCK)
-        sums = np.zeros_like(pieces)
-        for apart, factors in enumerate(_toeplitz(self.cells)):
-            sums[:, apart:] += pieces[:, : blocks - apart] @ factors
-        return np.ascontiguousarray(sums.reshape(table.shape[0], -1)[:, : self.cells])
+        return toeplitz_sums(table, coefficients(self.cells))
 
     def prefixes(self, noisy: Integers) -> Integers:
         """The sums of the first 1, 2, ... cells of each group, from noisy sums; nearest integers.
@@ -132,12 +125,27 @@ def _weights(cells: int) -> Integers:
     return np.array(coefficients(cells), dtype=np.int64)
 
 
-def _toeplitz(cells: int) -> Iterator[Integers]:
+def toeplitz_sums(table: Integers, column: Sequence[int]) -> Integers:
+    """For each cell of a line the cell itself times `column[0]`, the cell before it times
+    `column[1]`, and so on, added up modulo 2**64; of the same shape.
+    """
+    lines, cells = table.shape
+    blocks = -(-cells // _BLOCK)
+    padded = np.zeros((lines, blocks * _BLOCK), dtype=np.int64)
+    padded[:, :cells] = table
+    pieces = padded.reshape(-1, blocks, _BLOCK)
+    sums = np.zeros_like(pieces)
+    for apart, factors in enumerate(_toeplitz(column, blocks)):
+        sums[:, apart:] += pieces[:, : blocks - apart] @ factors
+    return np.ascontiguousarray(sums.reshape(lines, -1)[:, :cells])
+
+
+def _toeplitz(column: Sequence[int], blocks: int) -> Iterator[Integers]:
     """Blocks of the transposed matrix, by how many blocks lie between cells and sums."""
     ahead = np.arange(_BLOCK)[:, None] - np.arange(_BLOCK)[None, :]
-    padded = np.zeros((-(-cells // _BLOCK) + 1) * _BLOCK, dtype=np.int64)
-    padded[:cells] = _weights(cells)
-    for apart in range(padded.size // _BLOCK - 1):
+    padded = np.zeros((blocks + 1) * _BLOCK, dtype=np.int64)
+    padded[: len(column)] = column
+    for apart in range(blocks):
         place = ahead + apart * _BLOCK
         # a transposed view, since products of integers run along columns quickly
         yield np.where(place >= 0, padded[np.maximum(place, 0)], 0).T

@@ -56,6 +56,7 @@ __all__ = [
     "prefix_inverse",
     "require_length",
     "squared",
+    "sum_of_night",
 ]
 
 Integers: TypeAlias = "NDArray[np.int64]"
@@ -208,9 +209,7 @@ class SquareRoot(RunningSums):
         return _moved(self.length, min(run, self.length))
 
     def sums(self, exact: Integers, period: int) -> Integers:
-        weights = np.array(self.coefficients[: period + 1][::-1], dtype=np.int64)
-        found = (exact[..., : period + 1] * weights).sum(axis=-1, dtype=np.int64)
-        return np.asarray(found, dtype=np.int64)[..., None]
+        return sum_of_night(exact, self.coefficients, period)
 
     def own(self, drawn: Sequence[Integers], period: int) -> Floats:
         return self._estimate(drawn, _inverse(self.length), period)
@@ -253,6 +252,15 @@ class SquareRoot(RunningSums):
             f"each of {self.length} nights one sum of all periods so far, of which the k-th last "
             f"counts binom(2k, k) / 4^k, in whole parts of 2^{BITS} (square root factorisation)"
         )
+
+
+def sum_of_night(exact: Integers, column: Sequence[int], period: int) -> Integers:
+    """A period times `column[0]`, the period before it times `column[1]`, and so on, added up
+    modulo 2**64; of shape (anything, 1).
+    """
+    weights = np.array(column[: period + 1][::-1], dtype=np.int64)
+    found = (exact[..., : period + 1] * weights).sum(axis=-1, dtype=np.int64)
+    return np.asarray(found, dtype=np.int64)[..., None]
 
 
 def require_length(length: int) -> None:

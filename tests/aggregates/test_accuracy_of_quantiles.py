@@ -12,20 +12,26 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.measurement import CellCounts, Runs
+from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.query import Query
 from dpframe.api.query import parts
 from dpframe.core.budget import ZCDP, Budget, PureDP
+from dpframe.release.numbers import Runs
+from tests.laws.neighbours import Counted
 
 X: Any = pl.col("x")
 POINTS = 1000
 
 
-def chosen_far(part: QuantileChoice, scale: Fraction, rows: dict[int, int], far: float) -> float:
+def chosen_far(
+    query: Query, part: QuantileChoice, scale: Fraction, rows: dict[int, int], far: float
+) -> float:
     """How likely a candidate is whose score is further than that below the best one, by the law."""
     cells, values = np.array([*rows]), np.array([*rows.values()])
     counted = CellCounts(np.zeros(cells.size, np.int64), cells, values, 1)
-    runs = part.ballots([counted], 0, 1)
+    tables = Counted(query, {part.tables[0]: counted})
+    runs = tables.of(part).scores(part, tables, 0, 1)
     assert isinstance(runs, Runs)
     below = (int(runs.scores.max()) - runs.scores).astype(np.float64)
     masses = runs.weights * np.exp(-below / float(scale))
@@ -43,14 +49,14 @@ def test_some_rows_miss_as_often_as_may_be_and_none_more_often(spend: Budget, q:
     query = people.agg(x=X.dp_quantile(q, bounds=(0, POINTS - 1)))
     prepared = pipeline.plan(parts(query)[0], spend, None)
     (one,), said = prepared.draws, prepared.plan.accuracy("x")
-    part, scale = one.measurement, getattr(one.law, "scale", None)
+    part, scale, asked = one.measurement, getattr(one.law, "scale", None), prepared.query
     assert isinstance(part, QuantileChoice)
     assert isinstance(scale, Fraction)
     share = Fraction(q)
     rows = math.floor(Fraction(said) / min(share, 1 - share)) + 1
     worst = 0.0
     for around in range(-2, 6):
-        missed = chosen_far(part, scale, {500: rows + around}, said)
+        missed = chosen_far(asked, part, scale, {500: rows + around}, said)
         worst = max(worst, missed)
         assert missed <= 0.05
     if share == Fraction(1, 2):
@@ -59,8 +65,10 @@ def test_some_rows_miss_as_often_as_may_be_and_none_more_often(spend: Budget, q:
     for width in (1, 30, 300):
         at, counts = np.unique(rng.integers(500 - width, 500 + width, 300), return_counts=True)
         assert (
-            chosen_far(part, scale, dict(zip(at.tolist(), counts.tolist(), strict=True)), said)
+            chosen_far(
+                query, part, scale, dict(zip(at.tolist(), counts.tolist(), strict=True)), said
+            )
             <= 0.05
         )
     spread = dict.fromkeys(range(POINTS), 3)
-    assert chosen_far(part, scale, spread, said) < 1e-3
+    assert chosen_far(asked, part, scale, spread, said) < 1e-3

@@ -19,6 +19,7 @@ from dpframe.aggregates.mean_interval import _fieller
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
 from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpframe.mechanisms.noise import noise as draw_noise
 from tests.aggregates.cases import KINDS, Case, Data, Floats
 from tests.aggregates.test_derived_error import BOUNDS, SPENDS
 from tests.samplers.seeded import Seeded
@@ -164,7 +165,9 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
     runs, unit = 4000, Fraction(half)
     laws = [(2, unit**2 / 32), (2, unit / 2), (Fraction(1, 4), Fraction(1))]
     noise = Independent(tuple((DiscreteLaplace(Fraction(t)), step) for t, step in laws))
-    x, y, z = (law.draw(runs, Seeded(n)) for n, (law, _) in enumerate(noise.parts))
+    x, y, z = (
+        draw_noise(law.kernel_law, runs, Seeded(n)) for n, (law, _) in enumerate(noise.parts)
+    )
     for mean, spread in SHAPES[1:]:
         variance = spread * (1 - mean**2)  # in squared units
         squares = count * (mean**2 + variance) + x / 32 + z / 2
@@ -211,7 +214,7 @@ def test_ratios_are_held_by_sets_that_are_no_wider_than_their_error(
     )
     runs, source = 20_000, Seeded(3)
     a, b = (
-        total + part.draw(runs, source) * float(step)
+        total + draw_noise(part.kernel_law, runs, source) * float(step)
         for total, (part, step) in zip(exact, noise.parts, strict=True)
     )
     low, high = ratio_ends(a + 2 * b, b, noise, ((1.0, 2.0), (0.0, 1.0)), 0.05)

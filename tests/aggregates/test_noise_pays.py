@@ -7,6 +7,7 @@ Fractions; the delta of Gaussian noise from its definition.
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -23,16 +24,15 @@ from dpframe import accounting, pipeline
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.core.budget import Budget
 from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.kernel import plan as kernel
 from dpframe.lower import Execution
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.mechanisms import (
-    VECTORS,
     DiscreteBox,
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteStaircase,
     Exponential,
-    JointExponential,
     NoisyTable,
     NoNoise,
     PermuteAndFlip,
@@ -40,6 +40,7 @@ from dpframe.mechanisms import (
     ReportNoisyMax,
 )
 from dpframe.plan import NoisyAggregate
+from dpframe.release import at_once, recursive
 from tests.laws.amounts import amounts
 from tests.laws.frames import nasty_frame
 from tests.laws.neighbours import UNITS
@@ -288,41 +289,35 @@ def test_the_planned_laws_are_those_drawn_from(
 ) -> None:
     drawn: Counter[object] = Counter()
 
-    def draw(self: Any, n: int, source: object = None) -> NDArray[np.int64]:
-        drawn[self] += n
-        return np.zeros(n, np.int64)
+    def no_noise(law: Any, n: int) -> NDArray[np.int64]:
+        drawn[law] += n
+        return np.zeros((n, len(law.widths)) if isinstance(law, kernel.Box) else n, np.int64)
 
-    def select(self: Any, scores: NDArray[np.int64], *_: object, **__: object) -> int:
-        drawn[self] += 1
-        return 0
-
-    def select_each(self: Any, scores: NDArray[np.int64], *_: object) -> NDArray[np.int64]:
-        drawn[self] += len(scores)
+    def first(law: Any, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        drawn[law] += len(scores)
         return np.zeros(len(scores), np.int64)
 
-    def select_points(
-        self: Any, scores: object, weights: object, sizes: NDArray[np.int64], *_: object
+    def first_ones(law: Any, scores: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+        drawn[law] += 0 if isinstance(law, kernel.Exact) else len(scores) * k
+        return np.tile(np.arange(k), (len(scores), 1))
+
+    def first_points(
+        scale: Fraction, scores: object, weights: object, sizes: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        drawn[self] += len(sizes)
+        drawn[kernel.Exponential(scale)] += len(sizes)
         return np.cumsum(sizes) - sizes, np.zeros(len(sizes), np.int64)
 
-    def draw_vectors(self: Any, n: int, source: object = None) -> NDArray[np.int64]:
-        drawn[self] += n
-        return np.zeros((n, len(self.widths)), np.int64)
+    def first_tuple(scale: Fraction, line: object, shares: Any, row: object) -> list[int]:
+        drawn[kernel.Exponential(scale)] += len(shares)
+        return [0] * len(shares)
 
-    def choose(self: Any, line: object, shares: object, row: object) -> list[int]:
-        drawn[self] += self.chosen
-        return [0] * self.chosen
-
-    for kind in (DiscreteLaplace, DiscreteGaussian, NoNoise):
-        monkeypatch.setattr(kind, "draw", draw)
-    monkeypatch.setattr(JointExponential, "choose", choose)
-    for vectors in VECTORS:
-        monkeypatch.setattr(vectors, "draw", draw_vectors)
-    for chooser in (Exponential, PermuteAndFlip, ReportNoisyMax):
-        monkeypatch.setattr(chooser, "select", select)
-        monkeypatch.setattr(chooser, "select_each", select_each)
-    monkeypatch.setattr(Exponential, "select_points", select_points)
+    drawing: Any = sys.modules["dpframe.release.draw"]
+    monkeypatch.setattr(drawing, "noise", no_noise)
+    monkeypatch.setattr(drawing, "choose_each", first)
+    monkeypatch.setattr(drawing, "choose_top_each", first_ones)
+    monkeypatch.setattr(drawing, "choose_points", first_points)
+    monkeypatch.setattr(recursive, "choose_points", first_points)
+    monkeypatch.setattr(at_once, "choose_tuple", first_tuple)
     everything = [text for aggregate in AGGREGATES for text in aggregate.examples]
     asked = query(everything, dp.Rows("change-one", contributions=2), grouping)
     frame = nasty_frame(30).select(names_of(asked))
@@ -334,13 +329,14 @@ def test_the_planned_laws_are_those_drawn_from(
     pipeline.run(prepared, execution, session._payer.ledger)
     planned: Counter[object] = Counter()
     for release in prepared.plan.draws:
+        law = release.law.kernel_law
         if isinstance(release.law, NoisyTable):  # every score has noise
             groups = release.entries // release.repeats
-            planned[release.law.noise] += groups * (release.candidates or 0)
+            planned[law] += groups * (release.candidates or 0)
             continue
         together = release.joint is not None and isinstance(release.law, DiscreteGaussian)
         numbers = len(release.joint.widths) if together and release.joint else 1
-        planned[release.law] += release.entries * numbers
+        planned[law] += release.entries * numbers
     assert drawn == planned
     assert session.spent == prepared.plan.cost
 

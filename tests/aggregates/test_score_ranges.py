@@ -15,14 +15,10 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.cells import PositionCells
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.values import numeric_value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.tree import Column
+from dpframe.kernel import plan as kernel
+from dpframe.release.numbers import scores_of
 
 AT = [-1, 1]
 SCORED = dp.argmax(
@@ -76,12 +72,14 @@ def quantile_scores(q: Fraction, rows: Any) -> Any:
 def test_scores_of_listed_candidates_are_those_of_the_definition(q: str) -> None:
     """Places are the cells: below all candidates, at the first, between it and the second, ..."""
     rows = np.array([[0, 0, 8, 0, 0, 0, 0], [0] * 7, [3, 1, 4, 1, 5, 9, 2], [0, 0, 0, 0, 0, 0, 6]])
-    groups, cells = np.nonzero(rows)
-    counts = CellCounts.of_cells(groups, cells, rows[groups, cells], len(rows))
-    value = numeric_value(Column("x"), domain_of_dtype(INT64), "quantile")
-    choice = QuantileChoice(PositionCells(value, tuple(map(Fraction, CANDIDATES))), Fraction(q))
-    found = choice.ballots([counts], 0, len(rows))
-    assert np.asarray(found).tolist() == quantile_scores(choice.q, rows).tolist()
+    groups, taken = np.nonzero(rows)
+    counts = CellCounts.of_cells(groups, taken, rows[groups, taken], len(rows))
+    cells = kernel.Between(kernel.Col("x"), tuple(map(Fraction, CANDIDATES)))
+    table = kernel.Table(0, None, cells, kernel.One())
+    nothing = Fraction(0)
+    plan = kernel.Plan("add-remove", (), (table,), (), "epsilon", nothing, nothing, ())
+    found = scores_of(plan, kernel.Rank(0, Fraction(q)), [counts], 0, len(rows))
+    assert np.asarray(found).tolist() == quantile_scores(Fraction(q), rows).tolist()
 
 
 def quantile_ranges(q: Fraction, add: int, take: int) -> Fraction:

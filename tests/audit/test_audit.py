@@ -19,12 +19,7 @@ from dpframe.audit import Audit
 from dpframe.core.sensitivity import Contribution
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import (
-    DiscreteBox,
-    DiscreteGaussian,
-    DiscreteHull,
-    DiscreteLaplace,
-    Exponential,
-    PermuteAndFlip,
+    noise,
 )
 from dpframe.samplers import OSBits
 from tests.laws.frames import SCHEMA
@@ -92,19 +87,19 @@ def seeded(patch: Patch, seed: int) -> None:
 
 def half_the_scale(patch: Patch) -> None:
     """Of all noise and of all choices."""
+    scales = {"discrete_laplace": 0, "exponential_mechanism_each": 1, "permute_and_flip_each": 1}
+    scales |= {"exponential_mechanism_runs": 2}
+    costs = ("discrete_box", "discrete_hull")  # whose epsilon is twice as much
+    patches = [(name, place, Fraction(1, 2)) for name, place in scales.items()]
+    patches += [(name, 0, Fraction(2)) for name in costs] + [
+        ("discrete_gaussian", 0, Fraction(1, 4))
+    ]
 
-    def halved(law: Any) -> Any:
-        if isinstance(law, DiscreteGaussian):
-            return replace(law, sigma_squared=law.sigma_squared / 4)
-        if isinstance(law, DiscreteBox):
-            return replace(law, epsilon=2 * law.epsilon)
-        return replace(law, scale=law.scale / 2)
+    def times(true: Any, place: int, factor: Fraction) -> Any:
+        return lambda *given: true(*given[:place], given[place] * factor, *given[place + 1 :])
 
-    noises = DiscreteLaplace, DiscreteGaussian, DiscreteBox, DiscreteHull
-    for kind in (*noises, Exponential, PermuteAndFlip):
-        for name in ("draw", "select_each", "select_points"):
-            if (true := getattr(kind, name, None)) is not None:
-                patch.setattr(kind, name, lambda law, *n, true=true: true(halved(law), *n))
+    for name, place, factor in patches:
+        patch.setattr(noise, name, times(getattr(noise, name), place, factor))
 
 
 LONG = ("mean", "people of groups", "best group")
@@ -252,8 +247,8 @@ def test_no_aggregate_is_refuted(kind: str, example: str, unit: dp.Rows) -> None
 
 
 def half_the_noise(patch: Patch) -> Query:
-    true = DiscreteLaplace.draw
-    patch.setattr(DiscreteLaplace, "draw", lambda self, size: true(self, size) // 2)
+    true = noise.discrete_laplace
+    patch.setattr(noise, "discrete_laplace", lambda *given: true(*given) // 2)
     return lambda f: f.dp_count()
 
 
@@ -276,8 +271,9 @@ def no_negative_end(patch: Patch) -> Query:
 
 
 def choices_too_sharp(patch: Patch) -> Query:
-    true = Exponential.select_each
-    patch.setattr(Exponential, "select_each", lambda self, scores: true(self, 3 * scores))
+    true = noise.exponential_mechanism_each
+    sharp = "exponential_mechanism_each"
+    patch.setattr(noise, sharp, lambda scores, *given: true(3 * scores, *given))
     return lambda f: f.agg(pl.col("sex").dp_argmax(candidates=["m", "f"], mechanism="exponential"))
 
 

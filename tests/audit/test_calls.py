@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.calls import differences
-from dpframe.mechanisms import DiscreteLaplace
+from dpframe.mechanisms import noise
 from dpframe.samplers.source import OSBits
 from tests.samplers.seeded import Seeded
 
@@ -31,36 +31,36 @@ def by_sex() -> dp.PrivateQuery:
 
 
 def a_source_anew_at_each_call(patch: Patch) -> None:
-    true = DiscreteLaplace.draw
+    true = noise.discrete_laplace
 
-    def draw(law: Any, size: Any) -> Any:
+    def draw(scale: Any, size: Any, source: Any) -> Any:
         with Patch.context() as inner:
-            source = Seeded(7)
+            again = Seeded(7)
             for name in ("u16", "u32", "u64", "bits", "int64bits"):
-                inner.setattr(OSBits, name, lambda _, *n, name=name: getattr(source, name)(*n))
-            return true(law, size)
+                inner.setattr(OSBits, name, lambda _, *n, name=name: getattr(again, name)(*n))
+            return true(scale, size, source)
 
-    patch.setattr(DiscreteLaplace, "draw", draw)
+    patch.setattr(noise, "discrete_laplace", draw)
 
 
 def no_noise_in_some_calls(patch: Patch) -> None:
-    true, calls = DiscreteLaplace.draw, count()
+    true, calls = noise.discrete_laplace, count()
 
-    def draw(law: Any, size: Any) -> Any:
-        drawn = true(law, size)
+    def draw(scale: Any, size: Any, source: Any) -> Any:
+        drawn = true(scale, size, source)
         return np.zeros_like(drawn) if next(calls) // 2 % 25 == 3 else drawn  # two draws a release
 
-    patch.setattr(DiscreteLaplace, "draw", draw)
+    patch.setattr(noise, "discrete_laplace", draw)
 
 
 def less_noise_for_small_draws(patch: Patch) -> None:
-    true = DiscreteLaplace.draw
+    true = noise.discrete_laplace
 
-    def draw(law: Any, size: Any) -> Any:
-        drawn = true(law, size)
+    def draw(scale: Any, size: Any, source: Any) -> Any:
+        drawn = true(scale, size, source)
         return drawn // 2 if np.size(drawn) < 10 else drawn
 
-    patch.setattr(DiscreteLaplace, "draw", draw)
+    patch.setattr(noise, "discrete_laplace", draw)
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,11 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Integers, Measurement
+from dpframe.aggregates.measurement import Integers
 from dpframe.api.query import parts
 from dpframe.lower import Execution
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteHull, DiscreteLaplace
+from dpframe.planning import Exact
 from tests.audit.test_audit import FRAME
 from tests.laws.neighbours import is_in_arch
 
@@ -137,21 +135,14 @@ def moves(found: pipeline.Prepared, case: Case) -> list[tuple[Any, Integers]]:
     ]
     made = []
     for one in found.draws:
-        before, after = (_vector(one.measurement, side) for side in sides)
+        part = one.measurement
+        exact = Exact.of(query, [part])
+        before, after = (exact.numbers(part, side) for side in sides)
         if one.law.is_exact:
             assert (before == after).all()
         else:
             made.append((one.law, before - after))
     return made
-
-
-def _vector(part: Measurement, counted: Any) -> Integers:
-    tables: list[CellCounts] = [counted[t] for t in part.tables]
-    if isinstance(part, JointSums):
-        return part.vector(tables)
-    cells = part.tables[0].cells
-    dense = tables[0].dense(1 if cells is None else cells.size)
-    return part.of(dense) if isinstance(part, (CellSums, Margin)) else dense
 
 
 def log_ratio(law: Any, moved: Integers) -> Fraction:

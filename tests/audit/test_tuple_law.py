@@ -23,7 +23,6 @@ from dpframe.audit.neighbours import worst_neighbours
 from dpframe.audit.tuple_law import TuplesApart, choices_apart
 from dpframe.core.budget import ZCDP, Budget, PureDP
 from dpframe.mechanisms import JointExponential
-from dpframe.release.at_once import choose_at_once
 from tests.audit.test_audit import seeded
 from tests.release.at_once import QUARTILES, law_with_ties, planned
 
@@ -66,7 +65,7 @@ def test_law_of_floats_is_about_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -
         np.tile(np.array([*rows.values()]), draws),
         draws,
     )
-    chosen = choose_at_once(found.part, found.law, counted, draws)
+    chosen = found.drawn(counted, draws)
     seen: Counter[tuple[int, ...]] = Counter(map(tuple, chosen.tolist()))
     own = dict(zip(apart.outcomes, apart.masses[0].tolist(), strict=True))
     for key, share in by_stretches({k: n / draws for k, n in seen.items()}, [*rows]).items():

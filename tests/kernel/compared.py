@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -33,12 +33,12 @@ from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
 from dpframe.lower.execution import Counted, Execution
 from dpframe.lower.tables import groups_of
-from dpframe.mechanisms import NoNoise
 from dpframe.plan.several import blocks_of
 from dpframe.planning import alone
 from dpframe.planning import physical as translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release.draw import Draw, _draw_part
+from dpframe.release.draw import Draw, Places
+from dpframe.release.numbers import exact_numbers
 from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
 
 MOST = 20_000
@@ -95,11 +95,13 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
         with watching.running(prepared):
             return released(prepared, *rest, **options)
 
-    def count(one: PreparedTogether, executions: Sequence[Execution]) -> list[Counted]:
+    def count(
+        parts: Sequence[Prepared], places: Sequence[Places], executions: Sequence[Execution]
+    ) -> list[Counted]:
         watching.salts.clear()
         watching.rounds.clear()
-        found = counted(one, executions)
-        watching.look(one.parts, executions, found)
+        found = counted(parts, places, executions)
+        watching.look(parts, executions, found)
         return found
 
     def salt() -> int:
@@ -129,10 +131,16 @@ def compare_on(
     with watch(change) as watching, watching.running(prepared):
         first = prepared if prepared.limits is None else alone(prepared.parts[0])
         options = () if prepared.limits is None else prepared.limits.options
-        for some in (first, *options):
-            relations = {one.token: one.name for one in _relations(some.parts)}
+        translated = translation.translate(prepared)
+        several = zip(
+            [first.parts, *(option.parts for option in options)],
+            [translated.parts, *(option.parts for option in translated.options)],
+            strict=True,
+        )
+        for some, places in several:
+            relations = {one.token: one.name for one in _relations(some)}
             data = {token: frames[name].lazy() for token, name in relations.items()}
-            pipeline._counted(some, [Execution.of_public(data)] * len(some.parts))
+            pipeline._counted(some, places, [Execution.of_public(data)] * len(some))
     return watching.seen
 
 
@@ -193,7 +201,7 @@ class Watch:
         sources, public = _sources(executions, names), _public(parts)
         if len(self.rounds) > 1 and len(parts) > 1:
             raise NotCompared("rounds beside other queries")
-        plan = self.change(plan)
+        right, plan = plan, self.change(plan)
         groups_found = _find_groups(plan, parts, found)
 
         def run_with(salt: int, gone: pl.DataFrame | None) -> Run:
@@ -207,7 +215,9 @@ class Watch:
             _check(self.seen, plan, place, run.table(place), one.numbers)
             gone = one.found if gone is None else pl.concat([gone, one.found])
         self.seen.runs += 1
-        for what, one, part, counted in _draws(self.whole[-1], plan, parts, found):
+        drawn = _draws(self.whole[-1], plan, parts, found)
+        as_run = _draws(self.whole[-1], right, parts, found)
+        for (what, one, _, counted), (in_run, *_) in zip(drawn, as_run, strict=True):
             places = what.tables if hasattr(what, "tables") else (what.table,)
             for place, table in zip(places, one.measurement.tables, strict=True):
                 mine, stated = run.table(place), plan.tables[place].keys
@@ -217,8 +227,8 @@ class Watch:
                 groups = groups_of(counted.groups, table.kept)
                 _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))
             if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
-                scope = replace(part.query, groups=counted.groups).scope
-                exact = _draw_part(one.measurement, NoNoise(), counted.tables, scope)
+                drawn_of = [counted.tables[table] for table in one.measurement.tables]
+                exact = exact_numbers(right, in_run, drawn_of)
                 self.seen.vectors += 1
                 if run.numbers(what) != exact.reshape(-1).tolist():
                     self.seen.wrong.append(f"{what}: other numbers are drawn")

@@ -18,6 +18,7 @@ import dpframe as dp
 from dpframe.kernel import Plan
 from dpframe.kernel.plan import read, write
 from dpframe.planning import soundness
+from dpframe.planning.physical import Translation
 from dpframe.planning.prepared import PreparedTogether
 
 START = dt.date(2027, 3, 1)
@@ -144,17 +145,18 @@ def frame() -> pl.LazyFrame:
 @contextmanager
 def recording() -> Iterator[list[Plan]]:
     """The plans that are checked before charges, while this is entered."""
-    found, before = list[Plan](), soundness.physical
+    found, before = list[Plan](), soundness.translate
 
-    def record(prepared: PreparedTogether) -> Plan:
-        found.append(before(prepared))
-        return found[-1]
+    def record(prepared: PreparedTogether) -> Translation:
+        translation = before(prepared)
+        found.append(translation.plan)
+        return translation
 
-    soundness.physical = record
+    soundness.translate = record
     try:
         yield found
     finally:
-        soundness.physical = before
+        soundness.translate = before
 
 
 OF_CHANGES: dict[str, Query] = {

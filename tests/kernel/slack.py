@@ -14,7 +14,7 @@ from dpframe.kernel import plan as laws
 from dpframe.kernel.plan import Gaussian
 from dpframe.plan.agreement import disagreement
 from dpframe.planning import soundness
-from dpframe.planning.physical import physical
+from dpframe.planning.physical import Translation, translate
 from dpframe.planning.prepared import PreparedTogether
 
 LEAST = Fraction(98, 100)
@@ -26,18 +26,19 @@ LEAST_DELTA = Fraction(9, 10)
 
 def watch() -> None:
     """Look at each plan that is about to be charged."""
-    soundness.physical = _watched
+    soundness.translate = _watched
 
 
-def _watched(prepared: PreparedTogether) -> Plan:
-    plan = physical(prepared)
+def _watched(prepared: PreparedTogether) -> Translation:
+    translation = translate(prepared)
+    plan = translation.plan
     if prepared.plan.physical is not None:
         wrong = disagreement(prepared.plan, plan)
         assert wrong is None, f"what is read contradicts the physical plan: {wrong}"
     for kind, share in shares(plan):
         least = LEAST if kind in vars(laws) else LEAST_DELTA
         assert share >= least, f"{kind} costs {float(share):.4f} of what the plan states"
-    return plan
+    return translation
 
 
 def shares(plan: Plan) -> Iterator[tuple[str, Fraction]]:

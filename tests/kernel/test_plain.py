@@ -277,18 +277,18 @@ def query_names() -> list[str]:
 def prepare(name: str) -> PreparedTogether:
     """A query as it runs."""
     of, unit = name.rsplit(" of ", 1)
-    found, before = list[PreparedTogether](), soundness.physical
+    found, before = list[PreparedTogether](), soundness.translate
 
     def record(one: PreparedTogether) -> Any:
         found.append(one)
         return before(one)
 
-    soundness.physical = record
+    soundness.translate = record
     try:
         with warnings.catch_warnings(action="ignore"):
             _collect(of, unit)
     finally:
-        soundness.physical = before
+        soundness.translate = before
     return found[-1]
 
 

@@ -24,7 +24,6 @@ from dpframe.aggregates.measurement import (
     CellCounts,
     Measurement,
     Responses,
-    Runs,
     Selection,
     Table,
 )
@@ -40,12 +39,28 @@ from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.lower import Execution, Sources, lower_query
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
+from dpframe.planning import Exact
+from dpframe.release.numbers import Runs
 from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 
 Engine = Literal["in-memory", "streaming"]
-Counted = Mapping[Table, CellCounts]
+
+
+class Counted(dict[Table, CellCounts]):
+    """The exact tables of a query. What its parts are is read from a physical plan of them, as a
+    release does.
+    """
+
+    def __init__(self, query: Query, tables: Mapping[Table, CellCounts]) -> None:
+        super().__init__(tables)
+        self.query = query
+
+    def of(self, part: Measurement) -> Exact:
+        """A plan of one part."""
+        return Exact.of(self.query, [part])
+
 
 UNITS = [
     Rows(adjacency, contributions)
@@ -119,10 +134,10 @@ def tables_of(query: Query) -> tuple[Table, ...]:
     return tuple(dict.fromkeys(t for part in draws for t in part.tables))
 
 
-def run(query: Query, frame: pl.LazyFrame) -> dict[Table, CellCounts]:
+def run(query: Query, frame: pl.LazyFrame) -> Counted:
     """The exact tables as the pipeline computes them."""
     execution = Execution.of_public({query.relation.token: frame})
-    return execution.run(query.relation, query.groups, tables_of(query))
+    return Counted(query, execution.run(query.relation, query.groups, tables_of(query)))
 
 
 def exact_tables(
@@ -136,7 +151,7 @@ def exact_tables(
     `frame` is the protected frame, or several by their tokens; each column is stored in a way of
     its own, which the values decide, so neighbours are mostly stored in different ways.
     """
-    counted: dict[Table, CellCounts] = {}
+    counted = Counted(query, {})
     tables = tables_of(query)
     source: Sources = (
         stored(frame).lazy()
@@ -162,13 +177,8 @@ def same(one: Counted, other: Counted) -> bool:
 
 def vector(part: Additive | CellSums | Margin | Responses, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
-    if isinstance(part, Margin):
-        found: list[int] = part.exact(counted[part.table]).ravel().tolist()
-        return found
-    cells = part.table.cells
-    exact = counted[part.table].dense(1 if cells is None else cells.size)
-    dense: list[int] = (part.of(exact) if isinstance(part, CellSums) else exact).ravel().tolist()
-    return dense
+    found: list[int] = counted.of(part).numbers(part, counted).ravel().tolist()
+    return found
 
 
 @dataclass(frozen=True)
@@ -182,10 +192,9 @@ class Ballot:
 
 def ballots(part: Selection, counted: Counted, scope: QueryScope) -> list[Ballot]:
     """The ballot of each group, from all groups at once, and the same in pieces."""
-    tables = [counted[table] for table in part.tables]
-    groups = part.entries(scope)
-    found = _split(part.ballots(tables, 0, groups))
-    alone = [b for i in range(groups) for b in _split(part.ballots(tables, i, i + 1))]
+    groups, exact = part.entries(scope), counted.of(part)
+    found = _split(exact.scores(part, counted, 0, groups))
+    alone = [b for i in range(groups) for b in _split(exact.scores(part, counted, i, i + 1))]
     assert len(found) == groups
     for one, other in zip(found, alone, strict=True):
         np.testing.assert_equal(one.scores, other.scores)
@@ -264,7 +273,7 @@ def joint_changes(part: JointSums, before: Counted, after: Counted) -> list[list
 
 def joint_vector(part: JointSums, counted: Counted) -> NDArray[np.int64]:
     """The vector of each group."""
-    return part.vector([counted[table] for table in part.tables])
+    return counted.of(part).numbers(part, counted)
 
 
 def outside_box(

@@ -24,12 +24,13 @@ from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
-from dpframe.release import assemble, without_noise
+from dpframe.release import assemble
+from dpframe.simulate.drawing import exact_parts
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA
 from tests.laws.individuals import LIMITS, STEPS, frame_of
-from tests.laws.neighbours import Pair, exact_tables, moved, neighbours, violation
+from tests.laws.neighbours import Pair, exact_tables, moved, neighbours, vector, violation
 from tests.laws.queries import accepted, names_of
 from tests.laws.test_grouping_sets import OF_ROWS, ONCE, SETS
 
@@ -158,10 +159,8 @@ def names_of_edges(frame: pl.DataFrame) -> str:
 
 def _exact(asked: Query, frame: pl.DataFrame) -> Any:
     counted = exact_tables(asked, frame)
-    return {
-        (use.part, use.mechanism): without_noise(use.part, counted, asked.scope)
-        for use in measurements_of(asked)
-    }
+    keys = [(use.part, use.mechanism) for use in measurements_of(asked)]
+    return exact_parts(asked, keys, counted)
 
 
 # ------------------------------------------------------------------------- the law can fail
@@ -259,10 +258,10 @@ def test_runs_are_tables_of_neighbours(spend: Any) -> None:
                 width = part.axis.width(part.level)
                 lines = plain.reshape(-1, part.sizes[-1]).tolist()
                 sums = [sum(li[i : i + width]) for li in lines for i in range(0, len(li), width)]
-                assert part.exact(counted[part.table]).ravel().tolist() == sums
+                assert vector(part, counted) == sums
                 assert part.entries(way.scope) == len(sums)
             else:
-                assert part.exact(counted[part.table]).ravel().tolist() == plain.ravel().tolist()
+                assert vector(part, counted) == plain.ravel().tolist()
 
 
 def test_somebody_in_one_run_of_several_groups_reaches_what_is_declared() -> None:

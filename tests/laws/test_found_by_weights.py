@@ -25,7 +25,8 @@ from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
 from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
 from dpframe.mechanisms import WeighedThreshold
-from dpframe.release.keys import KeyChoice
+from dpframe.release import chooser_of
+from dpframe.simulate.drawing import places_of
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.layouts import stored
 from tests.laws.neighbours import Pair, measurements_of, query_of, tables_of
@@ -234,7 +235,8 @@ def test_groups_of_one_individual_hardly_ever_appear(name: str) -> None:
     keys = prepared.draws[0]
     assert isinstance(keys.measurement, KeySelection)
     law: Any = keys.law
-    chooser = KeyChoice(keys.measurement, law)
+    chooser = chooser_of(prepared.draws, places_of(prepared))
+    assert chooser is not None
     runs, tops = 2000, []
     for t in (1, 16, 200):
         data = frame_of([{"id": 1, "x": group} for group in range(t)])
@@ -249,12 +251,10 @@ def test_groups_of_one_individual_hardly_ever_appear(name: str) -> None:
 def test_what_has_no_weight_never_appears() -> None:
     asked = query_of(weighed_frame().group_by("g").agg(PEOPLE))
     for spend in (dp.ApproxDP(1, Fraction(1, 2)), dp.ApproxDP(Fraction(1, 1000), Fraction(1, 2))):
-        keys = pipeline.plan(asked, spend, None).draws[0]
-        law: Any = keys.law
-        assert isinstance(keys.measurement, KeySelection)
-        kept, _ = KeyChoice(keys.measurement, law).keep(
-            pl.zeros(5000, pl.Int64, eager=True).to_numpy()
-        )
+        prepared = pipeline.plan(asked, spend, None)
+        chooser = chooser_of(prepared.draws, places_of(prepared))
+        assert chooser is not None
+        kept, _ = chooser.keep(pl.zeros(5000, pl.Int64, eager=True).to_numpy())
         assert not kept.any()
 
 

@@ -27,6 +27,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import WithoutFound, rounds_of, without
 from dpframe.mechanisms import WeighedRounds
 from dpframe.release import chooser_of
+from dpframe.simulate.drawing import places_of
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.neighbours import Pair, measurements_of, query_of
 from tests.laws.test_found_by_weights import BY, check, frame, sums_of
@@ -152,18 +153,19 @@ def test_rounds_are_of_one_rule_and_one_step() -> None:
     assert use.part.rounds == rounds_of(query.relation) == 3
     steps = [type(step).__name__ for step, _ in query.relation.steps]
     assert steps == ["WithoutFound", "LimitNorm", "LimitGroups"]
-    draws = pipeline.plan(query, dp.ApproxDP(1, "1e-6"), None).draws
-    (draw,) = draws
+    prepared = pipeline.plan(query, dp.ApproxDP(1, "1e-6"), None)
+    (draw,) = prepared.draws
     assert isinstance(draw.law, WeighedRounds)
-    chooser = chooser_of(draws)
+    chooser = chooser_of(prepared.draws, places_of(prepared))
     assert chooser is not None
-    assert [one.law for one in chooser.rounds] == [*draw.law.in_rounds]
+    assert [one.law for one in chooser.rounds] == [one.kernel_law for one in draw.law.in_rounds]
 
 
 def test_what_has_no_weight_never_appears_in_any_round() -> None:
     query = asked_of("g")
     for spend in (dp.ApproxDP(1, "0.5"), dp.ApproxDP("0.001", "0.5")):
-        chooser = chooser_of(pipeline.plan(query, spend, None).draws)
+        prepared = pipeline.plan(query, spend, None)
+        chooser = chooser_of(prepared.draws, places_of(prepared))
         assert chooser is not None
         for one in chooser.rounds:
             kept, _ = one.keep(np.zeros(5000, np.int64))
@@ -173,8 +175,8 @@ def test_what_has_no_weight_never_appears_in_any_round() -> None:
 def test_individuals_that_are_alone_appear_as_often_as_the_slack_says() -> None:
     """In all rounds together, by the laws themselves on exact sums, at a delta that shows."""
     query = query_of(frame().group_by("x").dp_groups(rounds=2))
-    draws = pipeline.plan(query, dp.ApproxDP(1, "0.1"), None).draws
-    chooser = chooser_of(draws)
+    prepared = pipeline.plan(query, dp.ApproxDP(1, "0.1"), None)
+    chooser = chooser_of(prepared.draws, places_of(prepared))
     assert chooser is not None
     runs, found = 1000, dict[int, float]()
     for t in (1, 16, 200):

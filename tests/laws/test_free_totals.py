@@ -32,7 +32,7 @@ from dpframe.core.sensitivity import (
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
 from dpframe.pipeline import plan
-from dpframe.release import assemble
+from dpframe.release import assemble, numbers
 from tests.laws.amounts import examples
 from tests.laws.neighbours import Pair, check_sensitivities, exact_tables, neighbours
 from tests.laws.queries import STEPS, accepted, names_of
@@ -187,14 +187,14 @@ def test_a_total_that_grows_twice_is_caught(kind: Any, monkeypatch: pytest.Monke
     assert set(schema) == {name}
     pair = Pair(frames[0], frames[1])
     check_sensitivities(way, pair)
-    true = kind.of
+    true = numbers._vector
 
-    def wrong(part: Any, finest: Any) -> Any:
-        made = true(part, finest).copy()
-        made[..., -1 if made.shape[-1] > 1 else 0].flat[-1] *= 2
+    def wrong(plan: Any, what: Any, counted: Any) -> Any:
+        made = true(plan, what, counted).copy()
+        made[:, -1] *= 1 + what.total
         return made
 
-    monkeypatch.setattr(kind, "of", wrong)
+    monkeypatch.setattr(numbers, "_vector", wrong)
     with pytest.raises(AssertionError, match="declared"):
         check_sensitivities(way, pair)
     assert exact_tables(way, frames[0])

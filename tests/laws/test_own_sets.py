@@ -20,7 +20,8 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.core.units import Rows
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer import measurements_of
-from dpframe.release import assemble, without_noise
+from dpframe.release import assemble
+from dpframe.simulate.drawing import exact_parts
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
 from tests.laws.individuals import KEYS, LIMITS, STEPS, check_limits, frame_of
@@ -117,10 +118,8 @@ def test_each_set_is_what_a_query_by_its_columns_releases(
 
 def exact(asked: Query, frame: pl.DataFrame) -> Any:
     counted = exact_tables(asked, frame)
-    return {
-        (use.part, use.mechanism): without_noise(use.part, counted, asked.scope)
-        for use in measurements_of(asked)
-    }
+    keys = [(use.part, use.mechanism) for use in measurements_of(asked)]
+    return exact_parts(asked, keys, counted)
 
 
 def test_each_set_has_what_its_own_columns_allow() -> None:

@@ -24,6 +24,7 @@ from dpframe.mechanisms import (
     DiscreteHull,
     Exposure,
 )
+from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.mechanisms.pure_rho import pure_rho
 from dpframe.plan import codec
 from tests.samplers.seeded import Seeded
@@ -177,7 +178,7 @@ def test_for_pure_spends_all_of_it(widths: tuple[int, ...], epsilon: str) -> Non
     assert law.rows == 3
     assert law.fineness >= 1
     assert law.fineness & (law.fineness - 1) == 0
-    assert law.draw(3).shape == (3, len(widths))
+    assert draw_noise(law.kernel_law, 3).shape == (3, len(widths))
 
 
 @pytest.mark.parametrize("epsilon", ["1/100", "1", "10"])
@@ -247,7 +248,7 @@ def test_a_radius_of_0_that_is_likely_is_a_group_by_itself() -> None:
 
 def test_draws_have_the_variances() -> None:
     law = DiscreteBox.for_pure((1, 60, 2**30), 1, Fraction(1, 2))
-    drawn = law.draw(20_000, Seeded(4)).astype(float)
+    drawn = draw_noise(law.kernel_law, 20_000, Seeded(4)).astype(float)
     assert drawn.var(axis=0) == pytest.approx(law.variances(), rel=0.1)
     rest = np.corrcoef(drawn.T)[np.triu_indices(3, 1)]
     assert np.abs(rest).max() < 0.05

@@ -24,6 +24,7 @@ from dpframe.mechanisms import (
     Exposure,
     second_moments,
 )
+from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.plan import codec
 from tests.samplers.seeded import Seeded
 from tests.samplers.test_hull import least_radius
@@ -138,7 +139,7 @@ def test_log_masses_are_those_of_least_radii(
 @pytest.mark.parametrize("name", WIDE)
 def test_variances_and_covariances_are_those_of_what_is_drawn(name: str) -> None:
     law, n = wide(name), 60_000
-    drawn = law.draw(n, Seeded(2)).astype(float)
+    drawn = draw_noise(law.kernel_law, n, Seeded(2)).astype(float)
     variances = np.array(law.variances())
     assert (drawn**2).mean(axis=0) == pytest.approx(variances, rel=0.03)
     deviations = np.sqrt(variances)
@@ -160,7 +161,7 @@ def test_variances_are_those_of_the_continuous_limit() -> None:
 @pytest.mark.parametrize("name", WIDE)
 def test_quantiles_are_those_of_what_is_drawn(name: str) -> None:
     law, n = wide(name), 60_000
-    drawn = law.draw(n, Seeded(6))
+    drawn = draw_noise(law.kernel_law, n, Seeded(6))
     numbers = len(law.widths)
     asked = [tuple(int(i == j) for i in range(numbers)) for j in range(numbers)]
     if name == "beside":
@@ -179,7 +180,7 @@ def test_quantiles_are_those_of_what_is_drawn(name: str) -> None:
 @pytest.mark.parametrize("name", WIDE)
 def test_fourth_cumulants_are_those_of_what_is_drawn(name: str) -> None:
     law = wide(name)
-    drawn = law.draw(200_000, Seeded(8)) / np.sqrt(law.variances())
+    drawn = draw_noise(law.kernel_law, 200_000, Seeded(8)) / np.sqrt(law.variances())
     for place in range(len(law.widths)):
         along = np.zeros(len(law.widths))
         along[place] = 1.0 / math.sqrt(law.variances()[place])
@@ -193,7 +194,7 @@ def test_fourth_cumulants_are_those_of_what_is_drawn(name: str) -> None:
 @pytest.mark.parametrize("factors", [(1, 0, 0, 0), (0, 0, 0, 1), (1, 0, 0, 1), (2, 0, 0, 1)])
 def test_oddness_is_that_of_what_is_drawn(factors: tuple[int, ...]) -> None:
     law = DiscreteHull.around(DiscreteBox.for_pure((1, 64, 4096, 2), 1, Fraction(5)), ONE)
-    drawn = law.draw(100_000, Seeded(4)) @ np.array(factors)
+    drawn = draw_noise(law.kernel_law, 100_000, Seeded(4)) @ np.array(factors)
     assert law.oddness_of_sum(factors) == pytest.approx((drawn % 2).mean(), abs=0.01)
 
 

@@ -30,6 +30,7 @@ from dpframe.mechanisms import (
     RoundedLaplace,
     SelectionTask,
 )
+from dpframe.mechanisms.noise import choose_each, choose_top_each
 
 Ranking = tuple[int, ...]
 NOISES: tuple[AdditiveMechanism, ...] = (
@@ -241,7 +242,7 @@ def test_errors_are_those_of_all_groups_at_once_and_of_single_ones() -> None:
 def test_rankings_are_drawn_as_often_as_they_should_be(noise: AdditiveMechanism) -> None:
     runs, scores = 40_000, np.array([1, 0, 2], dtype=np.int64)
     law = rankings(scores.tolist(), noise, 2)
-    drawn = NoisyTable(noise).select_top_each(np.tile(scores, (runs, 1)), 2)
+    drawn = choose_top_each(NoisyTable(noise).kernel_law, np.tile(scores, (runs, 1)), 2)
     found: dict[Ranking, int] = defaultdict(int)
     for row in drawn.tolist():
         found[tuple(row)] += 1
@@ -250,13 +251,13 @@ def test_rankings_are_drawn_as_often_as_they_should_be(noise: AdditiveMechanism)
 
 
 def test_ties_go_to_the_first_and_nothing_overflows() -> None:
-    sharp = NoisyTable(DiscreteLaplace(Fraction(1, 1000)))
-    assert sharp.select_top(np.array([5, 7, 7, 5, 7]), 4) == [1, 2, 4, 0]
-    assert sharp.select_each(np.array([[3, 3], [1, 2]])).tolist() == [0, 1]
+    sharp = NoisyTable(DiscreteLaplace(Fraction(1, 1000))).kernel_law
+    assert choose_top_each(sharp, np.array([[5, 7, 7, 5, 7]]), 4).tolist() == [[1, 2, 4, 0]]
+    assert choose_each(sharp, np.array([[3, 3], [1, 2]])).tolist() == [0, 1]
     ends = np.array([-(2**63) + 2**40, 2**63 - 2**40, 0], dtype=np.int64)
-    assert sharp.select_top(ends, 3) == [1, 2, 0]
+    assert choose_top_each(sharp, ends.reshape(1, -1), 3).tolist() == [[1, 2, 0]]
     with pytest.raises(ValueError, match="cannot choose 3 of 2"):
-        sharp.select_top(np.array([1, 2]), 3)
+        choose_top_each(sharp, np.array([[1, 2]]), 3)
 
 
 # ---------------------------------------------------------------------------------- the choice

@@ -10,6 +10,7 @@ import pytest
 
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import ReportNoisyMax
+from dpframe.mechanisms.noise import choose_each, choose_top_each
 from dpframe.samplers import OS
 from dpframe.samplers.selection import noisy_winner
 from tests.mechanisms.laws import noisy_max_law
@@ -67,11 +68,12 @@ def test_accuracy_of_one_candidate_and_of_no_confidence() -> None:
 
 def test_choices_follow_the_law_roughly() -> None:
     mechanism, n = ReportNoisyMax(Fraction(2)), 3000
-    chosen = [mechanism.select(np.array([0, 1, 2], np.int64)) for _ in range(n)]
+    law = mechanism.kernel_law
+    chosen = [choose_each(law, np.array([[0, 1, 2]], np.int64)).item() for _ in range(n)]
     expected = np.array(noisy_max_law([0, 1, 2], 2.0))
     counts = np.bincount(chosen, minlength=3)
     assert np.all(np.abs(counts - n * expected) <= 7 * np.sqrt(n * expected * (1 - expected)))
-    top = mechanism.select_top(np.array([0, 100, 200, 300], np.int64), 2)
+    top = choose_top_each(law, np.array([[0, 100, 200, 300]], np.int64), 2)[0].tolist()
     assert top == [3, 2]
 
 

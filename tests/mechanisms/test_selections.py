@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dpframe.core.score_range import ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import Exponential, PermuteAndFlip
+from dpframe.mechanisms.noise import choose_each, choose_points, choose_top_each
 from tests.mechanisms.laws import exponential_law, flip_law
 
 one = Fraction(1)
@@ -68,7 +69,7 @@ def test_selection_follows_the_reference_law(kind: str, scale: int, expected: li
     """3000 choices; frequencies within 7 standard deviations, 3e-12 each by chance."""
     scores, n = np.array([0, 1, 2], np.int64), 3000
     mechanism = (Exponential if kind == "em" else PermuteAndFlip)(Fraction(scale))
-    counts = np.bincount([mechanism.select(scores) for _ in range(n)], minlength=3)
+    counts = np.bincount(choose_each(mechanism.kernel_law, np.tile(scores, (n, 1))), minlength=3)
     law = np.array(expected)
     assert np.all(np.abs(counts - n * law) <= 7 * np.sqrt(n * law * (1 - law)))
 
@@ -135,27 +136,20 @@ def test_accuracy_values() -> None:
 
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
 def test_top_k_without_repetition_in_order(kind) -> None:  # type: ignore[no-untyped-def]
-    scores = np.array([0, 1000, 3000, 2000], np.int64)
-    mechanism = kind(one)
-    assert mechanism.select_top(scores, 3) == [2, 3, 1]  # a gap of 1000 scales
-    assert sorted(kind(Fraction(10**9)).select_top(scores, 4)) == [0, 1, 2, 3]
+    scores = np.array([[0, 1000, 3000, 2000]], np.int64)
+    law, flat = kind(one).kernel_law, kind(Fraction(10**9)).kernel_law
+    assert choose_top_each(law, scores, 3).tolist() == [[2, 3, 1]]  # a gap of 1000 scales
+    assert sorted(choose_top_each(flat, scores, 4)[0].tolist()) == [0, 1, 2, 3]
     for k in (0, 5):
         with pytest.raises(ValueError, match="choose"):
-            mechanism.select_top(scores, k)
-
-
-def test_top_k_with_weights_keeps_them_with_their_candidates() -> None:
-    scores, weights = np.zeros(3, np.int64), np.array([1, 1 << 40, 1 << 20], np.int64)
-    # wrong with probability 2**-19: below, so only the set of the first is certain enough
-    chosen = Exponential(one).select_top(scores, 3, weights)
-    assert sorted(chosen) == [0, 1, 2]
+            choose_top_each(law, scores, k)
 
 
 def test_a_point_of_a_run() -> None:
     scores, weights = np.array([0, 50, 7], np.int64), np.array([10**6, 3, 1], np.int64)
     sizes = np.array([2, 1])
     many = [np.tile(part, 300) for part in (scores, weights, sizes)]
-    runs, points = Exponential(one).select_points(*many)
+    runs, points = choose_points(one, *many)
     assert (runs[::2] == 1 + 3 * np.arange(300)).all()  # e**50 against 1e6
     assert set(points[::2].tolist()) == {0, 1, 2}  # a miss of one: (2/3)**300
     assert (runs[1::2] == 2 + 3 * np.arange(300)).all()

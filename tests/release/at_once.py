@@ -16,11 +16,15 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.aggregates import quantile_family
+from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import parts
 from dpframe.core.budget import Budget, PureDP
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import JointExponential
+from dpframe.planning import translate
+from dpframe.release.at_once import choose_at_once
 
 X: Any = pl.col("x")
 QUARTILES = ["0.25", "0.5", "0.75"]
@@ -34,6 +38,14 @@ class Planned:
     law: JointExponential
     scope: QueryScope
     cost: Budget
+    plan: kernel.Plan
+
+    def drawn(self, counted: CellCounts, groups: int) -> Any:
+        """The codes of all quantiles in each group."""
+        (one,) = self.plan.draws
+        assert isinstance(one.what, kernel.Ranks)
+        assert isinstance(one.law, kernel.Exponential)
+        return choose_at_once(self.plan, one.what, one.law, counted, groups)
 
     def scores(self, rows: Any, places: int = 1) -> dict[tuple[int, ...], Fraction]:
         """Of all tuples in order, by how many rows are at each place; in rows."""
@@ -79,7 +91,8 @@ def planned(
     part, law = use.part, one.law
     assert isinstance(part, QuantilesAtOnce)
     assert isinstance(law, JointExponential)
-    return Planned(part, law, prepared.query.scope, prepared.plan.cost)
+    plan = translate(pipeline.alone(prepared)).plan
+    return Planned(part, law, prepared.query.scope, prepared.plan.cost, plan)
 
 
 def law_with_ties(found: Planned, counts: list[int], ties: int) -> dict[tuple[int, ...], float]:

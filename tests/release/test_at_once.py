@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.mechanisms import JointExponential
-from dpframe.release.at_once import PlacedRows, choose_at_once
+from dpframe.mechanisms.noise import TIES, place_rows
+from dpframe.release import at_once
+from dpframe.release.at_once import PlacedRows
 from dpframe.samplers import row_places
 from tests.plan.edits import with_digest
 from tests.release.at_once import QUARTILES, X, law_with_ties, planned
@@ -53,27 +54,27 @@ def in_groups(counts: list[int], groups: int) -> CellCounts:
 def test_draws_have_the_law_of_the_definition(
     counts: list[int], ties: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JointExponential, "ties", ties)
+    monkeypatch.setattr(at_once, "TIES", ties)
     found = planned(["1/3", "2/3"], len(counts), epsilon=6)
     law = law_with_ties(found, counts, math.prod(ties))
     assert sum(law.values()) == pytest.approx(1)
-    codes = choose_at_once(found.part, found.law, in_groups(counts, 800), 800)
+    codes = found.drawn(in_groups(counts, 800), 800)
     assert tell_apart(law, codes) < 8
 
 
 def test_ties_that_are_broken_by_position_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two rows of a point one would always be before its second place."""
 
-    def by_position(self: Any, rows: Any, level: int) -> Any:
+    def by_position(rows: Any, _: int) -> Any:
         tie = np.repeat(np.arange(rows.size), rows)
         nth = np.arange(tie.size) - np.repeat(np.cumsum(rows) - rows, rows)
         return tie, nth * 2 // rows[tie], np.ones(tie.size, np.int64)
 
-    monkeypatch.setattr(JointExponential, "ties", (2,))
-    monkeypatch.setattr(JointExponential, "places", by_position)
+    monkeypatch.setattr(at_once, "TIES", (2,))
+    monkeypatch.setattr(at_once, "place_rows", by_position)
     found = planned(["1/3", "2/3"], 2, epsilon=12)
     law = law_with_ties(found, [0, 4], 2)
-    codes = choose_at_once(found.part, found.law, in_groups([0, 4], 800), 800)
+    codes = found.drawn(in_groups([0, 4], 800), 800)
     assert tell_apart(law, codes) > 8
 
 
@@ -84,9 +85,9 @@ def test_ties_that_are_broken_by_position_are_seen(monkeypatch: pytest.MonkeyPat
 def test_rows_take_places_where_that_matters_and_keep_them(
     counts: list[int], windows: list[tuple[int, int]]
 ) -> None:
-    law, cells = JointExponential(Fraction(1)), np.flatnonzero(counts)
+    cells = np.flatnonzero(counts)
     rows = np.array(counts, np.int64)[cells]
-    line = PlacedRows(cells, rows, len(counts), law)
+    line = PlacedRows(cells, rows, len(counts))
     wanted = [(lo, lo + wide) for lo, wide in windows]
     first = line.runs(wanted)
     ranks = line.ranks([*first.starts.tolist(), *(first.starts + first.lengths - 1).tolist()])
@@ -194,8 +195,7 @@ def test_the_error_of_a_tuple_is_that_of_parts_that_add_up_to_nothing() -> None:
 
 
 def test_places_are_taken_evenly() -> None:
-    law = JointExponential(Fraction(1))
-    point, place, rows = law.places(np.array([3000, 0, 2000]), 0)
+    point, place, rows = place_rows(np.array([3000, 0, 2000]), TIES[0])
     assert np.bincount(point, rows).tolist() == [3000, 0, 2000]
     assert place.max() < 1 << 16
     assert len(row_places(np.array([5]))) == 3

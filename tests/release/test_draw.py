@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
+from dpframe import pipeline
 from dpframe.aggregates.bound import Noisy
-from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Table
-from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.measurement import Measurement
+from dpframe.core.budget import ZCDP, PureDP
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
-from dpframe.release import CandidateScores, Draw, draw
-from tests.laws.neighbours import ballots, exact_tables, measurements_of, query_of
+from dpframe.release import CandidateScores, draw, draw_node
+from dpframe.release.numbers import Runs
+from tests.laws.neighbours import Counted, ballots, exact_tables, measurements_of, query_of
 
 GROUPS = 23
 RNG = np.random.default_rng(5)
@@ -36,13 +38,13 @@ AT_ONCE = pytest.mark.parametrize("at_once", [1, 30, 200, 10**6])
 def drawn_alone(
     part: Measurement,
     law: Mechanism,
-    counted: Mapping[Table, CellCounts],
-    scope: QueryScope,
+    counted: Counted,
     box: CandidateScores | None = None,
 ) -> Noisy:
     """One part that is drawn by itself."""
-    key = part, "auto"
-    return draw(Draw(part, law, (key,)), counted, scope, box)[key]
+    exact = counted.of(part)
+    node, tables = exact.nodes[part], exact.counted(part, counted)
+    return draw_node(exact.plan, node, law.kernel_law, tables, box)
 
 
 def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[int]]]]:
@@ -61,7 +63,7 @@ def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[i
             points.setdefault(score, set()).update(range(start, start + length))
         order = [points[score] for score in sorted(points, reverse=True) for _ in points[score]]
         ranked.append(order)
-    return drawn_alone(use.part, law, counted, query.scope), ranked
+    return drawn_alone(use.part, law, counted), ranked
 
 
 @AT_ONCE
@@ -69,7 +71,7 @@ def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[i
 def test_without_noise_a_best_code_of_each_group_comes_out(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
+    monkeypatch.setitem(draw_node.__globals__, "_AT_ONCE", at_once)
     codes, ranked = drawn(name, NoNoise())
     assert codes.shape == (GROUPS, 3 if name == "winners" else 1)
     for row, order in zip(codes.tolist(), ranked, strict=True):
@@ -87,7 +89,7 @@ def test_at_a_small_scale_a_best_code_of_each_group_is_chosen(
     """Scores differ by 1 at least, which is 1024 scales."""
     if name == "points" and not isinstance(law, Exponential):
         pytest.skip("only the exponential mechanism draws weighted points")
-    monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
+    monkeypatch.setitem(draw_node.__globals__, "_AT_ONCE", at_once)
     codes, ranked = drawn(name, law)
     for row, order in zip(codes.tolist(), ranked, strict=True):
         assert len(set(row)) == len(row)
@@ -141,7 +143,7 @@ def test_the_exact_quantile_of_samples_with_ties_is_chosen_without_noise(seed: i
         lengths = np.ones_like(ballot.scores) if ballot.weights is None else ballot.weights
         points = np.repeat(best, lengths)
         assert np.flatnonzero(points).tolist() == exact.tolist()
-        assert drawn_alone(use.part, NoNoise(), counted, query.scope).item() == exact[0]
+        assert drawn_alone(use.part, NoNoise(), counted).item() == exact[0]
 
 
 @AT_ONCE
@@ -151,7 +153,7 @@ def test_remembered_ballots_are_those_that_would_be_made_again(
     name: str, room: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With so little noise that a best code comes out, however often scores are used."""
-    monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
+    monkeypatch.setitem(draw_node.__globals__, "_AT_ONCE", at_once)
     private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
     query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED[name]))
     (use,) = measurements_of(query)
@@ -160,7 +162,7 @@ def test_remembered_ballots_are_those_that_would_be_made_again(
     _, ranked = drawn(name, NoNoise())
     box = CandidateScores(room=room)
     for _ in range(3):
-        codes = drawn_alone(use.part, law, counted, query.scope, box)
+        codes = drawn_alone(use.part, law, counted, box)
         for row, order in zip(codes.tolist(), ranked, strict=True):
             assert all(code in best for code, best in zip(row, order, strict=False))
     remembered = sum(
@@ -169,3 +171,32 @@ def test_remembered_ballots_are_those_that_would_be_made_again(
     assert box.room == room - remembered >= 0
     assert room != 0 or not box.kept
     assert room != 10**6 or box.kept
+
+
+@pytest.mark.parametrize("spend", [{"epsilon": 1}, {"rho": 1}], ids=str)
+def test_draws_follow_the_verified_plan_and_not_the_objects_it_was_made_of(
+    spend: dict[str, Any],
+) -> None:
+    """A mechanism that changes after the check changes nothing."""
+    private = dp.Session(**spend).protect(FRAME, dp.Rows())
+    query = query_of(private.group_by("g", keys=range(GROUPS)).agg(X.dp_sum((0, 9)).alias("s")))
+    share = PureDP(1) if "epsilon" in spend else ZCDP(1)
+    prepared = pipeline.plan(query, share, None)
+    (places,) = pipeline.require_sound(pipeline.alone(prepared)).parts
+    (one,) = prepared.draws
+    counted = exact_tables(query, FRAME)
+    object.__setattr__(one, "law", NoNoise())
+    drawn = [draw(one, places, counted)[one.keys[0]].ravel().tolist() for _ in range(8)]
+    assert len({*map(tuple, drawn)}) == 8
+
+
+def test_a_law_that_no_draw_has_is_refused() -> None:
+    private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
+    query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED["category"]))
+    (use,) = measurements_of(query)
+    counted = exact_tables(query, FRAME)
+    exact = counted.of(use.part)
+    node, tables = exact.nodes[use.part], exact.counted(use.part, counted)
+    for law in (kernel.Staircase(Fraction(1), 1, 1), kernel.Threshold(3, 0)):
+        with pytest.raises(kernel.Refused, match="drawn"):
+            draw_node(exact.plan, node, law, tables)

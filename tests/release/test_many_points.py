@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.mechanisms import Exponential
-from dpframe.release import draw, many_points
+from dpframe.release import draw_node, many_points
 from dpframe.release.many_points import _proposals, _Rows, choose_point
 from tests.laws.amounts import amounts
-from tests.laws.neighbours import measurements_of, query_of
+from tests.laws.neighbours import Counted, measurements_of, query_of
 
 Integers = NDArray[np.int64]
 POINTS = 60
@@ -81,7 +80,8 @@ def test_scores_are_those_of_the_choice(given: Any) -> None:
     (part,) = [use.part for use in measurements_of(query)]
     assert isinstance(part, QuantileChoice)
     table = CellCounts(np.zeros_like(cells), cells, many, 1)
-    runs: Any = part.ballots([table], 0, 1)
+    counted = Counted(query, {part.tables[0]: table})
+    runs: Any = counted.of(part).scores(part, counted, 0, 1)
     scores = np.repeat(runs.scores, runs.weights)
     assert scores.tolist() == all_scores(*given)
 
@@ -101,8 +101,7 @@ def test_points_come_as_often_as_their_scores_say(
     many = random.integers(1, 6, cells.size)
     q = Fraction(3, 10)
     weights = np.exp(np.array(all_scores(q, cells, many)) / float(scale))
-    law = Exponential(scale)
-    found = [choose_point(law, q, cells, many, POINTS) for _ in range(times)]
+    found = [choose_point(scale, q, cells, many, POINTS) for _ in range(times)]
     seen = np.bincount(found, minlength=POINTS)
     expected = times * weights / weights.sum()
     often = expected >= 5
@@ -115,14 +114,16 @@ def test_points_come_as_often_as_their_scores_say(
 
 def test_a_proposal_that_is_always_kept_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same test with the coin left out, which makes far points likelier."""
-    monkeypatch.setattr(Exponential, "keeps_points", lambda _, gaps, source=None: gaps >= 0)
+    monkeypatch.setattr(many_points, "keep_points", lambda _, gaps: gaps >= 0)
     with pytest.raises(AssertionError):
         test_points_come_as_often_as_their_scores_say(1, Fraction(4), 100, 2_000, monkeypatch)
 
 
 @pytest.mark.parametrize("scale", [1, 1000, 100_000, 10**7])
 @pytest.mark.parametrize("shape", ["even", "dense", "two ends", "in the middle"])
-def test_few_proposals_are_not_kept(scale: int, shape: str) -> None:
+def test_few_proposals_are_not_kept(
+    scale: int, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the rows are like: it may not take long."""
     points = 1 << 20
     random = np.random.default_rng(1)
@@ -134,16 +135,16 @@ def test_few_proposals_are_not_kept(scale: int, shape: str) -> None:
         "in the middle": np.arange(size) + points // 2,
     }[shape]
     many = random.integers(1, 500, size)
-    law, asked = Exponential(Fraction(scale)), 0
+    asked, choose = 0, many_points.choose_points
 
-    class Counting(Exponential):
-        def select_points(self, *given: Any, **options: Any) -> Any:
-            nonlocal asked
-            asked += 1
-            return law.select_points(*given, **options)
+    def counting(*given: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return choose(*given)
 
+    monkeypatch.setattr(many_points, "choose_points", counting)
     for _ in range(20):
-        choose_point(Counting(Fraction(scale)), Fraction(1, 2), cells, many, points)
+        choose_point(Fraction(scale), Fraction(1, 2), cells, many, points)
     assert asked <= 200
 
 
@@ -155,7 +156,7 @@ def test_groups_with_many_points_and_with_few(monkeypatch: pytest.MonkeyPatch) -
     people = dp.Session(epsilon=10**6).protect(frame, dp.Rows())
     query = people.group_by("g", keys=range(-1, 10)).agg(dp.median("x", (0, 1)))
     for many in (1, 100, 10**6):
-        monkeypatch.setitem(draw.__globals__, "MANY", many)
+        monkeypatch.setitem(draw_node.__globals__, "MANY", many)
         monkeypatch.setattr(many_points, "NEAR", 7)
         found = query.collect(epsilon=10_000)
         exact = frame.group_by("g").agg(pl.col("x").median())

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.mechanisms import RecursiveExponential
+from dpframe.release import recursive
+from dpframe.release.numbers import rank_scores
 from dpframe.release.recursive import _Choice, _Line, _whole_cells
 from tests.release.test_recursive import counts_of, planned
 
@@ -17,18 +18,16 @@ ROWS = [0, 2, 2, 2, 2, 2, 3]
 def test_the_score_of_a_place_is_that_of_the_rows_beside_it(monkeypatch: Any) -> None:
     """In the first group as in others, whichever place of the point is proposed."""
     found, told = planned(["1/4", "1/2"], 4), list[int]()
-    law = found.law
 
-    def keeps(self: Any, losses: Any, share: Any) -> Any:
+    def keeps(scale: Any, losses: Any) -> Any:
         told.extend(losses.tolist())
         return np.ones(losses.size, np.bool_)
 
-    monkeypatch.setattr(RecursiveExponential, "ties", 4)
-    monkeypatch.setattr(RecursiveExponential, "keeps", keeps)
-    line = _Line(found.tree.cells, 4)
+    monkeypatch.setattr(recursive, "keep_points", keeps)
+    line = _Line(found.tree.cells.size, True, 4)
     for groups in (1, 3):
         pieces = _whole_cells(counts_of(ROWS, groups), line, 0, groups)
-        choice = _Choice(law, line, groups, Fraction(1, 4), Fraction(1))
+        choice = _Choice(found.law.scale, line, groups, Fraction(1, 4))
         left = np.arange(groups)
         runs = choice._runs(pieces, left, np.zeros_like(left), np.full_like(left, line.end))
         run = np.flatnonzero(runs.piece >= 0)[1::3]  # the second point of each group
@@ -39,5 +38,5 @@ def test_the_score_of_a_place_is_that_of_the_rows_beside_it(monkeypatch: Any) ->
                 own = made.where(made.group == group)
                 place = 2 * 4 + inner
                 below, upto = own.rows[own.place < place].sum(), own.rows[own.place <= place].sum()
-                score = choice._score(*(np.array([n]) for n in (below, upto, len(ROWS))))
+                score = rank_scores(choice.q, *(np.array([n]) for n in (below, upto, len(ROWS))))
                 assert told[group] == runs.scores[run[group]] - score[0]

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.mechanisms import Exponential
+from dpframe.mechanisms.noise import choose_points
 from dpframe.samplers import (
     envelope,
     exponential_mechanism,
@@ -161,10 +161,10 @@ def test_weighted_choices_of_many_groups(total: int, monkeypatch: pytest.MonkeyP
 
 def test_points_of_runs() -> None:
     """Every point is as likely as its score says, wherever its run is."""
-    law, n = Exponential(Fraction(17, 10)), 5 * N
+    scale, n = Fraction(17, 10), 5 * N
     scores, weights, sizes = [2, 0, 3, 1, 1], [3, 9, 1, 4, 2], [3, 2]
     given = [np.tile(part, n) for part in (scores, weights, sizes)]
-    run, place = law.select_points(*given)
+    run, place = choose_points(scale, *given)
     points = np.cumsum(weights) - weights
     code = points[run % 5] + place
     for i, (lo, hi) in enumerate(((0, 3), (3, 5))):

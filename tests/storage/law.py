@@ -321,7 +321,7 @@ def _check_sensitivities(
         if asked.text not in before or asked.text not in after:
             continue
         scope = asked.query.scope
-        tables = before[asked.text], after[asked.text]
+        tables = tuple(Counted(asked.query, side[asked.text]) for side in (before, after))
         for use in measurements_of(asked.query):
             problem = violation(use.part, moved(use.part, *tables, scope), scope)
             if problem is not None:

@@ -16,6 +16,7 @@ import dpframe as dp
 from dpframe.api import payer
 from dpframe.ledger.record import Draft
 from dpframe.ledger.streams import StreamOpening
+from dpframe.mechanisms import noise
 from dpframe.planning import Prepared
 from dpframe.release import law_of
 from tests.ledger.ledgers import sql, verify
@@ -109,15 +110,14 @@ def test_what_is_drawn_has_the_noise_that_is_kept(
     first = opened(place, SPENDS[0])
     another_version(monkeypatch, 7)
     again = opened(place, SPENDS[0])
-    kind = type(law_of(first._asked.prepared.draws[0]))
     asked = []
-    real = kind.draw
+    real = noise.discrete_gaussian
 
-    def draw(self: Any, n: int, *given: Any) -> Any:
-        asked.append(self.sigma_squared)
-        return real(self, n, *given)
+    def draw(sigma_squared: Any, *given: Any) -> Any:
+        asked.append(sigma_squared)
+        return real(sigma_squared, *given)
 
-    monkeypatch.setattr(kind, "draw", draw)
+    monkeypatch.setattr(noise, "discrete_gaussian", draw)
     again.release(day(0))
     assert asked == scales(first)
 

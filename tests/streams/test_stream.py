@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpframe.mechanisms import noise
 from tests.streams.nights import START, day
 
 SPENDS: list[dict[str, Any]] = [{"rho": 1}, {"epsilon": 1}, {"epsilon": 1, "delta": "1e-6"}]
@@ -25,11 +25,11 @@ SPENDS: list[dict[str, Any]] = [{"rho": 1}, {"epsilon": 1}, {"epsilon": 1, "delt
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is drawn is exact: for what follows from it."""
 
-    def nothing(self: object, n: int, source: object = None) -> Any:
+    def nothing(scale: object, n: int, source: object) -> Any:
         return np.zeros(n, dtype=np.int64)
 
-    monkeypatch.setattr(DiscreteGaussian, "draw", nothing)
-    monkeypatch.setattr(DiscreteLaplace, "draw", nothing)
+    monkeypatch.setattr(noise, "discrete_gaussian", nothing)
+    monkeypatch.setattr(noise, "discrete_laplace", nothing)
 
 
 def rows(*days: int) -> pl.DataFrame:
