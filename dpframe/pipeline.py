@@ -41,6 +41,7 @@ from dpframe.describe import (
     unforced,
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
+from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
@@ -69,6 +70,7 @@ from dpframe.planning import (
     Translation,
     alone,
     given,
+    names_read,
     on_part,
     planned_with_limit,
     require_sound,
@@ -502,16 +504,18 @@ def _counted(
 ) -> list[Counted]:
     """The exact tables of each part, and the groups that appear; what runs at one place at once."""
     found: dict[int, Counted] = {}
+    names = names_read(places[0].plan)
     for execution in dict.fromkeys(executions):
         here = [number for number, other in enumerate(executions) if other is execution]
-        wanted = [_wanted(parts[number], places[number]) for number in here]
+        wanted = [_wanted(parts[number], places[number], names) for number in here]
         found |= zip(here, execution.run_all(wanted), strict=True)
     return [found[number] for number in range(len(parts))]
 
 
-def _wanted(part: Prepared, places: Places) -> TablesWanted:
+def _wanted(part: Prepared, places: Places, names: frozenset[str]) -> TablesWanted:
     query, chooser = part.query, chooser_of(part.draws, places)
-    return TablesWanted(query.relation, query.groups, part.tables, chooser)
+    relation = limit_by_columns(query.relation, names)
+    return TablesWanted(relation, query.groups, part.tables, chooser)
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.units import Identifier
 from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.kernel.plan import Nights
@@ -32,7 +33,7 @@ from dpframe.parse.periods import of_first_periods
 from dpframe.plan.definition import definition
 from dpframe.plan.document import canonical, earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
-from dpframe.planning import Prepared
+from dpframe.planning import Prepared, names_read
 from dpframe.release import Drawn, Places, RunningResults
 from dpframe.release.numbers import night_numbers
 from dpframe.rows.failures import FAILURES
@@ -168,7 +169,8 @@ def _drawn(
     first, last = span
     try:
         query = of_first_periods(prepared.query, schedule, last + 1)
-        tables = execution.run(query.relation, query.groups, prepared.tables)
+        relation = limit_by_columns(query.relation, names_read(places.plan))
+        tables = execution.run(relation, query.groups, prepared.tables)
         periods = []
         for period in range(first, last + 1):
             vectors = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -24,6 +26,18 @@ from dpframe.sealed import all_sealed
 IntoColumn: TypeAlias = str | pl.Expr
 
 _LONGEST = 10_000
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "add": operator.add,
+        "subtract": operator.sub,
+        "multiply": operator.mul,
+        "divide": operator.truediv,
+        "floor_divide": operator.floordiv,
+        "remainder": operator.mod,
+        "power": operator.pow,
+    }
+)
+"""By the names of NumPy's functions."""
 _HOW = (
     "write it on a private frame: session.protect(frame, unit=...).agg(...)",
     "compute the rest with the released result, such as shares: "
@@ -187,6 +201,20 @@ class DPExpr(pl.Expr):
 
     def __pos__(self) -> DPExpr:
         return self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> DPExpr:
+        """Arithmetic that begins with a number of NumPy, such as ``np.float64(2) * dp.count()``."""
+        rule = _OPERATORS.get(ufunc.__name__)
+        arrays = any(isinstance(operand, np.ndarray) for operand in inputs)
+        if rule is None or method != "__call__" or options or arrays:
+            raise UnsupportedOperation(
+                f"NumPy's {ufunc.__name__} does not take a dp expression",
+                where=self._words(),
+                remedy="collect it, and compute the rest with the released numbers",
+            )
+        first, second = (n.item() if isinstance(n, np.generic) else n for n in inputs)
+        result: DPExpr = rule(first, second)
+        return result
 
     def round(self, decimals: int = 0, mode: Any = "half_to_even") -> DPExpr:
         """The result rounded; post-processing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -53,6 +53,19 @@ class LimitRows(Step):
     are interchangeable. Lists, arrays and structs enter as texts, and no two of them have one
     text. The salt is drawn without looking at data, so the guarantee holds for each salt, and
     therefore on average.
+
+    Values are those of the columns `of`, which the plan of a release fixes before data are read.
+    All that the release computes after the limit reads these columns alone. So it computes the same
+    from a frame that never had the others, for which the proof above holds. All of its tables have
+    one choice of rows, but for rows that are equal in these columns and can stand for each other.
+    Where several releases rest on one choice of rows, these columns are all columns of the frame.
+
+    Parameters
+    ----------
+    n, by, order_by
+        How many rows, of what, and which first.
+    of
+        The columns whose values distinguish rows; None for all.
     """
 
     engines = EVERYWHERE
@@ -60,6 +73,18 @@ class LimitRows(Step):
     n: int
     by: tuple[str, ...] = ()
     order_by: str | None = None
+    of: frozenset[str] | None = field(default=None, repr=False, compare=False)
+
+    def by_columns(self, names: frozenset[str]) -> Self:
+        """The same, where nothing later reads other columns than these."""
+        return replace(self, of=names)
+
+    def columns_of(self, before: FrameFacts) -> list[str]:
+        """The columns whose values distinguish rows, in the order of their names."""
+        if self.of is None:
+            return sorted(before.columns)
+        own = {before.identifier, before.time, *self.by, self.order_by}
+        return sorted(name for name in before.columns if name in self.of or name in own)
 
     def map_exprs(self, change: Change) -> Self:
         return self
@@ -85,9 +110,11 @@ class LimitRows(Step):
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
         owners = Owners.of(frame, before, ns, self.words())
-        order = {name: found.dtype for name, found in before.columns.items()} | owners.types
+        order = {name: before.columns[name].dtype for name in self.columns_of(before)}
         within = list(dict.fromkeys([*owners.types, *self.by]))
-        kept = keep_first(owners.frame, self.n, within, order, salt, ns, self.order_by)
+        order |= owners.types
+        first, taken = self.order_by, before.columns
+        kept = keep_first(owners.frame, self.n, within, order, salt, ns, first, taken)
         return owners.without(kept)
 
     def keep(
@@ -107,7 +134,7 @@ class LimitRows(Step):
         """The columns that decide, and of these whose rows they are."""
         assert before.identifier is not None
         require(before.time is None, "rows are limited over all time")
-        order = {names[name]: found.dtype for name, found in before.columns.items()}
+        order = {names[name]: before.columns[name].dtype for name in self.columns_of(before)}
         return order, [names[name] for name in dict.fromkeys((before.identifier, *self.by))]
 
     def keep_together(
@@ -130,6 +157,9 @@ class LimitRows(Step):
             The place of each of the rows in `rows`, and where those of another individual start.
         """
         order, within = self._named(names, before)
+        if order.keys() <= {*within}:  # all rows of a run are equal
+            sizes = np.diff(np.append(start, places.size))
+            return np.flatnonzero(np.arange(places.size) - np.repeat(start, sizes) < self.n)
         kept, torn = least_of_runs(hashes(rows, order, salt)[places], start, self.n)
         sure = np.flatnonzero(kept)
         if not torn.any():

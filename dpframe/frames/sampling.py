@@ -38,27 +38,28 @@ def keep_first(
     salt: int,
     ns: Namespace,
     first: str | None = None,
+    taken: Collection[str] = (),
 ) -> pl.LazyFrame:
     """At most this many rows for each value of the columns `within`, by the hash of the columns
     `order`, which distinguish rows. If `first` is named, rows with its least values come first,
-    and nulls last.
+    and nulls last. The frame may have other columns, with the names `taken`.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
     too many. Several columns are counted by their hash: where two hashes are equal that counts
     too many, and ranking keeps all rows of those that have few.
     """
     if ns is not pl:
-        return first_ranked(frame, most, within, order, salt, ns, first)
-    rank = unused(order, "rank")
+        return first_ranked(frame, most, within, order, salt, ns, first, taken)
+    rank = unused({*order, *taken}, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
     counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
     sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
     many = sized.filter(ns.col(rank) > most).drop(rank)
     if first is None:
-        ranked = first_sorted(many, most, within, order, salt, ns)
+        ranked = first_sorted(many, most, within, order, salt, ns, taken)
     else:
-        ranked = first_ranked(many, most, within, order, salt, ns, first)
+        ranked = first_ranked(many, most, within, order, salt, ns, first, taken)
     kept: pl.LazyFrame = ns.concat([few, ranked])
     return kept
 
@@ -88,9 +89,10 @@ def first_ranked(
     salt: int,
     ns: Namespace,
     first: str | None = None,
+    taken: Collection[str] = (),
 ) -> pl.LazyFrame:
     """The same rows, by ranking everybody's."""
-    hashed, rank = unused(order, "hash"), unused(order, "rank")
+    hashed, rank = (unused({*order, *taken}, name) for name in ("hash", "rank"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     rest = [value for name, value in values.items() if name not in within]
     marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
@@ -111,6 +113,10 @@ _PLENTY = 10
 """A limit that few are taken to exceed; only speed depends on it."""
 COARSE = 32
 """How many bits of a hash a sort goes by."""
+_MIXED, _OTHERS, _TIED = 1, 2, 4
+"""Flags of a row after a sort. Another owner has the bits of its owner. The row before it has the
+same bits and other values. It is the first one to drop, and the last one to keep has its bits.
+"""
 
 
 def first_sorted(
@@ -120,6 +126,7 @@ def first_sorted(
     order: Mapping[str, DType],
     salt: int,
     ns: Namespace,
+    taken: Collection[str] = (),
 ) -> pl.LazyFrame:
     """The same rows as `first_ranked` keeps, by one sort of one column, where no column decides
     before the hash.
@@ -129,9 +136,12 @@ def first_sorted(
     places before it has another owner. This is right if all rows of an owner have the same values
     of `within`, and if the last row kept and the first dropped differ in these bits. Owners that
     fail either test are looked up afterwards, and their rows are ranked by whole hashes and values.
-    So rows that share bits are only ranked in another way, and the same rows are kept.
+    So rows that share bits are only ranked in another way, and the same rows are kept. Rows that
+    are equal in all of `order` stand for each other. So an owner passes the second test too if all
+    of its rows that share bits are equal.
     """
-    key, owner, first, torn = (unused(order, name) for name in ("hash", "owner", "first", "torn"))
+    names = {*order, *taken}
+    key, owner, first, torn = (unused(names, name) for name in ("hash", "owner", "first", "torn"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
     owners = {name: values[name] for name in within}
@@ -144,13 +154,34 @@ def first_sorted(
     same = ns.col(owner) == ns.col(owner).shift(1)
     mixed = ns.any_horizontal(value.ne_missing(value.shift(1)) for value in whose)
     kept = ns.col(owner).shift(most).ne_missing(ns.col(owner))
-    tied = kept.shift(1) & ~kept & (ns.col(key) == ns.col(key).shift(1))
-    ordered = marked.with_columns(kept.alias(first), (same & (mixed | tied)).alias(torn))
-    unsure = ns.col(owner).is_in(ns.col(owner).filter(ns.col(torn)).implode())
+    shared = ns.col(key) == ns.col(key).shift(1)
+    tied = kept.shift(1) & ~kept & shared
+    rest_of_row = (value for name, value in values.items() if name not in within)
+    others = ns.any_horizontal(
+        ns.lit(False), *(value.ne_missing(value.shift(1)) for value in rest_of_row)
+    )
+    ordered = marked.with_columns(
+        kept.alias(first),
+        ns.when(same & mixed)
+        .then(_MIXED)
+        .otherwise(ns.when(shared & others).then(_OTHERS).otherwise(0) + tied * _TIED)
+        .alias(torn),
+    )
+
+    def has(flag: int) -> pl.Expr:
+        """Whether the owner has such a row."""
+        found: pl.Expr = ns.col(owner).is_in(
+            ns.col(owner).filter((ns.col(torn) & flag) > 0).implode()
+        )
+        return found
+
+    unsure = has(_MIXED) | (has(_OTHERS) & has(_TIED))
     decided = once(ordered.with_columns(unsure.alias(torn)).drop(owner, key))
     sure = decided.filter(ns.col(first) & ~ns.col(torn)).drop(first, torn)
     rest = decided.filter(ns.col(torn)).drop(first, torn)
-    found: pl.LazyFrame = ns.concat([sure, first_ranked(rest, most, within, order, salt, ns)])
+    found: pl.LazyFrame = ns.concat(
+        [sure, first_ranked(rest, most, within, order, salt, ns, taken=taken)]
+    )
     return found
 
 

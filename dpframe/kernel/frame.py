@@ -167,7 +167,10 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
         case Meet(left, right):
             return _meet(frame, _input(before, left), _input(before, right))
         case KeepRows(input, n, by, first) | KeepGroups(input, n, by, first):
-            return _limit(_input(before, input), n, by, first, isinstance(frame, KeepGroups))
+            facts = _input(before, input)
+            if isinstance(frame, KeepRows) and not {*(frame.of or ())} <= {*facts.columns}:
+                raise Refused("a limit by columns that are not there")
+            return _limit(facts, n, by, first, isinstance(frame, KeepGroups))
         case Weigh(input, norm):
             facts = _input(before, input)
             if facts.person is None or not Fraction(1, 64) <= norm < 1 << 16:

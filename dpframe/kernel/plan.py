@@ -191,13 +191,17 @@ class Meet:
 @dataclass(frozen=True)
 class KeepRows:
     """At most `n` rows of each individual for each value of the columns `by`. Which are kept
-    depends on rows of that individual alone.
+    depends on rows of that individual alone. Rows with the least values of the column `first` come
+    first, and nulls last. Then a hash of the values of the columns `of` decides, in the order of
+    their names, and then these values. None stands for all columns of the frame. Where several
+    releases rest on one choice of rows, the columns are named.
     """
 
     input: int
     n: int
     by: tuple[str, ...]
     first: str | None
+    of: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

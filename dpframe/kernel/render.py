@@ -203,10 +203,12 @@ def _frame(frame: Frame) -> str:
                 f"The rows of frame {left}, after the {how} join with the rows of frame {right} of "
                 f"the same individual, where {keys}. New columns: {added}."
             )
-        case KeepRows(input, n, by, first):
+        case KeepRows(input, n, by, first, of):
+            chosen = "" if of is None else f", chosen by {_list(list(map(_name, of)))}"
             each = f" for each value of {_list(list(map(_name, by)))}" if by else ""
             number = "1 row" if n == 1 else f"{n} rows"
-            return f"At most {number} of each individual of frame {input}{each}{_first(first)}."
+            each += _first(first) + chosen
+            return f"At most {number} of each individual of frame {input}{each}."
         case KeepGroups(input, n, by, first):
             values = _list(list(map(_name, by)))
             return (

@@ -96,7 +96,7 @@ class RowLimit:
     @property
     def names(self) -> dict[str, str]:
         """What the columns that decide are called among rows of pairs."""
-        return {name: f"c{i}" for i, name in enumerate(self.before.columns)}
+        return {name: f"c{i}" for i, name in enumerate(self.limit.columns_of(self.before))}
 
     def columns(self) -> dict[str, pl.Expr]:
         """These columns."""

@@ -57,6 +57,7 @@ from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import Binary, Concat
+from dpframe.frames.columns_of_limits import shares_choices
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
@@ -87,7 +88,7 @@ from dpframe.release import Draw, Places, draw_node, number_of
 from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
 from dpframe.workloads.running import coefficients
 
-__all__ = ["Exact", "Translation", "physical", "translate"]
+__all__ = ["Exact", "Translation", "names_read", "physical", "translate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,20 +203,14 @@ class Exact:
         return scores_of(self.plan, first_choice(node), tables, first, end)
 
 
+def names_read(plan: kernel.Plan) -> frozenset[str]:
+    """The names of the columns that a physical plan has, and others."""
+    return frozenset(_names_in(plan.frames, [*plan.tables, *plan.draws]))
+
+
 def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
-    """The frames without columns that nothing names. A step that only passes a column on does not
-    name it; any other text that is the name of a column does.
-    """
-    naming: list[object] = [*lists.tables, *lists.draws]
-    for frame in lists.frames:
-        match frame:
-            case kernel.Scan():
-                naming += frame.unit, frame.owners
-            case kernel.Map():
-                naming += (pair for pair in frame.columns if not _stays(pair))
-            case _:
-                naming.append(frame)
-    named = _texts(naming)
+    """The frames without columns that nothing names."""
+    named = _names_in(lists.frames, [*lists.tables, *lists.draws])
 
     def read(frame: kernel.Frame) -> kernel.Frame:
         if isinstance(frame, kernel.Scan):
@@ -225,6 +220,21 @@ def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
         return frame
 
     return tuple(map(read, lists.frames))
+
+
+def _names_in(frames: Iterable[kernel.Frame], naming: list[object]) -> set[str]:
+    """What frames, and parts of a plan that are taken from the list, name. A step that only passes
+    a column on does not name it; any other text that is the name of a column does.
+    """
+    for frame in frames:
+        match frame:
+            case kernel.Scan():
+                naming += frame.unit, frame.owners
+            case kernel.Map():
+                naming += (pair for pair in frame.columns if not _stays(pair))
+            case _:
+                naming.append(frame)
+    return _texts(naming)
 
 
 def _stays(pair: tuple[str, kernel.Row]) -> bool:
@@ -275,9 +285,9 @@ class _Lists:
     frames: dict[kernel.Frame, int] = field(default_factory=dict)
     tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
-    relations: dict[int, tuple[Relation, int]] = field(default_factory=dict)
-    """Frames after all steps, by their identities, and their places. They are kept here so that no
-    other one gets such an identity.
+    relations: dict[tuple[int, bool], tuple[Relation, int]] = field(default_factory=dict)
+    """Frames after all steps, by their identities and choices, and their places. They are kept here
+    so that no other one gets such an identity.
     """
     exact: dict[int, ExactTable] = field(default_factory=dict)
     """The exact tables of the query whose draws are added, by their places."""
@@ -326,10 +336,13 @@ class _Lists:
             self.sources[token] = next(one for one in free if one not in taken)
         return self.sources[token]
 
-    def relation(self, relation: Relation) -> int:
-        """The place of a frame after all its steps."""
-        if id(relation) in self.relations:
-            return self.relations[id(relation)][1]
+    def relation(self, relation: Relation, shares: bool) -> int:
+        """The place of a frame after all its steps. It may share its choices of rows with other
+        releases.
+        """
+        key = id(relation), shares
+        if key in self.relations:
+            return self.relations[key][1]
         owners = relation.owners
         facts = relation.source
         listed = sorted(facts.columns.items())  # sources have them in any order
@@ -342,16 +355,19 @@ class _Lists:
         place = self.frame(kernel.Scan(name, columns, _unit(facts.unit), through))
         for step, before in relation.steps:
             if isinstance(step, Binary):
-                place = self.frame(self.binary(step, before, place))
+                place = self.frame(self.binary(step, before, place, shares))
                 continue
             for part, known in step.parts(before):
-                place = self.frame(_step(part, known, place))
-        self.relations[id(relation)] = relation, place
+                made = _step(part, known, place)
+                if shares and isinstance(made, kernel.KeepRows):
+                    made = replace(made, of=tuple(sorted(known.columns)))
+                place = self.frame(made)
+        self.relations[key] = relation, place
         return place
 
-    def binary(self, step: Binary, before: FrameFacts, place: int) -> kernel.Frame:
+    def binary(self, step: Binary, before: FrameFacts, place: int, shares: bool) -> kernel.Frame:
         """A step with another private frame."""
-        other = self.relation(step.other)
+        other = self.relation(step.other, shares)
         match step:
             case Concat():
                 return kernel.Union(place, other)
@@ -369,7 +385,7 @@ class _Lists:
             groups = groups.margin(table.kept)
         facts = query.relation.facts
         made = kernel.Table(
-            self.relation(query.relation),
+            self.relation(query.relation, shares_choices(query.relation)),
             None if groups is None else _keys(groups, self.finder),
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),

@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -27,7 +27,6 @@ from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups
 from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as p
@@ -35,11 +34,12 @@ from dpframe.lower import execution as lowering
 from dpframe.lower.execution import Counted, Execution
 from dpframe.lower.tables import groups_of
 from dpframe.plan.several import blocks_of
+from dpframe.planning import alone
 from dpframe.planning import physical as translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release.draw import Draw, Places
 from dpframe.release.numbers import exact_numbers
-from tests.kernel.plain import Counts, Given, Keep, NotSaid, Rows, Run, chosen_by_hash, lines
+from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
 
 MOST = 20_000
 """Larger frames are not run."""
@@ -129,11 +129,11 @@ def compare_on(
 ) -> Seen:
     """Count all that a plan needs of some frames, by their names, and compare."""
     with watch(change) as watching, watching.running(prepared):
-        parts = prepared.parts if prepared.limits is None else prepared.parts[:1]
+        first = prepared if prepared.limits is None else alone(prepared.parts[0])
         options = () if prepared.limits is None else prepared.limits.options
         translated = translation.translate(prepared)
         several = zip(
-            [parts, *(option.parts for option in options)],
+            [first.parts, *(option.parts for option in options)],
             [translated.parts, *(option.parts for option in translated.options)],
             strict=True,
         )
@@ -197,17 +197,15 @@ class Watch:
     ) -> None:
         """Run the plan of what was counted on the same rows, and note what differs."""
         names: dict[int, str] = {}
-        plan, full = _plans(self.whole[-1], parts, names)
-        sources, public, orders = _sources(executions, names), _public(parts), _orders(parts)
+        plan = _plan(self.whole[-1], parts, names)
+        sources, public = _sources(executions, names), _public(parts)
         if len(self.rounds) > 1 and len(parts) > 1:
             raise NotCompared("rounds beside other queries")
-        right, plan, full = plan, self.change(plan), self.change(full)
+        right, plan = plan, self.change(plan)
         groups_found = _find_groups(plan, parts, found)
 
         def run_with(salt: int, gone: pl.DataFrame | None) -> Run:
-            choose = chosen_by_hash(salt, _order(orders))
-            given = Given(sources, public, choose, groups_found, gone)
-            return Run(plan, replace(given, keep=_choices(Run(full, given))))
+            return Run(plan, Given(sources, public, chosen_by_hash(salt), groups_found, gone))
 
         salts = [_salt(parts, [salt]) for salt in self.salts] or [_salt(parts, [])]
         run, gone = run_with(salts[0], None), None
@@ -273,22 +271,14 @@ def _nodes(plan: p.Plan) -> Iterator[str]:
         yield type(table.adds).__name__
 
 
-def _plans(
-    whole: PreparedTogether, parts: Sequence[Prepared], names: dict[int, str]
-) -> tuple[p.Plan, p.Plan]:
-    """The physical plan of some parts, and the same with columns that nothing reads."""
+def _plan(whole: PreparedTogether, parts: Sequence[Prepared], names: dict[int, str]) -> p.Plan:
+    """The physical plan of some parts."""
     plan = translation.physical(whole, names)
-    narrow = translation._of_columns_read
-    translation._of_columns_read = lambda lists: tuple(lists.frames)
-    try:
-        full = translation.physical(whole, {})
-    finally:
-        translation._of_columns_read = narrow
     if whole.limits is None or parts[0] is whole.parts[0]:
-        return plan, full
-    for option, one, other in zip(whole.limits.options, plan.options, full.options, strict=True):
+        return plan
+    for option, one in zip(whole.limits.options, plan.options, strict=True):
         if option.parts[0] is parts[0]:
-            return one, other
+            return one
     raise NotCompared("parts of no plan")
 
 
@@ -353,37 +343,6 @@ def _salt(parts: Sequence[Prepared], salts: Sequence[int]) -> int:
     if len(own) > 1:
         raise NotCompared("several salts")
     return next((salt for salt in own if salt is not None), salts[0] if salts else 0)
-
-
-def _orders(parts: Sequence[Prepared]) -> dict[frozenset[str], list[str]]:
-    """The order of a frame's columns where rows are limited, by the columns."""
-    orders: dict[frozenset[str], list[str]] = {}
-    for relation in _relations(parts):
-        for step, before in relation.steps:
-            if isinstance(step, LimitRows):
-                columns = list(before.columns)
-                if orders.setdefault(frozenset(columns), columns) != columns:
-                    raise NotCompared("two orders of the same columns")
-    return orders
-
-
-def _order(orders: Mapping[frozenset[str], list[str]]) -> Callable[[Rows], Sequence[str]]:
-    return lambda rows: orders[frozenset(rows.known)]
-
-
-def _choices(whole: Run) -> Keep:
-    """The choice of limits of a plan that has all columns: what nothing reads decides as well."""
-    kept: dict[int, Sequence[int]] = {}
-
-    def keep(place: int, limit: p.KeepRows | p.KeepGroups, rows: Rows) -> Sequence[int]:
-        kept[place] = whole.given.keep(place, limit, rows)
-        return kept[place]
-
-    noting = Run(whole.plan, replace(whole.given, keep=keep))
-    for place, frame in enumerate(whole.plan.frames):
-        if isinstance(frame, p.KeepRows | p.KeepGroups):
-            noting.frame(place)
-    return lambda place, limit, rows: kept[place]
 
 
 def _draws(

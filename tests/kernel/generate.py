@@ -206,7 +206,8 @@ class Draft:
         which = self.rng.random()
         if which < 0.3 or not by:
             by = by if self.chance(0.3) else ()
-            return self.add(p.KeepRows(at, n, by, first), columns)
+            by_values = columns[-1:] if len(columns) % 2 else None
+            return self.add(p.KeepRows(at, n, by, first, by_values), columns)
         if which < 0.45:
             return self.add(p.KeepGroups(at, n, by, first), columns)
         if which < 0.8:

@@ -9,13 +9,10 @@ It believes
 - each row-wise operation, and each aggregate of an individual's rows: the plan has its name,
   operands and constants, and the operation says itself what Polars computes for it;
 - the plan's digests: the caller hands over keys and public frames by these;
-- the rule by which a limit chooses among an individual's rows (`chosen_by_hash`), which the plan
-  leaves open; and the number of a time's window.
+- the hash and the salt by which a limit chooses among an individual's rows (`chosen_by_hash`), and
+  the number of a time's window.
 
 It shares nothing else with the code that lowers queries, or with the one that makes plans of them.
-
-A plan does not say everything. A limit chooses among rows by all of their columns, and a plan has
-those that are read.
 """
 
 from __future__ import annotations
@@ -146,18 +143,15 @@ class Given:
 # Limits
 
 
-def chosen_by_hash(salt: int, order: Callable[[Rows], Sequence[str]] | None = None) -> Keep:
-    """The choice of the product, for a salt: by rank, as `first_ranked` does it, for everybody.
-
-    `order` says in what order the columns of rows go into their hash.
-    """
+def chosen_by_hash(salt: int) -> Keep:
+    """The choice of the product, for a salt: by rank, as `first_ranked` does it, for everybody."""
 
     def keep(_: int, limit: p.KeepRows | p.KeepGroups, rows: Rows) -> Sequence[int]:
         person, place = min(rows.person), "\0place"
         windows = [WINDOW] if rows.every is not None else []
         columns = [name for name in rows.data.columns if name not in HIDDEN]
         if isinstance(limit, p.KeepRows):
-            columns = columns if order is None else list(order(rows))
+            columns = sorted(columns if limit.of is None else limit.of)
             types = {name: from_polars(rows.data.schema[name]) for name in [*columns, *windows]}
             within = [*dict.fromkeys([person, *windows, *limit.by])]
             marked = rows.data.with_row_index(place).lazy()
@@ -752,7 +746,7 @@ class Run:
                     return _one(mine, beside, of)
 
                 return number
-        raise NotSaid(f"what an individual adds to {type(adds).__name__}")
+        raise Wrong(f"what an individual adds to {type(adds).__name__}")
 
     def _of_people(
         self, rows: Rows, cells: p.OfPeople, keys: Sequence[Key], within: Sequence[int]
@@ -786,7 +780,7 @@ class Run:
             case p.Values(row, listed_texts, other):
                 return self._cells_of_values(rows, row, listed_texts, other)
             case p.OfPeople():
-                raise NotSaid("the cell of a row, where individuals are in cells")
+                raise Wrong("the cell of a row, where individuals are in cells")
             case p.UpTo(row) if rows.data.height and (
                 isinstance(self.column(rows, row)[0].dtype, pl.Decimal)
             ):

@@ -531,6 +531,10 @@ MISTAKES: dict[str, tuple[str, Edit]] = {
         "first rows of person",
         frame(p.KeepRows, lambda f: replace(f, first=None)),
     ),
+    "rows chosen by other columns": (
+        "few rows of filtered of person",
+        frame(p.KeepRows, lambda f: replace(f, of=("who",))),
+    ),
     "no limit on groups": ("persons of person", frame(p.KeepGroups, lambda f: replace(f, n=99))),
     "a limit on other groups": (
         "persons of person",

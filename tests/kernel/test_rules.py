@@ -659,6 +659,9 @@ CONDITIONS: dict[str, list[tuple[Plan, Plan]]] = {
         (PERSONS, _frames(PERSONS, PEOPLE, ONE, p.KeepRows(1, 1, ("q",), None))),
         (PERSONS, _frames(COUNT, ROWS, ONE)),
     ],
+    "a limit by columns that are not there": [
+        (PERSONS, _frames(PERSONS, PEOPLE, p.KeepRows(0, 1, (), None, ("x", "q"))))
+    ],
     "a limit in the order": [(PERSONS, _frames(PERSONS, PEOPLE, p.KeepRows(0, 1, (), "q")))],
     "a limit of groups": [
         (PERSONS, _frames(PERSONS, PEOPLE, ONE, p.KeepGroups(1, 1, (), None))),

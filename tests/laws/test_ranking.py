@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.core.dtypes import INT64
 from dpframe.frames import sampling
 from dpframe.frames.sampling import (
     comparable,
@@ -127,6 +128,37 @@ def test_many_individuals_share_bits(bits: int, engine: Any) -> None:
         reference = kept(first_ranked, frame, most, ["u"], 5)
         assert kept(first_sorted, frame, most, ["u"], 5, bits=bits, engine=engine) == reference
         assert reference.total() == 3001 * most
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_equal_rows_need_no_ranking(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are equal stand for each other, so that only owners are ranked who share bits."""
+    frame = pl.DataFrame({"u": [1] * 40 + [2] * 40, "v": [0] * 80, "x": [7] * 80})
+    ranked = list[int]()
+
+    def rank(rest: pl.LazyFrame, *how: Any, **more: Any) -> pl.LazyFrame:
+        ranked.append(rest.collect().height)
+        return first_ranked(rest, *how, **more)
+
+    reference = kept(first_ranked, frame, 3, ["u"], 5)
+    monkeypatch.setattr(sampling, "first_ranked", rank)
+    assert kept(first_sorted, frame, 3, ["u"], 5, bits=bits) == reference
+    assert reference.total() == 6
+    assert ranked == [0] or bits < 8
+
+
+def test_columns_that_do_not_decide_stay() -> None:
+    """Whatever they are called, and however rows are ranked."""
+    names = ("rank", "hash", "owner", "first", "torn", "window", "position")
+    rows = {"u": [1, 1, 1, 2], "x": [1, 1, 2, 3]}
+    frame = pl.DataFrame(rows | {name: [9, 8, 7, 6] for name in names})
+    order = {"u": INT64, "x": INT64}
+    for way in (first_ranked, first_sorted, keep_first):
+        limited = way(frame.lazy(), 2, ["u"], order, 3, pl, taken=frame.columns).collect()
+        assert limited.schema == frame.schema
+        left = Counter(limited.select("u", "x").rows())
+        assert left == Counter(kept(first_ranked, frame.select("u", "x"), 2, ["u"], 3))
+        assert {*limited.rows()} <= {*frame.rows()}
 
 
 def test_equal_hashes_are_told_apart_by_values(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,7 @@ def without_field(value: Any, node: str, name: str) -> Any:
         ("totals in bins", "OfPeople", "grid"),
         ("one row each", "Gather", "bounds"),
         ("a limit that is found", "OneEach", "rows"),
+        ("beside rows", "KeepRows", "of"),
     ],
 )
 def test_a_plan_that_says_less_is_planned_again(name: str, node: str, field: str) -> None:

@@ -745,3 +745,29 @@ def test_intervals_hold_results_of_rounded_decimals() -> None:
     assert (result["more"], result["less"]) == (461.25, 255.95)
     for name in ("total", "more", "less"):
         assert result[f"{name}_low"] <= result[name] <= result[f"{name}_high"]
+
+
+@pytest.mark.parametrize("symbol", [*OPERATORS])
+@pytest.mark.parametrize("number", [np.float64(2.5), np.int64(7), np.float32(0.5), np.uint8(3)])
+def test_numbers_of_numpy_may_come_first(symbol: str, number: Any) -> None:
+    rule, plain = OPERATORS[symbol], number.item()
+    query = FRAME.agg(a=rule(number, dp.count()), b=rule(plain, dp.count()), c=number ** dp.count())
+    a, b, c = released(query, lambda: 2).row(0)
+    assert a == b == rule(plain, 2)
+    assert c == plain**2
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n: np.log(n),
+        lambda n: np.add(n, 1, dtype=float),
+        lambda n: np.add.outer(n, 1),
+        lambda n: np.array([1, 2]) * n,
+    ],
+)
+def test_functions_of_numpy_are_refused(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(dp.UnsupportedOperation) as caught:
+        use(dp.count())
+    assert "dp.count()" in str(caught.value)
+    assert caught.value.remedy
