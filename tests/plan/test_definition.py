@@ -75,7 +75,8 @@ def test_no_field_hides_the_name_of_a_type() -> None:
 
 def test_what_is_left_out_is_there_in_another_form() -> None:
     """A public frame by its digest, another private frame by its own steps; what rounds of one
-    release find when it runs is no part of a plan.
+    release find when it runs is no part of a plan. What limits distinguish rows by follows from the
+    physical plan.
     """
     hidden = {
         (kind.__name__, field.name)
@@ -86,6 +87,7 @@ def test_what_is_left_out_is_there_in_another_form() -> None:
     }
     assert hidden == {
         ("JoinPublic", "public"),
+        ("LimitRows", "of"),
         ("WithoutFound", "found"),
         ("PerIndividual", "listed"),
         ("Binary", "other"),

@@ -56,7 +56,7 @@ def one_more_filter(plan: Any) -> None:
 
 
 def one_more_limit(plan: Any) -> None:
-    last(plan, {"node": "KeepRows", "n": 1, "by": [], "first": None})
+    last(plan, {"node": "KeepRows", "n": 1, "by": [], "first": None, "of": None})
 
 
 def filter_in_a_column(plan: Any) -> None:
