@@ -32,6 +32,10 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
+from dpframe.frames.binary import frames_of
+from dpframe.frames.columns_of_limits import limit_by_columns
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.relation import Relation
 from dpframe.infer import measurements_of as measured
 from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
@@ -39,7 +43,7 @@ from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.lower import Execution, Sources, lower_query
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact
+from dpframe.planning import Exact, names_read
 from dpframe.release.numbers import Runs
 from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.frames import frames
@@ -149,7 +153,9 @@ def exact_tables(
     """The exact tables through the real lowering; whatever an engine raises gets through.
 
     `frame` is the protected frame, or several by their tokens; each column is stored in a way of
-    its own, which the values decide, so neighbours are mostly stored in different ways.
+    its own, which the values decide, so neighbours are mostly stored in different ways. With an
+    even salt limits distinguish rows by the columns that something reads, as in a release of its
+    own; with an odd one by all columns, as where releases share a choice of rows.
     """
     counted = Counted(query, {})
     tables = tables_of(query)
@@ -158,10 +164,20 @@ def exact_tables(
         if isinstance(frame, pl.DataFrame)
         else {token: stored(found).lazy() for token, found in frame.items()}
     )
-    for lowered in lower_query(query.relation, query.groups, tables, source, salt=salt):
+    relation = query.relation if salt % 2 else _limit_by_columns_read(query)
+    for lowered in lower_query(relation, query.groups, tables, source, salt=salt):
         result = lowered.grouped(lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS))
         counted |= zip(lowered.tables, count_cells(lowered, result, query.groups), strict=True)
     return counted
+
+
+def _limit_by_columns_read(query: Query) -> Relation:
+    """The frame of a query as a release runs it."""
+    steps = [type(step) for frame in frames_of(query.relation) for step, _ in frame.steps]
+    if LimitRows not in steps:
+        return query.relation
+    plan = Exact.of(query, (use.part for use in measurements_of(query))).plan
+    return limit_by_columns(query.relation, names_read(plan))
 
 
 def same(one: Counted, other: Counted) -> bool:

@@ -64,7 +64,8 @@ def hashes(frame: pl.DataFrame, names: Sequence[str], salt: int) -> list[int]:
 def rows_kept(frame: pl.DataFrame, n: int, by: Sequence[str], salt: int) -> list[Row]:
     """The n rows of each individual and value of `by` whose hashes come first."""
     owned = defaultdict(list)
-    ranked = zip(hashes(frame, frame.columns, salt), frame.rows(named=True), strict=True)
+    names = sorted(frame.columns)
+    ranked = zip(hashes(frame, names, salt), frame.rows(named=True), strict=True)
     for (rank, row), values in zip(ranked, plain(frame), strict=True):
         owned[tuple(row[name] for name in ("id", *by))].append((rank, values))
     return [values for rows in owned.values() for _, values in sorted(rows, key=_rank)[:n]]
