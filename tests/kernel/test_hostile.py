@@ -13,7 +13,7 @@ from dpframe.kernel import plan as p
 from dpframe.kernel import render as rendering
 from dpframe.kernel.frame import facts_of
 from dpframe.kernel.losses import Ranged, Reported, losses_delta
-from dpframe.kernel.moves import _largest_range
+from dpframe.kernel.moves import level_choices, parts_of_row
 from dpframe.kernel.plan import Plan, Refused
 from dpframe.kernel.verify import verify
 
@@ -154,6 +154,7 @@ def test_quantiles_of_many_levels() -> None:
     n = 1 << 7
     quantiles = [F(i, n) for i in range(1, n)]
     levels = [[i - 1 for i in range(n >> k, n, 2 * n >> k)] for k in range(1, n.bit_length())]
-    assert _largest_range(quantiles, levels, changes=False, alone=True) == n
+    choices = level_choices(quantiles, levels, changes=False, alone=True)
+    assert max(one.range for one in choices.values()) * parts_of_row(quantiles) == n
     with pytest.raises(Refused, match="among the same rows"):
-        _largest_range(quantiles, [[*range(n - 1)]], changes=False, alone=True)
+        level_choices(quantiles, [[*range(n - 1)]], changes=False, alone=True)

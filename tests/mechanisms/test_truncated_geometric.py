@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.mechanisms import TruncatedGeometric
-from dpframe.mechanisms.noise import appear
-from dpframe.mechanisms.truncated_geometric import _table
+from dpframe.mechanisms.noise import appear, appearance_chances
 from dpframe.samplers.coins import ONE
 
 epsilons = st.builds(Fraction, st.integers(1, 4000), st.just(100)) | st.sampled_from(
@@ -39,7 +38,7 @@ def real(value: Fraction | int) -> mp.mpf:
 @example(Fraction(1, 100), Fraction(1, 1 << 100))
 def test_neighbours_keep_a_group_about_as_often(epsilon: Fraction, delta: Fraction) -> None:
     """Four inequalities: more or one fewer individual, group or no group."""
-    table = _table(epsilon, delta)
+    table = appearance_chances(epsilon, delta)
     with mp.workdps(60):
         growth, slack = mp.exp(real(epsilon)), real(delta) * ONE
         for p, more in zip(table, [*table[1:], ONE], strict=True):
@@ -55,7 +54,7 @@ def test_neighbours_keep_a_group_about_as_often(epsilon: Fraction, delta: Fracti
 @given(epsilons, deltas)
 @example(Fraction(63), Fraction(1, 10**28))
 def test_groups_appear_as_often_as_they_may(epsilon: Fraction, delta: Fraction) -> None:
-    table = _table(epsilon, delta)
+    table = appearance_chances(epsilon, delta)
     if epsilon > 64:  # counts as 64 there
         return
     with mp.workdps(60):
@@ -69,7 +68,7 @@ def test_groups_appear_as_often_as_they_may(epsilon: Fraction, delta: Fraction) 
 
 @given(epsilons, deltas)
 def test_a_group_of_one_appears_with_delta(epsilon: Fraction, delta: Fraction) -> None:
-    table = _table(epsilon, delta)
+    table = appearance_chances(epsilon, delta)
     assert table[1] == min(ONE, delta.numerator * ONE // delta.denominator)
 
 
@@ -83,7 +82,7 @@ def test_no_group_appears_without_individuals_and_large_ones_do() -> None:
 def test_even_chances_and_costs() -> None:
     law = TruncatedGeometric(Fraction(1, 2), Fraction(1, 10**5))
     half = law.size_at(Fraction(1, 2))
-    table = _table(Fraction(1, 2), Fraction(1, 10**5))
+    table = appearance_chances(Fraction(1, 2), Fraction(1, 10**5))
     assert Fraction(table[half], ONE) >= Fraction(1, 2) > Fraction(table[half - 1], ONE)
     assert law.size_at(Fraction(1)) == len(table) - 1
     assert law.epsilon(3) == Fraction(3, 2)
