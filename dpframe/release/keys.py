@@ -52,6 +52,10 @@ class KeyChoice:
         each = (kernel.WeighedThreshold((one,)) for one in self.law.rounds)
         return tuple(replace(self, law=law) for law in each)
 
+    def individuals(self, counts: Numbers) -> Numbers:
+        """How many individuals there are at least, of so many rows or individuals."""
+        return np.asarray(-(-counts // self.rows), np.int64)
+
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
         """Whether groups with such numbers appear, and the noisy numbers where these decide. One
         whose number is 0 never does.
@@ -65,8 +69,7 @@ class KeyChoice:
                 noisy = counts + noise(kernel.Gaussian(sigma_squared), counts.size)
                 return there & (noisy >= least), None
             case kernel.Geometric():
-                individuals = np.asarray(-(-counts // self.rows), np.int64)
-                return there & appear(self.law, individuals), None
+                return there & appear(self.law, self.individuals(counts)), None
         raise kernel.Refused(f"groups cannot appear by the law {type(self.law).__name__}")
 
 

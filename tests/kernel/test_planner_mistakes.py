@@ -29,7 +29,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace, NoisyThreshold
 from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.planning import soundness
-from dpframe.planning.physical import physical
+from dpframe.planning.physical import translate
 from tests.kernel.plans import charged
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -176,7 +176,7 @@ def test_plans_with_a_mistake_are_refused(mistake: str, monkeypatch: pytest.Monk
     plant, names = MISTAKES[mistake]
     right = [charged(name) for name in names]
     monkeypatch.setattr(soundness, "_differences", lambda prepared: iter(()))
-    monkeypatch.setattr(soundness, "physical", physical)  # that of `tests.kernel.slack` looks too
+    monkeypatch.setattr(soundness, "translate", translate)  # that of `tests.kernel.slack` looks too
     plant(monkeypatch)
     for name, plan in zip(names, right, strict=True):
         try:

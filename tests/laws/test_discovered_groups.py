@@ -26,11 +26,14 @@ from dpframe import accounting, lower, pipeline
 from dpframe.aggregates.keys import KeySelection
 from dpframe.core.units import Rows
 from dpframe.core.weights import PARTS
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
+from dpframe.release.keys import KeyChoice
 from tests.laws import test_several_frames as several
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored
 from tests.laws.neighbours import (
+    Counted,
     exact_tables,
     measurements_of,
     moved,
@@ -82,7 +85,8 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
     if not known.groups.size:
         return
     tables = [exact_tables_of(asked, known, frames.data(t), salt) for t in (one, other)]
-    before, after = (selection.individuals(t[selection.table].values) for t in tables)
+    choice = KeyChoice(selection.table, selection.rows, kernel.Exact())
+    before, after = (choice.individuals(t[selection.table].values) for t in tables)
     change = np.abs(before - after)
     assert change.max(initial=0) <= (1 if scope.norm is None else PARTS)
     assert np.count_nonzero(change) <= touched
@@ -103,7 +107,7 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
 
 
 def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
-    counted = {}
+    counted = Counted(known, {})
     tables = tables_of(asked)
     source = {token: stored(found).lazy() for token, found in data.items()}
     for lowered in lower.lower_query(known.relation, known.groups, tables, source, salt=salt):
@@ -171,7 +175,7 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
     assert plan.releases[0].sensitivity == dp.Sensitivity(touched, touched, touched**0.5, 1)
     assert f"L0 {touched}, L1 {touched}" in plan.explain(details=True)
     numbers = np.arange(0, 5 * k + 1)
-    individuals = selection.individuals(numbers)
+    individuals = KeyChoice(selection.table, k, kernel.Exact()).individuals(numbers)
     assert individuals.tolist() == [math.ceil(Fraction(int(n), k)) for n in numbers]
 
 
@@ -433,7 +437,13 @@ def test_the_audit_finds_a_threshold_that_is_too_low(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The law can fail: one individual alone would come out twice as often."""
-    monkeypatch.setattr(NoisyThreshold, "keep", lambda law, noisy: noisy >= law.threshold - 2)
+    true = KeyChoice.keep
+
+    def lower_by_2(choice: KeyChoice, counts: Any) -> Any:
+        assert isinstance(choice.law, kernel.Threshold)
+        return true(replace(choice, law=replace(choice.law, least=choice.law.least - 2)), counts)
+
+    monkeypatch.setattr(KeyChoice, "keep", lower_by_2)
     found = bound(releases(name, 0, 20_000), releases(name, 1, 20_000), CLAIM["delta"])
     assert found > CLAIM["epsilon"]
 

@@ -24,7 +24,7 @@ from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
-from dpframe.release import assemble
+from dpframe.release import assemble, numbers
 from dpframe.simulate.drawing import exact_parts
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
@@ -229,14 +229,14 @@ def test_a_total_that_grows_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
     asked, pair = changing()
     assert any(isinstance(part, RunMarginWithTotal) for part in tables(asked))
     check(asked, pair)
-    true = RunMarginWithTotal.of
+    true = numbers._vector
 
-    def wrong(part: RunMarginWithTotal, finest: Any) -> Any:
-        made = true(part, finest).copy()
-        made[-1] *= 2
+    def wrong(plan: Any, what: Any, counted: Any) -> Any:
+        made = true(plan, what, counted).copy()
+        made[:, -1] *= 1 + what.total
         return made
 
-    monkeypatch.setattr(RunMarginWithTotal, "of", wrong)
+    monkeypatch.setattr(numbers, "_vector", wrong)
     with pytest.raises(AssertionError, match="declared"):
         check(asked, pair)
 
