@@ -53,7 +53,7 @@ class KeyChoice:
         return tuple(replace(self, law=law) for law in each)
 
     def individuals(self, counts: Numbers) -> Numbers:
-        """How many individuals there are at least, of so many rows or individuals."""
+        """The least number of individuals who have that many rows."""
         return np.asarray(-(-counts // self.rows), np.int64)
 
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
