@@ -343,25 +343,20 @@ LATE: dict[str, Any] = {
         pl.col("x").clip(0, 2**63 - 1).cast(pl.Duration("ms")).alias("r")
     ),
 }
-"""Queries that planning accepts and whose release fails."""
+"""Queries whose release failed once, after planning had accepted them."""
 
 
 @pytest.mark.parametrize("name", LATE)
 def test_what_fails_after_the_charge_hides_exact_tables(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both are found out or avoided before the charge now, so noise is made to fail instead."""
+    """Both have results now, so the release is made to fail instead."""
 
     def broken(*_: object, **__: object) -> None:
         raise OverflowError("too large")
 
     session = dp.Session(epsilon=10**9)
     private = session.protect(pl.DataFrame({"x": [2**62] * 9}), dp.Rows())
-    if name == "power":
-        with pytest.raises(dp.UnsupportedOperation, match="nothing was charged"):
-            LATE[name](private).collect(epsilon=10**6)
-        assert session.spent.is_zero
-        return
     query = LATE[name](private)
     assert query.collect(epsilon=10**6).height == 1
     monkeypatch.setattr(pipeline, "assemble", broken)

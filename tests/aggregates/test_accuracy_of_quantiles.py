@@ -64,11 +64,7 @@ def test_some_rows_miss_as_often_as_may_be_and_none_more_often(spend: Budget, q:
     rng = np.random.default_rng(5)
     for width in (1, 30, 300):
         at, counts = np.unique(rng.integers(500 - width, 500 + width, 300), return_counts=True)
-        assert (
-            chosen_far(
-                query, part, scale, dict(zip(at.tolist(), counts.tolist(), strict=True)), said
-            )
-            <= 0.05
-        )
+        rows_at = dict(zip(at.tolist(), counts.tolist(), strict=True))
+        assert chosen_far(asked, part, scale, rows_at, said) <= 0.05
     spread = dict.fromkeys(range(POINTS), 3)
     assert chosen_far(asked, part, scale, spread, said) < 1e-3
