@@ -109,7 +109,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def mu_squared_cost(self, exposure: Exposure) -> Fraction | None:
-        """The square of mu, which adds up; never too small (see `dpframe.accounting.trade_offs`).
+        """The square of mu, which adds up; never too small (see `dpframe.kernel.trade_offs`).
         None where no mu holds.
         """
 
