@@ -174,6 +174,7 @@ def _position_hash(
     salt: int,
     ns: Any,
     first: str | None = None,
+    taken: Any = (),
 ) -> pl.LazyFrame:
     """Rows by a hash of their position."""
     rank = pl.col("index").hash(salt).rank("ordinal")
@@ -189,6 +190,7 @@ def _ties(
     salt: int,
     ns: Any,
     first: str | None = None,
+    taken: Any = (),
 ) -> pl.LazyFrame:
     """Equal rows in one place, so that all of them are kept."""
     values = [comparable(pl, n, dtype) for n, dtype in order.items()]
@@ -204,6 +206,7 @@ def _for_everybody(
     salt: int,
     ns: Any,
     first: str | None = None,
+    taken: Any = (),
 ) -> pl.LazyFrame:
     """The rows whose hashes come first among everybody's."""
     values = [comparable(pl, n, dtype) for n, dtype in order.items()]
