@@ -176,7 +176,7 @@ def _drawn(
             vectors = []
             for node in map(places.node, prepared.draws):
                 assert isinstance(node.what, Nights)
-                (table,) = places.counted(node.what, tables)
+                (table,) = places.tables_of(node.what, tables)
                 noisy = night_numbers(node.what, table.dense(1).reshape(-1, last + 1), period)
                 noisy = noisy + noise(node.law, noisy.size).reshape(noisy.shape)
                 vectors.append(tuple(noisy.reshape(-1).tolist()))

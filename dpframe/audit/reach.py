@@ -91,7 +91,7 @@ def entries_of(exact: Exact, part: Measurement, counted: Counted) -> dict[tuple[
     """The entries that are not zero of a vector that noise is added to, by group and cell."""
     node = exact.nodes[part]
     if isinstance(node, kernel.Appear) or is_identity(exact.plan, node):
-        (table,) = exact.counted(part, counted)
+        (table,) = exact.tables_of(part, counted)
         return entries_in(table)
     numbers = exact.numbers(part, counted)
     return {(int(g), int(n)): int(numbers[g, n]) for g, n in np.argwhere(numbers)}

@@ -225,9 +225,9 @@ def _frame(frame: Frame) -> str:
             values = _list([_ends(end) for end in ends])
             return (
                 f"One row for each individual of frame {input}, from its rows{only}: {_name(rows)} "
-                f"is their number, {_name(groups)} that of groups by "
-                f"{_list([_row(row) for row in by])}, {_name(fullest)} the most rows in a group. "
-                f"Ends of values: {values}."
+                f"is their number, {_name(groups)} is the number of groups by "
+                f"{_list([_row(row) for row in by])}, {_name(fullest)} is the most rows in a "
+                f"group. Ends of values: {values}."
             )
         case Gather(input, by, new, bounds, beside):
             keys = _named(by)

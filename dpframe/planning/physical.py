@@ -85,7 +85,7 @@ from dpframe.plan.several import blocks_of
 from dpframe.plan.types_read import type_words
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
+from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of
 from dpframe.workloads.running import coefficients
 
 __all__ = ["Exact", "Translation", "names_read", "physical", "translate"]
@@ -157,17 +157,14 @@ class Exact:
 
     Parameters
     ----------
-    plan
-        A plan with their tables, and without draws.
+    places
+        A plan with their tables, and without draws; and the exact table at each place.
     nodes
         What each vector is in it.
-    tables
-        The exact table at each place.
     """
 
-    plan: kernel.Plan
+    places: Places
     nodes: Mapping[Measurement, kernel.What]
-    tables: Mapping[int, ExactTable]
 
     @classmethod
     def of(cls, query: Query, parts: Iterable[Measurement]) -> Exact:
@@ -177,20 +174,25 @@ class Exact:
         unit, nothing = query.relation.facts.unit, Fraction(0)
         lasting = tuple(lists.frames), tuple(lists.tables), ()
         plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
-        return cls(plan, nodes, lists.exact)
+        return cls(Places(plan, lists.exact, {}), nodes)
 
-    def counted(
+    @property
+    def plan(self) -> kernel.Plan:
+        """The plan."""
+        return self.places.plan
+
+    def tables_of(
         self, part: Measurement, counted: Mapping[ExactTable, CellCounts]
     ) -> list[CellCounts]:
         """The exact tables of a vector."""
-        return [counted[self.tables[place]] for place in tables_of(self.nodes[part])]
+        return self.places.tables_of(self.nodes[part], counted)
 
     def numbers(self, part: Measurement, counted: Mapping[ExactTable, CellCounts]) -> Integers:
         """What a vector is without noise; of choices the best candidates."""
         node = self.nodes[part]
         if isinstance(node, kernel.Reports):
-            return exact_numbers(self.plan, node, self.counted(part, counted))
-        numbers = draw_node(self.plan, node, kernel.Exact(), self.counted(part, counted))
+            return exact_numbers(self.plan, node, self.tables_of(part, counted))
+        numbers = draw_node(self.plan, node, kernel.Exact(), self.tables_of(part, counted))
         return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
 
     def scores(
@@ -199,7 +201,7 @@ class Exact:
         """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
         node = self.nodes[part]
         assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
-        tables = self.counted(part, counted)
+        tables = self.tables_of(part, counted)
         return scores_of(self.plan, first_choice(node), tables, first, end)
 
 

@@ -49,7 +49,7 @@ from dpframe.rows.temporal_arithmetic import (
     working_unit,
 )
 
-__all__ = ["are_computed", "compute_formula"]
+__all__ = ["can_compute", "compute_formula"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -85,7 +85,7 @@ class _Numbers:
     def is_whole(self) -> bool:
         return self.dtype.is_integer or self.dtype.is_boolean
 
-    def repeated(self, times: int) -> _Numbers:
+    def repeat(self, times: int) -> _Numbers:
         return replace(
             self,
             above=self.above.repeat(times),
@@ -94,7 +94,7 @@ class _Numbers:
         )
 
 
-def are_computed(numbers: pl.DataFrame) -> bool:
+def can_compute(numbers: pl.DataFrame) -> bool:
     """Whether formulas of results of such types are computed here: numbers and times are, text is
     not.
     """
@@ -131,7 +131,7 @@ def compute_formula(tree: Tree, numbers: pl.DataFrame, ranges: Mapping[str, Inte
     for column in numbers:
         is_list = isinstance(column.dtype, pl.List)
         read = _read(column.explode() if is_list else column, ranges[column.name])
-        columns[column.name] = read if is_list else read.repeated(width)
+        columns[column.name] = read if is_list else read.repeat(width)
         if len(columns[column.name].above) != numbers.height * width:
             raise UnsupportedOperation(
                 "lists of different lengths have no arithmetic", remedy=_FROM_TABLE
@@ -261,12 +261,12 @@ def _times(value: _Numbers, above: Integers, null: Bools) -> pl.Series:
             remedy="aggregate seconds: .dt.total_seconds() before the aggregate",
         )
     # noise carries a number past the limits with odds below 2**-60
-    held = above if _are_within(above, limits) else _held(above, limits)
+    within = above if _are_within(above, limits) else _hold(above, limits)
     narrow = np.int32 if dtype == DATE else np.int64
-    return _of(held.array.astype(narrow), null).cast(to_polars(dtype))
+    return _of(within.array.astype(narrow), null).cast(to_polars(dtype))
 
 
-def _held(numbers: Integers, limits: tuple[int, int]) -> Integers:
+def _hold(numbers: Integers, limits: tuple[int, int]) -> Integers:
     return Integers.of(max(limits[0] + 1, min(limits[1], n)) for n in numbers.tolist())
 
 
@@ -386,13 +386,13 @@ def _null(args: Sequence[_Numbers]) -> Bools:
 def _alike(args: Sequence[_Numbers]) -> list[_Numbers]:
     """Operands with as many rows as the longest has."""
     size = max(len(value.above) for value in args)
-    return [v if len(v.above) == size else v.repeated(size) for v in args]
+    return [v if len(v.above) == size else v.repeat(size) for v in args]
 
 
 Parts: TypeAlias = "tuple[Integers, Integers, Bools]"
 
 
-def _added(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _add(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     a, b = args
     above, below = a.above * b.below + b.above * a.below, a.below * b.below
     both = a.below.is_zero & b.below.is_zero
@@ -401,12 +401,12 @@ def _added(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     return _unit_infinities(above, below), below, _null(args)
 
 
-def _subtracted(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
+def _subtract(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     a, b = args
-    return _added(operation, [a, replace(b, above=-b.above)], domain)
+    return _add(operation, [a, replace(b, above=-b.above)], domain)
 
 
-def _multiplied(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _multiply(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     a, b = args
     above, below = a.above * b.above, a.below * b.below
     return _unit_infinities(above, below), below, _null(args)
@@ -421,7 +421,7 @@ def _unit_infinities(above: Integers, below: Integers) -> Integers:
     return choose(infinite, signs, above)
 
 
-def _divided(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _divide(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     return *_quotient(*args), _null(args)
 
 
@@ -431,7 +431,7 @@ def _quotient(a: _Numbers, b: _Numbers) -> tuple[Integers, Integers]:
     return _unit_infinities(above, below), below
 
 
-def _floor_divided(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
+def _floor_divide(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     above, below = _quotient(*args)
     infinite = below.is_zero
     floors = above // choose(infinite, 1, below)
@@ -440,7 +440,7 @@ def _floor_divided(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Pa
     return choose(infinite, above, floors), choose(infinite, 0, 1), _null(args)
 
 
-def _remainder(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
+def _take_remainder(_: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     a, b = args
     first, second, below = a.above * b.below, b.above * a.below, a.below * b.below
     undefined = second.is_zero | below.is_zero
@@ -455,7 +455,7 @@ def _whole_power(tree: Tree) -> int | None:
     return None if number is None or number.denominator != 1 else int(number)
 
 
-def _raised(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _raise_to_power(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     base, exponent = args
     power = exponent.above.tolist()[0]  # over 1
     if power >= 0:
@@ -475,20 +475,20 @@ def _pow(base: float, power: float) -> float:
         return math.inf if base == 0 else math.nan
 
 
-def _negated(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _negate(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     return -args[0].above, args[0].below, args[0].null
 
 
-def _magnitude(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _take_magnitude(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     return abs(args[0].above), args[0].below, args[0].null
 
 
-def _root(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
+def _take_root(_: Operation, args: Sequence[_Numbers], __: Domain) -> Parts:
     roots = [math.nan if x < 0 else math.sqrt(x) for x in _floats(args[0])]
     return *_fractions(roots), args[0].null
 
 
-def _rounded(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
+def _round(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     (value,) = args
     assert isinstance(operation, Round)
     if domain.dtype.is_integer:
@@ -502,7 +502,7 @@ def _rounded(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> 
     return above, choose(infinite, 0, places), value.null
 
 
-def _clipped(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
+def _clip(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> Parts:
     (value,) = args
     assert isinstance(operation, Clip)
     above, below, times = value.above, value.below, domain.dtype.is_temporal
@@ -520,18 +520,18 @@ def _clipped(operation: Operation, args: Sequence[_Numbers], domain: Domain) -> 
 
 _RULES: Mapping[str, Callable[[Operation, Sequence[_Numbers], Domain], Parts]] = MappingProxyType(
     {
-        "add": _added,
-        "sub": _subtracted,
-        "mul": _multiplied,
-        "truediv": _divided,
-        "floordiv": _floor_divided,
-        "mod": _remainder,
-        "pow": _raised,
-        "neg": _negated,
-        "abs": _magnitude,
-        "sqrt": _root,
-        "round": _rounded,
-        "clip": _clipped,
+        "add": _add,
+        "sub": _subtract,
+        "mul": _multiply,
+        "truediv": _divide,
+        "floordiv": _floor_divide,
+        "mod": _take_remainder,
+        "pow": _raise_to_power,
+        "neg": _negate,
+        "abs": _take_magnitude,
+        "sqrt": _take_root,
+        "round": _round,
+        "clip": _clip,
     }
 )
 
@@ -542,10 +542,10 @@ _RULES: Mapping[str, Callable[[Operation, Sequence[_Numbers], Domain], Parts]] =
 def _of_times(operation: Operation, args: Sequence[_Numbers]) -> _Numbers:
     name, first = operation.name, args[0]
     if name in ("add", "sub") and all(value.dtype.is_temporal for value in args):
-        return _shifted(first, args[1], 1 if name == "add" else -1)
+        return _shift(first, args[1], 1 if name == "add" else -1)
     if name == "clip":
         domain = operation.domain([first.domain])
-        above, below, null = _clipped(operation, args, domain)
+        above, below, null = _clip(operation, args, domain)
         return replace(first, domain=domain, above=above, below=below, null=null)
     durations = [value.dtype.name == "Duration" for value in args]
     match name, durations:
@@ -555,9 +555,9 @@ def _of_times(operation: Operation, args: Sequence[_Numbers]) -> _Numbers:
             return replace(_spanning(first, first.domain.interval.abs()), above=abs(first.above))
         case "mul", [True, False] | [False, True] if _are_times_numbers(args):
             duration, factor = args if durations[0] else reversed(args)
-            return _stretched(duration, factor)
+            return _stretch(duration, factor)
         case "truediv", [True, False] if _are_times_numbers(args):
-            return _shortened(first, args[1])
+            return _shorten(first, args[1])
         case "truediv", [True, True]:
             seconds = [_in_seconds(value) for value in args]
             return _Numbers(Domain(FLOAT64), *_quotient(*seconds), _null(args), 2)
@@ -582,7 +582,7 @@ def _spanning(value: _Numbers, known: Interval) -> _Numbers:
     return replace(value, domain=replace(value.domain, interval=known))
 
 
-def _shifted(a: _Numbers, b: _Numbers, sign: int) -> _Numbers:
+def _shift(a: _Numbers, b: _Numbers, sign: int) -> _Numbers:
     """A sum or difference, in the coarser of two units as in Polars."""
     dtype = sum_type(a.dtype, b.dtype, sign)
     unit = working_unit(a.dtype, b.dtype, dtype)
@@ -599,23 +599,23 @@ def _shifted(a: _Numbers, b: _Numbers, sign: int) -> _Numbers:
 
 def _in_unit(value: _Numbers, unit: str) -> Integers:
     """Numbers of a unit: a Datetime is floored, a Duration is cut towards zero, as in Polars."""
-    times, divided = unit_ratio(value.dtype, unit)
+    times, divisor = unit_ratio(value.dtype, unit)
     numbers = value.above * times
-    return _towards_zero(numbers, divided) if value.dtype.name == "Duration" else numbers // divided
+    return _towards_zero(numbers, divisor) if value.dtype.name == "Duration" else numbers // divisor
 
 
 def _in_seconds(value: _Numbers) -> _Numbers:
     return replace(value, below=value.below * value.dtype.units_per_second)
 
 
-def _stretched(duration: _Numbers, factor: _Numbers) -> _Numbers:
+def _stretch(duration: _Numbers, factor: _Numbers) -> _Numbers:
     known = duration.domain.interval * _outside(factor)
     above, below = duration.above * factor.above, factor.below
     null = _null([duration, factor]) | below.is_zero
     return _cut(duration, above, below, null, known)
 
 
-def _shortened(duration: _Numbers, divisor: _Numbers) -> _Numbers:
+def _shorten(duration: _Numbers, divisor: _Numbers) -> _Numbers:
     """A duration divided by a whole number is floored, as in Polars, and else cut towards zero."""
     known = quotient(duration.domain.interval, _outside(divisor), divisor.is_whole)
     above, below = _quotient(duration, divisor)

@@ -125,7 +125,7 @@ class Places:
         """The draw in the plan."""
         return self.plan.draws[self.draws[one]]
 
-    def counted(self, what: kernel.What, counted: Mapping[Table, CellCounts]) -> list[CellCounts]:
+    def tables_of(self, what: kernel.What, counted: Mapping[Table, CellCounts]) -> list[CellCounts]:
         """The exact tables that a draw is of."""
         return [counted[self.tables[place]] for place in tables_of(what)]
 
@@ -142,7 +142,7 @@ def draw(
     `ballots` are those of earlier draws from the same tables, if there are to be more.
     """
     node = places.node(one)
-    tables = places.counted(node.what, counted)
+    tables = places.tables_of(node.what, counted)
     drawn = draw_node(places.plan, node.what, node.law, tables, ballots)
     if isinstance(one.measurement, Selection) and isinstance(node.what, kernel.Vector):
         # candidates whose numbers all have noise: the largest follow from these

@@ -29,7 +29,7 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
-from dpframe.release.arithmetic import are_computed, compute_formula
+from dpframe.release.arithmetic import can_compute, compute_formula
 from dpframe.release.asked import Intervals
 from dpframe.release.doubts import null_within_noise
 from dpframe.release.draw import Draw
@@ -377,7 +377,7 @@ def output_column(
         (column,) = columns.values()
         return replace(column, values=column.values.alias(output.name))
     frame = pl.DataFrame([c.values.alias(p) for p, c in columns.items()])
-    if output.post_tree is None or not are_computed(frame):
+    if output.post_tree is None or not can_compute(frame):
         return Column(frame.select(output.post.alias(output.name)).to_series(), ONE)
     ranges = {p: _range_of(a, frame.schema[p], laws) for p, a in output.aggregates.items()}
     try:

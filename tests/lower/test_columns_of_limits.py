@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.query import Query
 from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.kernel.plan import KeepRows
 from dpframe.lower import execution
+from dpframe.planning import Exact
+from tests.laws import neighbours
+from tests.laws.individuals import NAMES, POOLS, STEPS, frame_of
+from tests.laws.neighbours import exact_tables, measurements_of, query_of, same
 
 PEOPLE = 60
 ROWS = pl.DataFrame(
@@ -98,3 +106,100 @@ def test_frames_that_are_joined_have_the_choice_of_the_release() -> None:
     limits = [step for step in (*steps, *inner) if isinstance(step, LimitRows)]
     assert [limit.of for limit in limits] == [frozenset({"who", "z"})] * 2
     assert query.collect(**MUCH).height == 1
+
+
+# -- what a release does not read changes nothing --------------------------------------------------
+
+X = pl.col("x")
+OUTPUTS: list[Any] = [
+    dp.count().alias("n"),
+    dp.sum("x", (-9, 9)),
+    dp.sum("y", (-2, 2)),
+    dp.n_unique("id").alias("people"),
+    X.filter(pl.col("b")).dp_sum((0, 5)).alias("only"),
+    (X + pl.col("h").fill_null(0)).dp_mean((0, 9)).alias("both"),
+    dp.argmax("c", candidates=["z", "a", "m"]).alias("best"),
+    X.dp_median((-9, 9)).alias("middle"),
+    X.dp_histogram([-9, 0, 9]).alias("bins"),
+    dp.count(per="unit", bounds=(0, 3)).alias("rows"),
+]
+AFTER: list[tuple[str, str]] = [
+    ("nothing", "f"),
+    ("a filter", "f.filter(pl.col('h') > 0)"),
+    ("a new column", "f.with_columns(x=pl.col('x') + pl.col('h'))"),
+    ("a name", "f.select('id', 'g', 'c', 'b', 'y', 'h', x=pl.col('h'))"),
+    ("a rename", "f.rename({'x': 'z', 'h': 'x'}).with_columns(h=pl.lit(1))"),
+    ("aggregates", "f.with_columns(x=pl.col('x').max().over('id', 'g'))"),
+    ("another limit", "f.limit_groups(1, by='h').limit_rows(2)"),
+    ("a first row", "f.limit_rows(1, order_by='d')"),
+]
+KEYS: dict[str, Any] = {"g": ["a", "b", None], "c": ["z", "a"], "e": ["p", "q"]}
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> pl.DataFrame:
+    """Up to 14 rows of three people."""
+    cells = {name: st.sampled_from(pool) for name, pool in POOLS.items()}
+    row = st.fixed_dictionaries({"id": st.sampled_from([1, 1, 2, 3]), **cells})
+    return frame_of(draw(st.lists(row, min_size=1, max_size=14)))
+
+
+def others_change_nothing(query: Query, rows: pl.DataFrame, random: Any, salt: int) -> int:
+    """Check that, and count the other columns."""
+    plan = Exact.of(query, (use.part for use in measurements_of(query))).plan
+    others = [name for name in rows.columns if name not in neighbours.names_read(plan)]
+    moved = rows.with_columns(
+        rows[name].gather(random.sample(range(rows.height), rows.height)) for name in others
+    )
+    assert same(exact_tables(query, rows, salt=2 * salt), exact_tables(query, moved, salt=2 * salt))
+    return len(others)
+
+
+def after_a_limit(
+    rows: pl.DataFrame, limit: str, after: str, by: str | None, places: list[int]
+) -> Query:
+    frame = dp.Session(epsilon=1).protect(rows, "id")
+    limited = eval(f"f.limit_groups(3, by='g').{limit}", {"f": frame})
+    limited = eval(after, {**NAMES, "f": limited})
+    grouped = limited if by is None else limited.group_by(by, keys=KEYS[by])
+    return query_of(grouped.agg(*(OUTPUTS[place] for place in places)))
+
+
+@given(
+    st.sampled_from([text for _, text in AFTER] + STEPS),
+    st.lists(st.sampled_from(range(len(OUTPUTS))), min_size=1, max_size=3, unique=True),
+    st.sampled_from([None, "g", "c", "e"]),
+    st.sampled_from(["limit_rows(1)", "limit_rows(2)", "limit_rows(1, by='g')"]),
+    crowds(),
+    st.randoms(use_true_random=False),
+    st.integers(0, 2**32),
+)
+def test_columns_that_no_plan_names_change_no_table(
+    after: str, places: list[int], by: str | None, limit: str, rows: Any, random: Any, salt: int
+) -> None:
+    """A release computes the same from a frame whose other columns have any other values."""
+    try:
+        query = after_a_limit(rows, limit, after, by, places)
+    except dp.DPFrameError:
+        return
+    others_change_nothing(query, rows, random, salt)
+
+
+@pytest.mark.parametrize("after", [text for _, text in AFTER], ids=[name for name, _ in AFTER])
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_column_that_a_plan_forgets_is_noticed(
+    after: str, forgotten: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The law can fail: `x` and `h` are read, and a limit that ignores them lets order decide."""
+    names_read = neighbours.names_read
+    if forgotten:
+        monkeypatch.setattr(neighbours, "names_read", lambda plan: names_read(plan) - {"x", "h"})
+    rows = frame_of([{"id": i % 3, "g": "a", "h": i % 5, "x": i % 7 - 3} for i in range(60)])
+    query = after_a_limit(rows, "limit_rows(2)", after, None, [1])
+    random, fails = Random(5), 0
+    for salt in range(6):
+        try:
+            assert others_change_nothing(query, rows, random, salt)
+        except AssertionError:
+            fails += 1
+    assert bool(fails) == forgotten

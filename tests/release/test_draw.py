@@ -43,7 +43,7 @@ def drawn_alone(
 ) -> Noisy:
     """One part that is drawn by itself."""
     exact = counted.of(part)
-    node, tables = exact.nodes[part], exact.counted(part, counted)
+    node, tables = exact.nodes[part], exact.tables_of(part, counted)
     return draw_node(exact.plan, node, law.kernel_law, tables, box)
 
 
@@ -196,7 +196,7 @@ def test_a_law_that_no_draw_has_is_refused() -> None:
     (use,) = measurements_of(query)
     counted = exact_tables(query, FRAME)
     exact = counted.of(use.part)
-    node, tables = exact.nodes[use.part], exact.counted(use.part, counted)
+    node, tables = exact.nodes[use.part], exact.tables_of(use.part, counted)
     for law in (kernel.Staircase(Fraction(1), 1, 1), kernel.Threshold(3, 0)):
         with pytest.raises(kernel.Refused, match="drawn"):
             draw_node(exact.plan, node, law, tables)
