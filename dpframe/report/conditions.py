@@ -16,16 +16,6 @@ from dpframe.core.exact import show
 from dpframe.plan import PlanData, PlanOutput
 from dpframe.plan.definition import PARAMETER, Json, objects_in
 
-__all__ = [
-    "Condition",
-    "Constant",
-    "aggregates_of",
-    "branch_numbers",
-    "columns_by_name",
-    "conditions_by_output",
-    "constants_in",
-    "ways_by_output",
-]
 
 _SIGNS: Final = {
     "eq": "==",

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from dpframe.core.exact import show
 
-__all__ = ["bounds_separated", "separated", "shown"]
 
 _LONG = re.compile(r"(?<![\w.,'\"])(\d{5,})(?!\w)")
 """Five digits or more before the point, but not in names. Years have four."""

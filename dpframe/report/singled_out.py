@@ -9,7 +9,6 @@ from dpframe.plan import PlanData
 from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying
 
-__all__ = ["identifying_columns", "single_people"]
 
 _EQUAL = frozenset(("eq", "ne", "eq_missing", "ne_missing"))
 _PICKING = frozenset(("inner", "semi", "anti"))

@@ -19,7 +19,6 @@ from dpframe.plan.regular import RULES, ends_of_rule
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated, shown
 
-__all__ = ["Typical", "too_wide", "typical_of", "typical_value"]
 
 Typical: TypeAlias = "Sequence[PlanTypical]"
 

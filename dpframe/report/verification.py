@@ -17,7 +17,6 @@ from dpframe.plan.agreement import disagreement
 from dpframe.plan.verified import require_verified
 from dpframe.report.plan import Plan
 
-__all__ = ["Verification", "verify"]
 
 _EARLIER = """\
 NOT VERIFIED: the document has schema version 1, which does not state what happens to rows.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["reword"]
 
 _BETTER: Final = tuple(
     (re.compile(pattern), better)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["in_order"]
-
 
 def in_order(numbers: pl.Series) -> pl.Series:
     """Integers without nulls, sorted."""

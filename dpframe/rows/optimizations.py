@@ -6,8 +6,6 @@ import re
 
 import polars as pl
 
-__all__ = ["NOTHING_PUSHED", "OPTIMIZATIONS"]
-
 
 def _optimizations(**others: bool) -> pl.QueryOptFlags:
     """Before 1.36 Polars takes a constant that several expressions share for an empty column where

@@ -27,7 +27,6 @@ from dpframe.rows.temporal import DAY, FIRST_DAY, LAST_DAY, physical_units
 from dpframe.rows.temporal_methods import ReplaceTimeZone, Truncate
 from dpframe.rows.window_times import instants
 
-__all__ = ["CLOCK", "TIME", "Known", "by_clocks", "holds_one", "may_be"]
 
 _OF_CLOCKS = frozenset(
     ("dt_date", "dt_year", "dt_quarter", "dt_month", "dt_day", "dt_weekday", "dt_ordinal_day")

@@ -16,7 +16,6 @@ from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace
 from dpframe.rows.temporal import FIRST_DAY, calendar, guarded, point
 
-__all__ = ["NO_TIME", "window_number"]
 
 NO_TIME = -(2**31)
 """Stands for the window of rows without a time; no other has this number."""

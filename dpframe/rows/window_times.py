@@ -13,7 +13,6 @@ from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.core.windows import AFTER, BEFORE, Every, first_day
 from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, physical_units
 
-__all__ = ["Times", "instants", "times_of"]
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _NEAR = 27 * 3_600
