@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, TypeAlias
+import typing
 
 import polars as pl
 
@@ -35,7 +36,7 @@ DAY = 86_400
 """Seconds of a day."""
 INT64_LIMITS = (-(2**63), 2**63 - 1)
 
-Fold: TypeAlias = 'Literal["earliest", "latest", "null"]'
+Fold: TypeAlias = 'typing.Literal["earliest", "latest", "null"]'
 """Which of two moments a local time is that the clock shows twice."""
 Limits: TypeAlias = "tuple[int, int]"
 """The first and last value of a type, in physical units, on which an operation is defined."""

@@ -21,7 +21,6 @@ from dpframe.core.interval import Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import INT64_LIMITS, as_type
 
-DAY = 86_400
 DATE_LIMITS = (-(2**31), 2**31 - 1)
 _COARSE_FIRST = ("ms", "us", "ns")
 
