@@ -20,6 +20,7 @@ from dpframe.core.dtypes import DATE, INT64, INT128, DType, datetime_type, durat
 from dpframe.core.interval import Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import INT64_LIMITS, as_type
+from dpframe.rows.temporal import DAY
 
 DATE_LIMITS = (-(2**31), 2**31 - 1)
 _COARSE_FIRST = ("ms", "us", "ns")
