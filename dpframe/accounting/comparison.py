@@ -20,7 +20,6 @@ from dpframe.core.budget import amount
 from dpframe.core.exact import Number, as_given, nearest
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
-
 ACCOUNTANTS: Final[tuple[type[Accountant], ...]] = (
     BasicAccountant,
     AdvancedAccountant,

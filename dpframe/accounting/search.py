@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-
 _MOST_STEPS: Final = 100
 
 

@@ -22,7 +22,6 @@ from dpframe.audit.evidence import expected_share
 from dpframe.audit.people import Person, Picks
 from dpframe.audit.tuple_law import choices_apart
 
-
 Counted = Mapping[Table, CellCounts]
 Counting = Callable[[Sequence[Person]], Counted]
 _TRIES = 480

@@ -17,7 +17,6 @@ from dpframe.planning import Exact
 from dpframe.release import Draw
 from dpframe.simulate.drawing import NoisyParts
 
-
 Floats = NDArray[np.float64]
 Noise = AdditiveMechanism | VectorMechanism
 _DIGITS = 6

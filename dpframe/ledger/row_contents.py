@@ -16,7 +16,6 @@ from typing import Protocol
 
 from dpframe.errors import LedgerError
 
-
 ROWS = ".streams"
 """Added to the name of a ledger's file."""
 

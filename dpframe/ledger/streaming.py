@@ -22,7 +22,6 @@ from dpframe.ledger.streams import (
     typed_draft,
 )
 
-
 STAYS = "a ledger keeps the streams that were opened"
 
 

@@ -22,7 +22,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-
 Floats: TypeAlias = "NDArray[np.float64]"
 _Polynomial: TypeAlias = list[Fraction]
 

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from dpframe.core.sums import weighted_sum
 
-
 Floats = NDArray[np.float64]
 
 _FINE: Final = 64

@@ -37,7 +37,6 @@ from dpframe.mechanisms.tasks import AdditiveTask, Box
 from dpframe.samplers import Arch
 from dpframe.samplers.hull import require_arches
 
-
 Floats = NDArray[np.float64]
 
 

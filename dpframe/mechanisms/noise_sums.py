@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms.box_law import Radii
 
-
 Floats = NDArray[np.float64]
 Tail: TypeAlias = Callable[[float], float]
 

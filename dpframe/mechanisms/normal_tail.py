@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-
 Floats = NDArray[np.float64]
 
 _STEP: Final = 2.0**-7

@@ -8,7 +8,6 @@ from typing import Final
 from dpframe.core.exact import dyadic_up
 from dpframe.errors import InvalidBudget
 
-
 _LONGEST: Final = 1024
 
 

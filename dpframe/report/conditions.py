@@ -16,7 +16,6 @@ from dpframe.core.exact import show
 from dpframe.plan import PlanData, PlanOutput
 from dpframe.plan.definition import PARAMETER, Json, objects_in
 
-
 _SIGNS: Final = {
     "eq": "==",
     "eq_missing": "==",

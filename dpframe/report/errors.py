@@ -21,7 +21,6 @@ from dpframe.report.group_size import about
 from dpframe.report.numbers import separated
 from dpframe.report.too_wide import Typical
 
-
 PLACES: Final = "places in sorted order"
 """The unit of the error of a quantile."""
 

@@ -32,7 +32,6 @@ from dpframe.report.structure import A_YEAR, yearly
 from dpframe.report.too_wide import Typical
 from dpframe.report.wording import reword
 
-
 DECIDE: Final = "DECIDE"
 RISKS: Final = "Risks"
 QUESTIONS: Final = "Only you can answer"

@@ -6,7 +6,6 @@ from typing import Final
 
 from dpframe.plan import PlanData
 
-
 _SHOWN: Final = 8
 _SAME: Final = 0.005
 

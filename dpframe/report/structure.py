@@ -36,7 +36,6 @@ from dpframe.report.conditions import (
     ways_by_output,
 )
 
-
 _MANY: Final = 3
 """This many equalities with constants select few people."""
 _FEW_DAYS: Final = 31

@@ -19,7 +19,6 @@ from dpframe.plan.regular import RULES, ends_of_rule
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated, shown
 
-
 Typical: TypeAlias = "Sequence[PlanTypical]"
 
 _TIMES: Final = 100

@@ -17,7 +17,6 @@ from dpframe.plan.agreement import disagreement
 from dpframe.plan.verified import require_verified
 from dpframe.report.plan import Plan
 
-
 _EARLIER = """\
 NOT VERIFIED: the document has schema version 1, which does not state what happens to rows.
 Checked: the costs cover the noise, if one individual changes numbers as much as the plan states.

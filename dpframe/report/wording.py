@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-
 _BETTER: Final = tuple(
     (re.compile(pattern), better)
     for pattern, better in (

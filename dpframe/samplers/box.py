@@ -44,7 +44,6 @@ from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
 from dpframe.samplers.uniform import scaled_uniforms, uniform_integer
 
-
 MAX_BOX_DIMENSIONS: Final = 64
 MAX_BOX_WIDTH: Final = 1 << 32
 MAX_BOX_EPSILON: Final = Fraction(1 << 14)

@@ -34,7 +34,6 @@ from dpframe.samplers.exponential import (
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
 
-
 MIN_SCALE: Final = Fraction(1, 1 << 10)
 MAX_SCALE: Final = Fraction(1 << 56)
 MAX_BITS: Final = 4096

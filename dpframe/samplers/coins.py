@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import OS, BitSource
 
-
 ONE = 1 << 128
 
 

@@ -29,7 +29,6 @@ from dpframe.samplers.selection import check_scale
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.uniform import uniforms_below
 
-
 MAX_WEIGHT: Final = 1 << 62
 
 Codes = NDArray[np.int64]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import BitSource
 
-
 FILTER_MARGIN: Final = 2.0**-44
 """Float comparisons closer than this are repeated in exact integers; see `taylor_exp`."""
 

@@ -16,7 +16,6 @@ from dpframe.samplers.selection import check_scale, flips, noisy_winner
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.uniform import uniforms_below
 
-
 Codes = NDArray[np.int64]
 
 

@@ -39,7 +39,6 @@ from dpframe.samplers.box import draw_boxes, require_box
 from dpframe.samplers.cells import wrap
 from dpframe.samplers.source import OS, BitSource
 
-
 Arch: TypeAlias = tuple[int, int, int]
 """The places of a count, a sum and a sum of squares."""
 Codes = NDArray[np.int64]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import OS, BitSource
 
-
 PLACES: Final = 1 << 16
 """How many places there are: 16 fair coins a row."""
 

@@ -19,7 +19,6 @@ from dpframe.samplers.exponential import SLACK, bernoulli_exp, decay
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.uniform import uniform_below
 
-
 MAX_SELECTION_SCALE: Final = Fraction(1 << 62)
 MIN_SELECTION_SCALE: Final = Fraction(1, 1 << 10)
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from dpframe.workloads.axes import Axis
 
-
 Integers: TypeAlias = "NDArray[np.int64]"
 _Numbers = TypeVar("_Numbers", "NDArray[np.int64]", "NDArray[np.float64]")
 

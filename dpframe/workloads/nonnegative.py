@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from dpframe.workloads.factors import Integers
 from dpframe.workloads.subspaces import Filter, joined
 
-
 Floats: TypeAlias = "NDArray[np.float64]"
 Kept: TypeAlias = tuple[bool, ...]
 

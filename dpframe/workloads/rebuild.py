@@ -19,7 +19,6 @@ from dpframe.workloads.factors import Integers, block_sums, compared
 from dpframe.workloads.parts import Levels
 from dpframe.workloads.strategy import Strategy
 
-
 Floats: TypeAlias = "NDArray[np.float64]"
 
 

@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 
 from dpframe.workloads.running import BITS, Moved, coefficients, prefix_inverse
 
-
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -46,7 +46,6 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -13,7 +13,6 @@ from dpframe.workloads.axes import Axis
 from dpframe.workloads.needs import Kind
 from dpframe.workloads.parts import Levels
 
-
 Floats: TypeAlias = "NDArray[np.float64]"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpframe.core.tree import Column
 from dpframe.rows.fold import lower
-from dpframe.rows.trigonometry import OPERATIONS
+from dpframe.rows.maths import OPERATIONS
 from tests.calls import call
 from tests.laws.frames import FLOATS, wide_columns
 
