@@ -20,8 +20,6 @@ from dpframe.core.windows import NAMES, Every, Windows, number_of, window_words
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.exact_text import amounts_text, read_amounts
 
-__all__ = ["NAMES", "Every", "Timeline", "Windows", "as_every", "number_of", "window_words"]
-
 
 def as_every(given: object) -> Every:
     """The length of a window that a budget is to be for.
