@@ -1,4 +1,24 @@
-"""How a column may come to be stored, and what makes equal values give equal results."""
+"""How a column may come to be stored, and what makes equal values give equal results.
+
+The same values reach an operation in many forms, and other rows decide in which:
+
+- as one value for all rows: a constant, a key, a partition's column, a column of a joined or
+  concatenated frame that has one value;
+- as rows: in one piece, in many, in pieces of one row, or as a part of a longer column;
+- in a frame, or a piece of a frame, that has one row;
+- marked as sorted or not, with or without a mask of nulls, coded by a dictionary or plain.
+
+**Equal values give equal results, however they are stored.** All operations on rows rest on this
+rule: a row's result depends on that row alone only if it holds. Polars keeps it nearly
+everywhere; what it does otherwise, and what is done about it, is listed in
+docs/decisions/0009-layouts.md. The laws in `tests/laws/test_layouts.py` compare every operation
+in all of these forms.
+
+If an operation does not keep the rule on its own, its operands are first put into one struct. Its
+fields all have as many rows as the struct, so they are all rows or all one value. This needs to
+know nothing about how an operand was stored, or why. It also computes each operand once, even if
+a formula uses it several times.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +31,6 @@ from dpframe.core.dtypes import FLOAT64, STRING, DType, list_type
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
-
-# How a column may come to be stored, and the one rule about it.
-#
-# The same values reach an operation in many forms, and other rows decide in which:
-#
-# - as one value for all rows: a constant, a key, a partition's column, a column of a joined or
-#   concatenated frame that has one value;
-# - as rows: in one piece, in many, in pieces of one row, or as a part of a longer column;
-# - in a frame, or a piece of a frame, that has one row;
-# - marked as sorted or not, with or without a mask of nulls, coded by a dictionary or plain.
-#
-# **Equal values give equal results, however they are stored.** All operations on rows rest on this
-# rule: a row's result depends on that row alone only if it holds. Polars keeps it nearly
-# everywhere; what it does otherwise, and what is done about it, is listed in
-# docs/decisions/0009-layouts.md. The laws in `tests/laws/test_layouts.py` compare every operation
-# in all of these forms.
-#
-# If an operation does not keep the rule on its own, its operands are first put into one struct. Its
-# fields all have as many rows as the struct, so they are all rows or all one value. This needs to
-# know nothing about how an operand was stored, or why. It also computes each operand once, even if
-# a formula uses it several times.
 
 _VERSION = tuple(map(int, re.findall(r"\d+", pl.__version__)[:2]))
 _BINDS = _VERSION >= (1, 37)
