@@ -28,10 +28,10 @@ import pytest
 import dpframe as dp
 from dpframe.audit import neighbours
 from dpframe.cli.main import _parser
-from dpframe.ledger import head_file, places
-from dpframe.ledger.postgres.store import PostgresStore
-from dpframe.ledger.sqlite import locks
-from dpframe.ledger.sqlite.store import SqliteStore
+from dpframe.ledger import head_file
+from dpframe.ledger import head_file as places
+from dpframe.ledger.postgres import PostgresStore
+from dpframe.ledger.sqlite import SqliteStore, locks
 from tests import postgres, spawned
 from tests.cli.commands import PEOPLE, PYTHON_JOB, ROOT, TOML_JOB
 from tests.clocks import setter

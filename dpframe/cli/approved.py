@@ -13,7 +13,7 @@ from dpframe.cli.output import Announced
 from dpframe.cli.pins import given_parameters
 from dpframe.core.parameters import NotAValue
 from dpframe.errors import UnsupportedOperation
-from dpframe.ledger.ranges import ANY, Allowed, read_range
+from dpframe.ledger.approvals import ANY, Allowed, read_range
 from dpframe.plan.document import lacks_types, template_fingerprint
 from dpframe.report import Plan
 

@@ -29,8 +29,8 @@ from dpframe.cli.input import BadInput, not_a_job, require_file
 from dpframe.cli.toml_job import read_toml
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import Queries
-from dpframe.ledger.decimals import left_fields
-from dpframe.ledger.ranges import Allowed
+from dpframe.ledger.amounts import left_fields
+from dpframe.ledger.approvals import Allowed
 from dpframe.redaction import location
 from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan

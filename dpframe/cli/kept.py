@@ -18,11 +18,11 @@ from dpframe.cli.output import say
 from dpframe.errors import LedgerError, UnsupportedOperation
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.kept import Attempt
+from dpframe.ledger.owners import prune
 from dpframe.ledger.place import store_at
-from dpframe.ledger.pruning import prune
 from dpframe.ledger.report import stream_words
 from dpframe.ledger.store import Store
-from dpframe.ledger.stored_keeping import StoredKeeping
+from dpframe.ledger.stored import StoredKeeping
 from dpframe.ledger.streams import OpenedStream
 
 Parsed = argparse.Namespace

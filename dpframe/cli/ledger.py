@@ -20,12 +20,12 @@ from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.drawing import close_stream
-from dpframe.ledger.metrics import metrics
+from dpframe.ledger.approvals import ApprovalKey
+from dpframe.ledger.chain import require_here
+from dpframe.ledger.owners import renewals
 from dpframe.ledger.place import DEFAULT_NAME, store_at
-from dpframe.ledger.reviewers import renewals
-from dpframe.ledger.signatures import ApprovalKey
-from dpframe.ledger.standing import require_here
+from dpframe.ledger.report import metrics
+from dpframe.ledger.streaming import close_stream
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _WHERE = "path, or sqlite:/// or postgresql:// URL"

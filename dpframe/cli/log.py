@@ -12,9 +12,9 @@ from typing import Any
 from dpframe.api.release import Releases
 from dpframe.cli.job import Job
 from dpframe.cli.lines import Log, is_logged, log_event, warn, writing
-from dpframe.ledger.caller import RUN_VARIABLE
-from dpframe.ledger.decimals import decimals, exact_fields
-from dpframe.ledger.watching import watched
+from dpframe.ledger.account import RUN_VARIABLE
+from dpframe.ledger.amounts import decimals, exact_fields
+from dpframe.ledger.ledger import watched
 
 FORMS = ("text", "json")
 

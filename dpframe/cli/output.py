@@ -10,8 +10,8 @@ from typing import Any
 from dpframe.cli.lines import is_logged, log_event
 from dpframe.core.visible import visible
 from dpframe.errors import DPFrameError, NoBudget
-from dpframe.ledger import opening
-from dpframe.ledger.opening import New, NewBudget
+from dpframe.ledger import budgets
+from dpframe.ledger.budgets import New, NewBudget
 
 
 def say(line: str, *, to_errors: bool = False) -> None:
@@ -57,7 +57,7 @@ class Announced:
         new: New = "open",
     ) -> None:
         self._parsed = parsed
-        self._scope = opening.only(
+        self._scope = budgets.only(
             ledger, name, new=new, tell=self._tell, tell_absent=self._tell_absent
         )
         parsed.announced = {}

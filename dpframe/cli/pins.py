@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.cli.output import Announced
 from dpframe.errors import UnsupportedOperation
-from dpframe.ledger.opening import New
+from dpframe.ledger.budgets import New
 
 
 def add_pins(parser: Any, *, charges: bool = False) -> None:

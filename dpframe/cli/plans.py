@@ -17,14 +17,10 @@ from dpframe.cli.output import Announced, say
 from dpframe.cli.pins import add_parameters, add_pins, given_parameters, pinned
 from dpframe.cli.stated import name_of, require_stated
 from dpframe.errors import DPFrameError, NoBudget, UnsupportedOperation
-from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.approvals import valid
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.decimals import decimals, left_fields
+from dpframe.ledger.amounts import decimals, exact_words, left_fields
+from dpframe.ledger.approvals import ANY, KEY_VARIABLE, ApprovalKey, Bound, new_pair, valid
+from dpframe.ledger.owners import Terms, approve, approver, revoke
 from dpframe.ledger.place import DEFAULT_NAME, store_at
-from dpframe.ledger.ranges import ANY
-from dpframe.ledger.reviewers import Terms, approve, approver, revoke
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.ledger.store import Store
 from dpframe.plan.document import QUESTIONS, RISKS, fields_beside
 from dpframe.report import Plan, verify

@@ -21,9 +21,9 @@ from dpframe.cli.log import add_log, log_end, log_plan, logged
 from dpframe.cli.output import say
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.ledger import opening
-from dpframe.ledger.caller import LONGEST, running
-from dpframe.ledger.decimals import decimals
+from dpframe.ledger import budgets
+from dpframe.ledger.account import LONGEST, running
+from dpframe.ledger.amounts import decimals
 from dpframe.rows.failures import FAILURES
 
 _WHOLE: dict[str, Any] = {
@@ -118,7 +118,7 @@ def _read(parsed: argparse.Namespace) -> Job:
     given = given_parameters(parsed)
     if parsed.job.suffix != ".toml":
         return read_job(parsed.job, given)
-    with opening.postpone() as absent:
+    with budgets.postpone() as absent:
         job = read_job(parsed.job, given)
     if not absent:
         return job

@@ -8,11 +8,10 @@ from dpframe.charge import resolve_composition
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.errors import LedgerError, PlanMismatch
 from dpframe.ledger.account import Account
-from dpframe.ledger.bound import Bound, StatedBudget
+from dpframe.ledger.approvals import Bound, StatedBudget
 from dpframe.ledger.budgets import open_budget, require_open
-from dpframe.ledger.names import create_command, no_budget
 from dpframe.ledger.place import DEFAULT_NAME
-from dpframe.ledger.record import Draft
+from dpframe.ledger.record import Draft, create_command, no_budget
 from dpframe.ledger.scopes import per_text
 from dpframe.ledger.store import Store
 from dpframe.report import Plan

@@ -12,9 +12,9 @@ from dpframe.cli.output import say
 from dpframe.errors import LedgerError
 from dpframe.ledger import owners
 from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.owners import redraw, to_redraw
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.record import KEY_VARIABLE, Head, Seal
-from dpframe.ledger.redrawing import redraw, to_redraw
 from dpframe.ledger.report import amounts
 from dpframe.ledger.store import Store
 

@@ -1,27 +1,444 @@
-"""Approvals of plans, as a ledger keeps them: who approved which fingerprint, for which budget, how
-often and until when; and the plan itself.
-
-An approval is a record of the ledger's chain like any other, so adding, altering or dropping it
-is as hard, and as visible, as for a charge. It is bound to what its reviewer saw: the plan, the
-name of the budget, the ledger and the amount. When any of these is another one, it does not
-count. What it approves is kept with it, so that another plan can be compared with it later.
-"""
+"""Approvals of plans: who approved which fingerprint, for which parameters, and who signed it."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal
+from fractions import Fraction
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dpframe.core import clock
-from dpframe.core.parameters import Parameter
-from dpframe.errors import PlanMismatch
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.ranges import Allowed, allowed_fields, covers_all, read_allowed
-from dpframe.ledger.record import Record
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
+from dpframe.core.budget import Budget
+from dpframe.core.parameters import (
+    NAME,
+    Held,
+    NotAValue,
+    Parameter,
+    ParameterType,
+    instant,
+    read_type,
+)
+from dpframe.core.windows import Every
+from dpframe.errors import LedgerError, PlanMismatch
+from dpframe.ledger.account import Account
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.record import MEASURES, Record
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+# What parameters may be in runs that an approval covers: any value, a range, or some values.
+
+ANY = "any"
+_TO = ".."
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values that a parameter may have.
+
+    Parameters
+    ----------
+    type
+        The type of the parameter, in words.
+    words
+        ``any``, or the first and the last value, as ``2027-01-01..2027-12-31`` (either may be
+        left out), or a JSON list of values.
+    """
+
+    type: str
+    words: str
+
+    def __post_init__(self) -> None:
+        if _in_one_form(self.words, read_type(self.type)) != self.words:
+            raise NotAValue("the values are not written in the form of their type")
+
+    def covers(self, parameter: Parameter) -> bool:
+        """Whether the parameter is of the type, and its value one of these."""
+        if parameter.type != self.type:
+            return False
+        if self.words == ANY:
+            return True
+        kind = read_type(self.type)
+        if not _is_between(self.words, kind):
+            return parameter.value in json.loads(self.words)
+        low, high = _ends(self.words, kind)
+        value: Any = _comparable(parameter.held)
+        least = low is None or _comparable(low) <= value
+        return least and (high is None or value <= _comparable(high))
+
+    def example(self) -> Held | None:
+        """One of the values; None where it may be any."""
+        if self.words == ANY:
+            return None
+        kind = read_type(self.type)
+        if _is_between(self.words, kind):
+            low, high = _ends(self.words, kind)
+            return high if low is None else low
+        return kind.read(json.loads(self.words)[0])
+
+
+Allowed: TypeAlias = "tuple[tuple[str, Range], ...]"
+"""What parameters may be, by name, in the order of names."""
+
+
+def read_range(text: str, kind: ParameterType) -> Range | None:
+    """The range of a text with more than one value: ``any``, ``LOW..HIGH``, or several values as
+    JSON or with commas between them.
+
+    Raises
+    ------
+    NotAValue
+        When it holds what is no value of the type.
+    """
+    bare = text.strip()
+    several = bare.startswith("[[") if kind.many else bare.startswith("[") or "," in bare
+    if bare != ANY and not _is_between(bare, kind) and not several:
+        return None
+    return Range(kind.words(), _in_one_form(bare, kind))
+
+
+def allowed_fields(allowed: Allowed) -> dict[str, dict[str, str]]:
+    """As records keep it."""
+    return {name: {"type": found.type, "values": found.words} for name, found in allowed}
+
+
+def read_allowed(found: object) -> Allowed:
+    """What `allowed_fields` made.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When it is in another form.
+    """
+    if not isinstance(found, dict) or not found:
+        raise TypeError
+    result = []
+    for name in sorted(found):
+        one = found[name]
+        if not isinstance(one, dict) or one.keys() != {"type", "values"}:
+            raise ValueError
+        if not all(isinstance(part, str) for part in one.values()) or not NAME.fullmatch(name):
+            raise TypeError
+        result.append((name, Range(one["type"], one["values"])))
+    return tuple(result)
+
+
+def covers_all(allowed: Allowed, parameters: Iterable[Parameter]) -> bool:
+    """Whether each named parameter is given, with an allowed value."""
+    given: Mapping[str, Parameter] = {parameter.name: parameter for parameter in parameters}
+    return all(name in given and found.covers(given[name]) for name, found in allowed)
+
+
+def _is_between(text: str, kind: ParameterType) -> bool:
+    return kind.is_ordered and _TO in text
+
+
+def _ends(text: str, kind: ParameterType) -> tuple[Held | None, Held | None]:
+    low, _, high = text.partition(_TO)
+    first, last = (kind.read(end) if end.strip() else None for end in (low, high))
+    if first is None and last is None:
+        raise NotAValue(f'a range has at least one end: write for example LOW..HIGH, or "{ANY}"')
+    if first is not None and last is not None and _comparable(first) > _comparable(last):
+        raise NotAValue("the range ends before it begins")
+    return first, last
+
+
+def _comparable(held: Held) -> Any:
+    return held if isinstance(held, tuple) else instant(held)
+
+
+def _in_one_form(text: str, kind: ParameterType) -> str:
+    if text == ANY:
+        return text
+    if _is_between(text, kind):
+        ends = ("" if end is None else kind.text(end) for end in _ends(text, kind))
+        return _TO.join(ends)
+    values = {kind.text(kind.read(part)) for part in _parts(text, kind)}
+    if not values:
+        raise NotAValue("at least one value is needed")
+    return json.dumps(sorted(values), ensure_ascii=False)
+
+
+def _parts(text: str, kind: ParameterType) -> list[str]:
+    """Several values in one text, each as text."""
+    if not text.startswith("["):
+        return [part.strip() for part in text.split(",")]
+    try:
+        fields = json.loads(text)
+    except (RecursionError, ValueError):
+        raise NotAValue('several values are written as ["a", "b"], or with commas') from None
+    return [_part(item, kind) for item in fields]
+
+
+def _part(item: object, kind: ParameterType) -> str:
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if kind.many and isinstance(item, list):
+        return json.dumps(item)
+    if isinstance(item, str | int | float):
+        return str(item)
+    raise NotAValue("a list holds single values")
+
+
+# Signatures of approvals, with a key from the environment.
+#
+# With HMAC everyone who can verify can also sign. With Ed25519 (RFC 8032) reviewers keep the
+# private key, and jobs have the public one, with which they can only verify.
+
+KEY_VARIABLE = "DPFRAME_APPROVAL_KEY"
+"""The environment variable with the key, if any."""
+
+_FORMAT = "dpframe approval 2"
+_SHORTEST = 16
+_FORMS = (
+    f"set {KEY_VARIABLE} to hmac:SECRET with at least {_SHORTEST} bytes, or to ed25519:PRIVATE or "
+    "ed25519-public:PUBLIC with 64 hexadecimal digits",
+    "make a pair of keys: `dpframe approve --new-key`",
+)
+
+Scheme = Literal["hmac", "ed25519", "ed25519-public"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalKey:
+    """A key that signs or verifies approvals.
+
+    Parameters
+    ----------
+    scheme
+        ``"hmac"``, ``"ed25519"`` for a private key or ``"ed25519-public"`` for one that verifies.
+    secret
+        The key.
+    """
+
+    scheme: Scheme
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def from_environment(cls) -> ApprovalKey | None:
+        """The key in the environment, None if none exists.
+
+        Raises
+        ------
+        LedgerError
+            When what is there is no key.
+        """
+        text = os.environ.get(KEY_VARIABLE)
+        return None if text is None else cls.parse(text)  # one that is empty was meant to be one
+
+    @classmethod
+    def parse(cls, text: str) -> ApprovalKey:
+        """A key from its text, which names its scheme: a public key is no secret for HMAC.
+
+        Raises
+        ------
+        LedgerError
+            When the text is not a valid key.
+        """
+        scheme, _, value = text.strip().partition(":")
+        if scheme == "hmac" and len(value.strip().encode("utf-8", "surrogateescape")) >= _SHORTEST:
+            return cls("hmac", value.encode("utf-8", "surrogateescape"))
+        if scheme in ("ed25519", "ed25519-public"):
+            try:
+                secret = bytes.fromhex(value)
+            except ValueError:
+                secret = b""
+            if len(secret) == 32:
+                return cls("ed25519" if scheme == "ed25519" else "ed25519-public", secret)
+        raise LedgerError(
+            f"the text in {KEY_VARIABLE} is not a key for approvals",
+            where=KEY_VARIABLE,
+            remedy=_FORMS,
+        )
+
+    def sign(self, *fields: Any) -> str:
+        """The signature of an approval's fields, with the name of its scheme.
+
+        Raises
+        ------
+        LedgerError
+            When the key can only verify.
+        """
+        text = _message(fields)
+        match self.scheme:
+            case "hmac":
+                return f"hmac-sha256:{hmac.digest(self.secret, text, hashlib.sha256).hex()}"
+            case "ed25519":
+                return f"ed25519:{_private(self.secret).sign(text).hex()}"
+            case "ed25519-public":
+                raise LedgerError(
+                    "a public key can verify approvals, but not sign them",
+                    where=KEY_VARIABLE,
+                    remedy="sign with the private key, ed25519:PRIVATE",
+                )
+
+    def verifies(self, signature: str | None, *fields: Any) -> bool:
+        """Whether an approval was signed with this key, or with the private key of it."""
+        if signature is None:
+            return False
+        text = _message(fields)
+        if self.scheme == "hmac":
+            right = self.sign(*fields)
+            return hmac.compare_digest(right.encode(), signature.encode("utf-8", "surrogatepass"))
+        scheme, _, value = signature.partition(":")
+        try:
+            made = bytes.fromhex(value)
+        except ValueError:
+            return False
+        return scheme == "ed25519" and _is_signed(self._public(), made, text)
+
+    def _public(self) -> ed25519.Ed25519PublicKey:
+        if self.scheme == "ed25519":
+            return _private(self.secret).public_key()
+        key: ed25519.Ed25519PublicKey
+        key = _library().Ed25519PublicKey.from_public_bytes(self.secret)
+        return key
+
+
+def new_pair() -> tuple[str, str]:
+    """A new private key and its public key, as the environment takes them.
+
+    Raises
+    ------
+    LedgerError
+        When the package that makes them is not installed.
+    """
+    made = _library().Ed25519PrivateKey.generate()
+    private, public = made.private_bytes_raw(), made.public_key().public_bytes_raw()
+    return f"ed25519:{private.hex()}", f"ed25519-public:{public.hex()}"
+
+
+def _message(fields: Sequence[Any]) -> bytes:
+    """One text for each list of fields: JSON whose objects are sorted, beyond ASCII escaped."""
+    return json.dumps([_FORMAT, *fields], sort_keys=True).encode("ascii")
+
+
+def _private(secret: bytes) -> ed25519.Ed25519PrivateKey:
+    key: ed25519.Ed25519PrivateKey = _library().Ed25519PrivateKey.from_private_bytes(secret)
+    return key
+
+
+def _is_signed(key: ed25519.Ed25519PublicKey, signature: bytes, text: bytes) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(signature, text)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _library() -> ModuleType:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise LedgerError(
+            "signatures with Ed25519 need the package cryptography",
+            where=KEY_VARIABLE,
+            remedy=('pip install "dpframe[sign]"', "use hmac:SECRET"),
+        ) from None
+    return ed25519
+
+
+# What an approval is for: one budget of one ledger, and its amount.
+
+
+@dataclass(frozen=True, slots=True)
+class StatedBudget:
+    """The budget that a plan is to be charged to, as a reviewer reads it.
+
+    Parameters
+    ----------
+    name
+        The identity of the budget in the ledger; None for a budget in memory.
+    ledger
+        The identity of its ledger; None for a budget in memory.
+    whole
+        All that may be spent, as it was given, grants included.
+    counted
+        The measure in which charges are added up.
+    per
+        The windows of time that each have this budget; None for one budget for all time.
+    """
+
+    name: str | None
+    ledger: str | None
+    whole: Budget
+    counted: str
+    per: Every | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The amount that an approval is for.
+
+    Parameters
+    ----------
+    whole
+        All that may be spent, as sessions give it.
+    counted
+        The measure in which charges are added up.
+    """
+
+    whole: Budget
+    counted: str
+
+    @classmethod
+    def of(cls, account: Account) -> Bound:
+        """The current state of a budget."""
+        return cls(account.within or account.budget, account.budget.measure)
+
+    @classmethod
+    def read(cls, found: Any) -> Bound:
+        """The amount that `fields` made.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, ArithmeticError
+            When it makes no sense.
+        """
+        if not isinstance(found, Mapping) or found.keys() != {
+            "measure",
+            "main",
+            "slack",
+            "counted",
+        }:
+            raise ValueError
+        if not all(isinstance(value, str) for value in found.values()):
+            raise TypeError
+        measure = MEASURES[found["measure"]]
+        whole = measure.of(Fraction(found["main"]), Fraction(found["slack"]))
+        return cls(whole, MEASURES[found["counted"]].measure)
+
+    def fields(self) -> dict[str, str]:
+        """As JSON; of one amount there is one form."""
+        return {
+            "measure": self.whole.measure,
+            "main": str(self.whole.main),
+            "slack": str(self.whole.slack),
+            "counted": self.counted,
+        }
+
+    def words(self) -> str:
+        """In words."""
+        through = "" if self.counted == self.whole.measure else f" through {self.counted}"
+        return f"{exact_words(self.whole)} in {self.whole.measure}{through}"
+
+
+# Approvals of plans, as a ledger keeps them: who approved which fingerprint, for which budget, how
+# often and until when; and the plan itself.
+#
+# An approval is a record of the ledger's chain like any other, so adding, altering or dropping it
+# is as hard, and as visible, as for a charge. It is bound to what its reviewer saw: the plan, the
+# name of the budget, the ledger and the amount. When any of these is another one, it does not
+# count. What it approves is kept with it, so that another plan can be compared with it later.
 
 _OLD_FIELDS = {"plan", "signature"}
 _FIELDS = _OLD_FIELDS | {"id", "ledger", "budget", "runs", "until"}

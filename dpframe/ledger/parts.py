@@ -40,13 +40,10 @@ from dataclasses import dataclass, replace
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import UnsupportedOperation, require
-from dpframe.ledger.approvals import Approval, Requirement
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.entry import Entry, Settled
-from dpframe.ledger.in_scope import InScope
-from dpframe.ledger.keeping import Beginning, Keeping
-from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.scopes import Level, PartScope, Scope
+from dpframe.ledger.account import Entry, Settled
+from dpframe.ledger.approvals import Approval, Bound, Requirement
+from dpframe.ledger.ledger import Beginning, Keeping, Ledger
+from dpframe.ledger.scopes import InScope, Level, PartScope, Scope
 from dpframe.ledger.streaming import StreamBook
 from dpframe.ledger.streams import StreamOpening
 

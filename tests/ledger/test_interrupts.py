@@ -21,15 +21,14 @@ import psycopg
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import places, transactions
+from dpframe.ledger import head_file
+from dpframe.ledger import store as transactions
 from dpframe.ledger.contents import FolderContents, is_held
 from dpframe.ledger.head_file import HeadFile, Seen
+from dpframe.ledger.locks import REGISTER, Exclusive, Turn, _fork
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft, Seal
-from dpframe.ledger.releasing import Exclusive
-from dpframe.ledger.sqlite import locks
-from dpframe.ledger.sqlite.locks import lock_of
-from dpframe.ledger.turns import REGISTER, Turn, _fork
+from dpframe.ledger.sqlite import lock_of, locks
 from tests.ledger.ledgers import TENTH, UNIT, Place, opened, store_at, verify
 from tests.postgres import Server
 
@@ -255,10 +254,10 @@ def test_who_computes_a_result(tmp_path: Path) -> None:
 
 def test_where_ledgers_are() -> None:
     try:
-        for _ in interrupts(lambda: places.claim("1", "here", "here", lambda: True)):
-            elsewhere(lambda: places.claim("1", "here", "here", lambda: True))
+        for _ in interrupts(lambda: head_file.claim("1", "here", "here", lambda: True)):
+            elsewhere(lambda: head_file.claim("1", "here", "here", lambda: True))
     finally:
-        places._USED.pop("1", None)
+        head_file._USED.pop("1", None)
 
 
 def test_a_budget_in_memory() -> None:
@@ -503,7 +502,7 @@ def test_a_fork_does_not_wait_for_who_waits_for_a_lock(place: Place) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from dpframe.ledger.sqlite.locks import lock_of
+from dpframe.ledger.sqlite import lock_of
 
 def held():
     print("held", flush=True)

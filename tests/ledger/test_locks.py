@@ -20,11 +20,10 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import transactions
+from dpframe.ledger import store
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.record import Draft
-from dpframe.ledger.sqlite import locks
-from dpframe.ledger.sqlite.locks import FileLock, lock_of
+from dpframe.ledger.sqlite import FileLock, lock_of, locks
 from dpframe.ledger.store import Store
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 
@@ -588,7 +587,7 @@ def test_an_interrupt_while_the_sums_are_extended_is_forgotten_nowhere(
     place: Place, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     """The record is there; the copy in memory may be half of it."""
-    monkeypatch.setattr(transactions, "SHORT", 0)  # else everything is read again in any case
+    monkeypatch.setattr(store, "SHORT", 0)  # else everything is read again in any case
     ledger = opened(place)
     ledger.charge(TENTH, "f")
     chain = ledger._store.read()

@@ -13,7 +13,7 @@ from dpframe.aggregates import nightly
 from dpframe.frames import limit_rows, nights
 from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.schedule import Schedule
-from dpframe.ledger import row_contents
+from dpframe.ledger import contents as row_contents
 from dpframe.release import nightly as released
 from dpframe.workloads import running
 from dpframe.workloads.period_tree import PeriodTree
