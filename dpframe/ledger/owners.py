@@ -405,7 +405,8 @@ def redraw(store: Store, one: Redrawing, by: str, reason: str) -> Account:
     -----
     Between two of these records each row is drawn once at most, as everywhere. So all that was ever
     drawn is k sets of rows, each of them a part of those of one whole stream, whose nights are
-    those of the frame as it was read then. Each set costs no more than the stream, and they compose.
+    those of the frame as it was read then. Each set costs no more than the stream, and they
+    compose.
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
     caller = this_caller()

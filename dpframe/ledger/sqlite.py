@@ -29,15 +29,14 @@ from dpframe.ledger.store import LARGEST, Store
 # SQLite locks with POSIX record locks. They belong to the process: when any part of it closes the
 # file, be it a backup or a checksum in another thread, all of them are gone, and SQLite does not
 # notice. A second process then writes at the same time, and one of two charges is lost. So every
-# transaction holds a lock of its own around SQLite's:
+# transaction holds a lock of its own around SQLite's.
 #
-# - On Linux a lock of an open file description (``F_OFD_SETLK``) on the ledger's file itself, at a
-#   byte far behind its end, where SQLite has no locks. It is dropped only by closing that
-#   description, which no other code has, and it is the same lock for every path to the file. Over
-#   NFS the server keeps it.
-# - On other systems with ``flock`` the lock is on a second file, because there the two kinds of
-#   locks of one file would shut each other out.
-# - On Windows SQLite's locks belong to handles, and closing another handle leaves them alone.
+# On Linux it is a lock of an open file description (``F_OFD_SETLK``) on the ledger's file itself,
+# at a byte far behind its end, where SQLite has no locks. It is dropped only by closing that
+# description, which no other code has, and it is the same lock for every path to the file. Over
+# NFS the server keeps it. On other systems with ``flock`` the lock is on a second file, because
+# there the two kinds of locks of one file would shut each other out. On Windows SQLite's locks
+# belong to handles, and closing another handle leaves them alone.
 #
 # Two bytes are locked. Who writes has the second one alone, who reads shares it; and both pass
 # through the first, so that who waits to write is not overtaken by readers without end.
