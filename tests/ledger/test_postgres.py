@@ -18,7 +18,7 @@ import pytest
 import dpframe as dp
 from dpframe.ledger import store
 from dpframe.ledger.place import store_at
-from dpframe.ledger.postgres import CREATED, address
+from dpframe.ledger.postgres import CREATED, Address
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 from tests.postgres import Server, forget_connections
 
@@ -65,7 +65,7 @@ def told(error: BaseException) -> str:
     ],
 )
 def test_an_address_is_shown_without_user_and_password(given: str, shown: str) -> None:
-    found = address.Address.of(given)
+    found = Address.of(given)
     assert found.words == shown
     assert "secret" not in repr(found)
     assert store_at(given).where == shown
