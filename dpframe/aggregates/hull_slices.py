@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.joint_noise import Slices
 from dpframe.aggregates.joint_slices import fewer_sizes, uniform_slices
 from dpframe.mechanisms import Arch, Boxes
-from dpframe.mechanisms.arch_body import area, ends_at, reach_at
+from dpframe.mechanisms.discrete_hull import area, ends_at, reach_at
 
 __all__ = ["hull_slices"]
 

@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import float_up, sqrt_up
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms.combinable import IndependentNoise
-from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.combined import IndependentNoise
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
-from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import Choice, log_deviation
-from dpframe.mechanisms.tasks import AdditiveTask
+from dpframe.mechanisms.mechanism import (
+    DIGITS,
+    AdditiveTask,
+    Choice,
+    Exposure,
+    log_deviation,
+    miss_per_cell,
+)
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent

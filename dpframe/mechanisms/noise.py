@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms.rounding import in_range
+from dpframe.mechanisms.mechanism import in_range
 from dpframe.samplers import (
     OS,
     PLACES,

@@ -27,7 +27,7 @@ from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace, NoisyThreshold
-from dpframe.mechanisms.scaled_selection import ScaledSelection
+from dpframe.mechanisms.selection import ScaledSelection
 from dpframe.planning import soundness
 from dpframe.planning.physical import translate
 from tests.kernel.plans import charged

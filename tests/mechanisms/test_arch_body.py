@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpframe.mechanisms.arch_body import (
+from dpframe.mechanisms.discrete_hull import (
     area,
     ends_at,
     moment_of_square,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpframe.accounting.gaussian_delta import delta_bound, variance_for
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import DiscreteGaussian
-from dpframe.mechanisms.gaussian_tail import least_covering
+from dpframe.mechanisms.discrete_gaussian import least_covering
 from dpframe.mechanisms.noise import noise as draw_noise
 from tests.entered import entered
 
