@@ -24,7 +24,7 @@ from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.store import Store
 from dpframe.plan.document import QUESTIONS, RISKS, fields_beside
 from dpframe.report import Plan, verify
-from dpframe.report.windows import windows_words
+from dpframe.report.story import windows_words
 
 FORMATS = ("text", "markdown", "html", "mermaid")
 _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}

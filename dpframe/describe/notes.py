@@ -46,7 +46,7 @@ from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
 from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set, errors_of_sets
 from dpframe.plan.looks import looks_identifying
 from dpframe.plan.remarks import FAILS, NOBODY
-from dpframe.report.columns import domain_words, limits_words
+from dpframe.report.notebook import domain_words, limits_words
 from dpframe.rows.fold import domain, words
 
 _LEVEL: Final = Fraction(95, 100)

@@ -1,4 +1,4 @@
-"""Noise of sums: of numbers that are drawn jointly, and of a number that several noisy ones give."""
+"""Noise of sums: of numbers drawn jointly, and of a number that several noisy ones give."""
 
 from __future__ import annotations
 
@@ -220,136 +220,356 @@ def variances(rate: Fraction, widths: tuple[int, ...], fineness: int) -> tuple[f
 # Tails of weighted sums of noise: P(f_1 z_1 + f_2 z_2 + ... > t), never too small.
 #
 # *A box*: one coordinate or two, where one factor is a multiple of the other, in closed form for
-# each radius, see `Radii`. Others, and *independent noise*, on a grid of steps g. Each term is put
-# at the nearest multiple of g, at most g / 2 from its value, so k terms differ by at most k g / 2.
-# The sum exceeds t less often than the sum on the grid exceeds t - k g / 2. If the sum has few
-# values the grid is theirs and the result is exact. Convolutions add up positive numbers, so that
-# small probabilities are equivalent to large ones. What lies beyond the grid is added to all tails.
-# il: TypeAlias = Callable[[float], float]  ELLS: Final = 8192 "The number of cells of a grid, on
-# one side.""" INE: Final = 1 << 16 "The number of cells of a grid on which noises of several laws
-# are added.""" ST_TERMS: Final = 64 "The largest number of terms of several laws: the rounding to
-# the grid stays small compared with eir sum.""" EYOND: Final = 1e-7 "The share of the miss
-# probability for the mass beyond the grid.""" ODES: Final = 256 OUGH: Final = 512 LOSE: Final =
-# 2.0**-10 "Relative to the deviation: a distance up to this is rounded outwards.""" OST: Final =
-# 1e-12 "What transforms lose of a probability.""" P: Final = 1.0 + 2.0**-14 "Above what tails of
-# the terms are off by."""   ass SymmetricNoise(Protocol):   """The law of a noise in steps,
-# symmetric around 0."""    def quantile(self, confidence: float | Fraction, /) -> int:       """The
-# smallest a with P(|noise| <= a) >= confidence."""       ...    def above(self, x: Floats, /) ->
-# Floats:       """P(noise > x) for each x."""       ...   f tail_of_independent(above:
-# Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> Tail:   """P(sum > t) for whole t
-# of at least 0, of independent terms.    Parameters   ----------   above       P(term > x) before
-# its factor.   farthest       A place beyond which barely anything lies.   sizes       The factors,
-# above 0, the largest first.   """   if not sizes:       return _nothing   if len(sizes) == 1:
-# return lambda t: float(above(np.array([math.floor(t / sizes[0])], np.float64))[0])   return
-# _of_independent(above, farthest, sizes)   f _nothing(t: float) -> float:   """Of no terms."""
-# return 0.0   f reach_of_sum(laws: Sequence[tuple[SymmetricNoise, float]], missed: float) -> float:
-# """A bound that the sum of independent noises of several laws exceeds, in either direction, with
-# at most this probability; never too small.    Parameters   ----------   laws       Each law in
-# steps, at most `MOST_TERMS` of them, and what a step adds to the sum.   missed       Above 0 and
-# below 1.   """   beyond = missed * _BEYOND / len(laws)   farthest = [law.quantile(1 -
-# Fraction(beyond)) + 1 for law, _ in laws]   size = sum(far * unit for far, (_, unit) in
-# zip(farthest, laws, strict=True))   step = size / _FINE   spectrum, rest = np.ones(2 * _FINE + 1,
-# np.complex128), 0.0   for far, (law, unit) in zip(farthest, laws, strict=True):       number =
-# math.ceil(far * unit / step)       above = law.above(np.asarray((np.arange(number + 1) + 0.5) *
-# (step / unit), np.float64))       mass = np.zeros(4 * _FINE)       mass[1 : number + 1] =
-# above[:-1] - above[1:]       mass[-number:] = mass[number:0:-1]       mass[0] = 1.0 - 2.0 *
-# above[0]       spectrum *= np.fft.rfft(mass)       rest += 2.0 * float(above[-1])   whole =
-# np.maximum(np.fft.irfft(spectrum, 4 * _FINE)[: 2 * _FINE], 0.0)   tails = 2.0 *
-# (np.cumsum(whole[::-1])[::-1] * _UP + rest + _LOST)   place = int(np.argmax(tails <= missed)) if
-# tails[-1] <= missed else tails.size   return (place - 1 + 0.5 * len(laws)) * step * _UP   f
-# tail_in_box(   radii: Radii, sides: list[tuple[int, int]], variances: list[float], rough: bool ->
-# Tail:   """P(sum > t) for whole t of at least 0, of the numbers of a box.    Parameters
-# ----------   radii       The law of the radius.   sides       Factors above 0, the largest first,
-# each with the width of its number.   variances       The law of the numbers.   rough       Whether
-# it is for many t, and may be off by a little more.   """   if not sides:       return _nothing
-# if len(sides) == 1 or (len(sides) == 2 and _is_closed(sides, variances)):       used =
-# radii.grouped(_ROUGH) if rough else radii       return lambda t: used.tail(sides, t)   return
-# _of_sides(radii.grouped(_NODES), sides)   f _is_closed(sides: list[tuple[int, int]], variances:
-# list[float]) -> bool:   """Whether one factor is a multiple of the other, or small enough."""
-# (first, _), (second, _) = sides   if first % second == 0:       return True   variance = first *
-# first * variances[0] + second * second * variances[1]   return second <= _CLOSE *
-# math.sqrt(variance)   ataclass(frozen=True, slots=True, eq=False) ass _Grid:   """A symmetric sum
-# on a grid.    Parameters   ----------   step       The step of the grid.   tails       P(sum >= i
-# step), i = 0, 1, ...   off       How far the sum may be from its place on the grid.   rest
-# The probability that is missing.   """    step: float   tails: Floats   off: float   rest: float
-# def __call__(self, t: float) -> float:       place = math.floor((t - self.off) / self.step) + 1
-# beyond = float(self.tails[max(place, 0)]) if place < self.tails.size else 0.0       return
-# min(1.0, (beyond + self.rest) * _UP)   f _of_independent(above: Callable[[Floats], Floats],
-# farthest: int, sizes: list[int]) -> _Grid:   """By convolution."""   whole = math.gcd(*sizes)
-# cells = farthest * sum(sizes) // whole + 1   exact = cells <= _CELLS   step = float(whole) if
-# exact else farthest * sum(sizes) / _CELLS   mass = np.ones(1)   for size in sizes:       number =
-# math.ceil(farthest * size / step)       edges = np.asarray((np.arange(number + 1) + 0.5) * (step /
-# size), np.float64)       beyond = above(edges)       side = beyond[:-1] - beyond[1:]       mass =
-# np.convolve(mass, np.concatenate((side[::-1], [1.0 - 2.0 * beyond[0]], side)))   middle =
-# mass.size // 2   tails = np.cumsum(mass[middle:][::-1])[::-1]   rest = 2.0 * len(sizes) *
-# float(above(np.array([farthest], np.float64))[0])   return _Grid(step, tails, 0.0 if exact else
-# 0.5 * step * len(sizes), rest)   f _of_sides(radii: Radii, sides: list[tuple[int, int]]) -> _Grid:
-# """Several coordinates of a box, or two on few steps, by convolution at each of some radii, with
-# half-widths in the middle of those that a block has.   """   middles = [(f,
-# np.floor(sum(radii.half_widths(width)) / 2.0)) for f, width in sides]   reach = float(sum(f *
-# half[-1] for f, half in middles))   whole = float(math.gcd(*(f for f, _ in sides)))   exact =
-# reach <= _CELLS * whole   step = whole if exact else reach / _CELLS   size = 1 << (2 *
-# math.ceil(reach / step) + 2 * len(sides) + 2).bit_length()   tails = np.zeros(size // 2)   for
-# node in range(radii.weights.size):       spectrum = np.ones(size // 2 + 1, np.complex128)
-# for factor, half in middles:           spectrum *= np.fft.rfft(_uniform(factor, float(half[node]),
-# step, size))       mass = np.maximum(np.fft.irfft(spectrum, size)[: size // 2], 0.0)       tails
-# += radii.weights[node] * np.cumsum(mass[::-1])[::-1]   return _Grid(step, tails, 0.0 if exact else
-# 0.5 * step * len(sides), radii.rest)   f _uniform(factor: int, half: float, step: float, size:
-# int) -> Floats:   """The masses of a factor times a uniform coordinate at multiples of the step,
-# around 0."""   number = math.ceil(factor * half / step)   edges = np.floor((np.arange(number + 1)
-# + 0.5) * (step / factor))   below = np.minimum(edges, half) + 0.5  # of one side and half of 0
-# side = np.diff(below, prepend=0.0) / (2.0 * half + 1.0)   mass = np.zeros(size)   mass[: number +
-# 1] = side   mass[0] *= 2.0   mass[size - number :] = side[:0:-1] if number else mass[size:]
-# return mass   Noise that allows releasing sums: of the numbers of a vector, or of numbers that are
-# drawn separately.  IDE: Final = 64.0 "The variance above which even and odd numbers are as likely,
-# to more digits than floats have."""   ataclass(frozen=True, slots=True, eq=False) ass Boxes:
-# """A law under which numbers are independent and uniform once a radius is known: number j on   the
-# whole numbers up to floor(radius widths[j] / fineness) in size.    Parameters   ----------
-# radii, weights       The radii, and the probability of each.   widths, fineness       These.
-# arches       The places of counts, sums and sums of squares, where boxes are hulls of these: then
-# vectors       are uniform in the part of the box that is the hull of the same radius.   """
-# radii: Floats   weights: Floats   widths: tuple[int, ...]   fineness: int   arches: tuple[Arch,
-# ...] = ()   ass CombinableNoise(Mechanism):   """Noise on several numbers; an output may be a sum
-# of these times whole factors."""    __slots__ = ()   has_rough_tails: ClassVar[bool] = False
-# """Whether rough tails of sums are quicker."""    def requires(self, factors: tuple[int, ...]) ->
-# None:       """Require a factor for each number.        Raises       ------       ValueError
-# When the numbers of factors and numbers differ.       """    @abstractmethod   def alike(self,
-# factors: tuple[int, ...]) -> tuple[int, ...]:       """A canonical form of factors: sums with the
-# same law have the same one, if signs and       exchangeable numbers show it.       """    def
-# moves_with(self, place: int) -> int:       """The number whose sign a number's goes with: its own,
-# where each may change its sign on       its own.       """       return place    def boxes(self,
-# miss: float) -> Boxes | None:       """The law of all numbers; None where they are independent.
-# Parameters       ----------       miss           The probability that may lie beyond the last
-# radius.       """       return None    @abstractmethod   def scale_of_sum(self, factors:
-# tuple[int, ...], part: Fraction) -> float:       """The scale that people read of a sum in units
-# of a part of a step; rounded up."""    @abstractmethod   def variance_of_sum(self, factors:
-# tuple[int, ...]) -> float:       """In steps squared."""    def cumulants_of_sum(self, factors:
-# Floats) -> tuple[float, float] | None:       """The variance and the fourth cumulant of a sum with
-# any factors; None where they follow       from numbers that are independent, or uniform within
-# boxes.       """       return None    @abstractmethod   def oddness_of_sum(self, factors:
-# tuple[int, ...]) -> float:       """P(sum is odd)."""    @abstractmethod   def tail_of_sum(self,
-# factors: tuple[int, ...], tier: int, rough: bool) -> Tail:       """P(sum > t) for whole t of at
-# least 0, as a function, right down to exp(-tier).        Parameters       ----------       factors
-# The tail of a sum of the numbers; their signs do not matter.       tier           See
-# `dpframe.mechanisms.mechanism.log_tier`.       rough           Whether it is for many t, and may
-# be off by a little more.       """   ass IndependentNoise(AdditiveMechanism, CombinableNoise):
-# """Noise that each number has on its own, with a tail that sums can be made of."""    __slots__ =
-# ()    @abstractmethod   def farthest(self, tier: int) -> int:       """A place beyond which barely
-# more than exp(-tier) lies."""    def bound_of_sum(self, terms: int, miss: float) -> float:
-# """What a sum of this many draws exceeds with a probability of no more than `miss`, by
-# moments; infinite where they are not known.       """       return math.inf    def alike(self,
-# factors: tuple[int, ...]) -> tuple[int, ...]:       """Sizes, the largest first, without those of
-# 0 but for one."""       return tuple(sorted((abs(f) for f in factors if f), reverse=True)) or (0,)
-# def variance_of_sum(self, factors: tuple[int, ...]) -> float:       """In steps squared."""
-# each = self.variance()       return sum(factor * factor * each for factor in factors)    def
-# oddness_of_sum(self, factors: tuple[int, ...]) -> float:       """P(sum is odd)."""       odd =
-# sum(factor % 2 for factor in factors)       if self.variance() > _WIDE:           return 0.5 if
-# odd else 0.0       reach = np.arange(1.0, 1024.0)       tails = self.above(reach - 1.0)
-# masses = tails - self.above(reach)       even = 1.0 - 4.0 * float(masses[::2].sum())       return
-# 0.5 * (1.0 - even**odd)    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool)
-# -> Tail:       """See `CombinableNoise.tail_of_sum`."""       sizes = sorted((abs(factor) for
-# factor in factors if factor), reverse=True)       return tail_of_independent(self.above,
-# self.farthest(tier), sizes)   The noise of a number that is rebuilt from several noisy ones.
+# each radius, see `Radii`. Others, and *independent noise*, on a grid of steps
+# g. Each term is put at the nearest multiple of g, at most g / 2 from its value, so k terms differ
+# by at most k g / 2. The sum exceeds t less often than the sum on the grid exceeds t - k g / 2. If
+# the sum has few values the grid is theirs and the result is exact. Convolutions add up positive
+# numbers, so that small probabilities are equivalent to large ones. What lies beyond the grid is
+# added to all tails.
+
+Tail: TypeAlias = Callable[[float], float]
+
+_CELLS: Final = 8192
+"""The number of cells of a grid, on one side."""
+_FINE: Final = 1 << 16
+"""The number of cells of a grid on which noises of several laws are added."""
+MOST_TERMS: Final = 64
+"""The largest number of terms of several laws: the rounding to the grid stays small compared with
+their sum."""
+_BEYOND: Final = 1e-7
+"""The share of the miss probability for the mass beyond the grid."""
+_NODES: Final = 256
+_ROUGH: Final = 512
+_CLOSE: Final = 2.0**-10
+"""Relative to the deviation: a distance up to this is rounded outwards."""
+_LOST: Final = 1e-12
+"""What transforms lose of a probability."""
+_UP: Final = 1.0 + 2.0**-14
+"""Above what tails of the terms are off by."""
+
+
+class SymmetricNoise(Protocol):
+    """The law of a noise in steps, symmetric around 0."""
+
+    def quantile(self, confidence: float | Fraction, /) -> int:
+        """The smallest a with P(|noise| <= a) >= confidence."""
+        ...
+
+    def above(self, x: Floats, /) -> Floats:
+        """P(noise > x) for each x."""
+        ...
+
+
+def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> Tail:
+    """P(sum > t) for whole t of at least 0, of independent terms.
+
+    Parameters
+    ----------
+    above
+        P(term > x) before its factor.
+    farthest
+        A place beyond which barely anything lies.
+    sizes
+        The factors, above 0, the largest first.
+    """
+    if not sizes:
+        return _nothing
+    if len(sizes) == 1:
+        return lambda t: float(above(np.array([math.floor(t / sizes[0])], np.float64))[0])
+    return _of_independent(above, farthest, sizes)
+
+
+def _nothing(t: float) -> float:
+    """Of no terms."""
+    return 0.0
+
+
+def reach_of_sum(laws: Sequence[tuple[SymmetricNoise, float]], missed: float) -> float:
+    """A bound that the sum of independent noises of several laws exceeds, in either direction, with
+    at most this probability; never too small.
+
+    Parameters
+    ----------
+    laws
+        Each law in steps, at most `MOST_TERMS` of them, and what a step adds to the sum.
+    missed
+        Above 0 and below 1.
+    """
+    beyond = missed * _BEYOND / len(laws)
+    farthest = [law.quantile(1 - Fraction(beyond)) + 1 for law, _ in laws]
+    size = sum(far * unit for far, (_, unit) in zip(farthest, laws, strict=True))
+    step = size / _FINE
+    spectrum, rest = np.ones(2 * _FINE + 1, np.complex128), 0.0
+    for far, (law, unit) in zip(farthest, laws, strict=True):
+        number = math.ceil(far * unit / step)
+        above = law.above(np.asarray((np.arange(number + 1) + 0.5) * (step / unit), np.float64))
+        mass = np.zeros(4 * _FINE)
+        mass[1 : number + 1] = above[:-1] - above[1:]
+        mass[-number:] = mass[number:0:-1]
+        mass[0] = 1.0 - 2.0 * above[0]
+        spectrum *= np.fft.rfft(mass)
+        rest += 2.0 * float(above[-1])
+    whole = np.maximum(np.fft.irfft(spectrum, 4 * _FINE)[: 2 * _FINE], 0.0)
+    tails = 2.0 * (np.cumsum(whole[::-1])[::-1] * _UP + rest + _LOST)
+    place = int(np.argmax(tails <= missed)) if tails[-1] <= missed else tails.size
+    return (place - 1 + 0.5 * len(laws)) * step * _UP
+
+
+def tail_in_box(
+    radii: Radii, sides: list[tuple[int, int]], variances: list[float], rough: bool
+) -> Tail:
+    """P(sum > t) for whole t of at least 0, of the numbers of a box.
+
+    Parameters
+    ----------
+    radii
+        The law of the radius.
+    sides
+        Factors above 0, the largest first, each with the width of its number.
+    variances
+        The law of the numbers.
+    rough
+        Whether it is for many t, and may be off by a little more.
+    """
+    if not sides:
+        return _nothing
+    if len(sides) == 1 or (len(sides) == 2 and _is_closed(sides, variances)):
+        used = radii.grouped(_ROUGH) if rough else radii
+        return lambda t: used.tail(sides, t)
+    return _of_sides(radii.grouped(_NODES), sides)
+
+
+def _is_closed(sides: list[tuple[int, int]], variances: list[float]) -> bool:
+    """Whether one factor is a multiple of the other, or small enough."""
+    (first, _), (second, _) = sides
+    if first % second == 0:
+        return True
+    variance = first * first * variances[0] + second * second * variances[1]
+    return second <= _CLOSE * math.sqrt(variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """A symmetric sum on a grid.
+
+    Parameters
+    ----------
+    step
+        The step of the grid.
+    tails
+        P(sum >= i step), i = 0, 1, ...
+    off
+        How far the sum may be from its place on the grid.
+    rest
+        The probability that is missing.
+    """
+
+    step: float
+    tails: Floats
+    off: float
+    rest: float
+
+    def __call__(self, t: float) -> float:
+        place = math.floor((t - self.off) / self.step) + 1
+        beyond = float(self.tails[max(place, 0)]) if place < self.tails.size else 0.0
+        return min(1.0, (beyond + self.rest) * _UP)
+
+
+def _of_independent(above: Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> _Grid:
+    """By convolution."""
+    whole = math.gcd(*sizes)
+    cells = farthest * sum(sizes) // whole + 1
+    exact = cells <= _CELLS
+    step = float(whole) if exact else farthest * sum(sizes) / _CELLS
+    mass = np.ones(1)
+    for size in sizes:
+        number = math.ceil(farthest * size / step)
+        edges = np.asarray((np.arange(number + 1) + 0.5) * (step / size), np.float64)
+        beyond = above(edges)
+        side = beyond[:-1] - beyond[1:]
+        mass = np.convolve(mass, np.concatenate((side[::-1], [1.0 - 2.0 * beyond[0]], side)))
+    middle = mass.size // 2
+    tails = np.cumsum(mass[middle:][::-1])[::-1]
+    rest = 2.0 * len(sizes) * float(above(np.array([farthest], np.float64))[0])
+    return _Grid(step, tails, 0.0 if exact else 0.5 * step * len(sizes), rest)
+
+
+def _of_sides(radii: Radii, sides: list[tuple[int, int]]) -> _Grid:
+    """Several coordinates of a box, or two on few steps, by convolution at each of some radii, with
+    half-widths in the middle of those that a block has.
+    """
+    middles = [(f, np.floor(sum(radii.half_widths(width)) / 2.0)) for f, width in sides]
+    reach = float(sum(f * half[-1] for f, half in middles))
+    whole = float(math.gcd(*(f for f, _ in sides)))
+    exact = reach <= _CELLS * whole
+    step = whole if exact else reach / _CELLS
+    size = 1 << (2 * math.ceil(reach / step) + 2 * len(sides) + 2).bit_length()
+    tails = np.zeros(size // 2)
+    for node in range(radii.weights.size):
+        spectrum = np.ones(size // 2 + 1, np.complex128)
+        for factor, half in middles:
+            spectrum *= np.fft.rfft(_uniform(factor, float(half[node]), step, size))
+        mass = np.maximum(np.fft.irfft(spectrum, size)[: size // 2], 0.0)
+        tails += radii.weights[node] * np.cumsum(mass[::-1])[::-1]
+    return _Grid(step, tails, 0.0 if exact else 0.5 * step * len(sides), radii.rest)
+
+
+def _uniform(factor: int, half: float, step: float, size: int) -> Floats:
+    """The masses of a factor times a uniform coordinate at multiples of the step, around 0."""
+    number = math.ceil(factor * half / step)
+    edges = np.floor((np.arange(number + 1) + 0.5) * (step / factor))
+    below = np.minimum(edges, half) + 0.5  # of one side and half of 0
+    side = np.diff(below, prepend=0.0) / (2.0 * half + 1.0)
+    mass = np.zeros(size)
+    mass[: number + 1] = side
+    mass[0] *= 2.0
+    mass[size - number :] = side[:0:-1] if number else mass[size:]
+    return mass
+
+
+# Noise that allows releasing sums: of the numbers of a vector, or of numbers that are drawn
+# separately.
+
+_WIDE: Final = 64.0
+"""The variance above which even and odd numbers are as likely, to more digits than floats have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """A law under which numbers are independent and uniform once a radius is known: number j on
+    the whole numbers up to floor(radius widths[j] / fineness) in size.
+
+    Parameters
+    ----------
+    radii, weights
+        The radii, and the probability of each.
+    widths, fineness
+        These.
+    arches
+        The places of counts, sums and sums of squares, where boxes are hulls of these: then vectors
+        are uniform in the part of the box that is the hull of the same radius.
+    """
+
+    radii: Floats
+    weights: Floats
+    widths: tuple[int, ...]
+    fineness: int
+    arches: tuple[Arch, ...] = ()
+
+
+class CombinableNoise(Mechanism):
+    """Noise on several numbers; an output may be a sum of these times whole factors."""
+
+    __slots__ = ()
+    has_rough_tails: ClassVar[bool] = False
+    """Whether rough tails of sums are quicker."""
+
+    def requires(self, factors: tuple[int, ...]) -> None:
+        """Require a factor for each number.
+
+        Raises
+        ------
+        ValueError
+            When the numbers of factors and numbers differ.
+        """
+
+    @abstractmethod
+    def alike(self, factors: tuple[int, ...]) -> tuple[int, ...]:
+        """A canonical form of factors: sums with the same law have the same one, if signs and
+        exchangeable numbers show it.
+        """
+
+    def moves_with(self, place: int) -> int:
+        """The number whose sign a number's goes with: its own, where each may change its sign on
+        its own.
+        """
+        return place
+
+    def boxes(self, miss: float) -> Boxes | None:
+        """The law of all numbers; None where they are independent.
+
+        Parameters
+        ----------
+        miss
+            The probability that may lie beyond the last radius.
+        """
+        return None
+
+    @abstractmethod
+    def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
+        """The scale that people read of a sum in units of a part of a step; rounded up."""
+
+    @abstractmethod
+    def variance_of_sum(self, factors: tuple[int, ...]) -> float:
+        """In steps squared."""
+
+    def cumulants_of_sum(self, factors: Floats) -> tuple[float, float] | None:
+        """The variance and the fourth cumulant of a sum with any factors; None where they follow
+        from numbers that are independent, or uniform within boxes.
+        """
+        return None
+
+    @abstractmethod
+    def oddness_of_sum(self, factors: tuple[int, ...]) -> float:
+        """P(sum is odd)."""
+
+    @abstractmethod
+    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
+        """P(sum > t) for whole t of at least 0, as a function, right down to exp(-tier).
+
+        Parameters
+        ----------
+        factors
+            The tail of a sum of the numbers; their signs do not matter.
+        tier
+            See `dpframe.mechanisms.mechanism.log_tier`.
+        rough
+            Whether it is for many t, and may be off by a little more.
+        """
+
+
+class IndependentNoise(AdditiveMechanism, CombinableNoise):
+    """Noise that each number has on its own, with a tail that sums can be made of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def farthest(self, tier: int) -> int:
+        """A place beyond which barely more than exp(-tier) lies."""
+
+    def bound_of_sum(self, terms: int, miss: float) -> float:
+        """What a sum of this many draws exceeds with a probability of no more than `miss`, by
+        moments; infinite where they are not known.
+        """
+        return math.inf
+
+    def alike(self, factors: tuple[int, ...]) -> tuple[int, ...]:
+        """Sizes, the largest first, without those of 0 but for one."""
+        return tuple(sorted((abs(f) for f in factors if f), reverse=True)) or (0,)
+
+    def variance_of_sum(self, factors: tuple[int, ...]) -> float:
+        """In steps squared."""
+        each = self.variance()
+        return sum(factor * factor * each for factor in factors)
+
+    def oddness_of_sum(self, factors: tuple[int, ...]) -> float:
+        """P(sum is odd)."""
+        odd = sum(factor % 2 for factor in factors)
+        if self.variance() > _WIDE:
+            return 0.5 if odd else 0.0
+        reach = np.arange(1.0, 1024.0)
+        tails = self.above(reach - 1.0)
+        masses = tails - self.above(reach)
+        even = 1.0 - 4.0 * float(masses[::2].sum())
+        return 0.5 * (1.0 - even**odd)
+
+    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
+        """See `CombinableNoise.tail_of_sum`."""
+        sizes = sorted((abs(factor) for factor in factors if factor), reverse=True)
+        return tail_of_independent(self.above, self.farthest(tier), sizes)
+
+
+# The noise of a number that is rebuilt from several noisy ones.
 #
 # The release is a vector of noisy integers. An output may be a sum of some of them, times whole
 # factors, over a divisor: a count c from the noisy n and 2 c - n is half of their sum. That is
