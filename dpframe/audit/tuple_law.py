@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.measurement import CellCounts, Table
+from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.path_law import PathsApart
+from dpframe.audit.reach import Counted
 from dpframe.mechanisms import JointExponential, RecursiveExponential
 from dpframe.release import Draw
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Counted = Mapping[Table, CellCounts]
 _RARE = 1e-6
 """So likely the first quantiles of a tuple have to be for what follows to be looked at."""
 
