@@ -8,7 +8,7 @@ none is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,9 +20,9 @@ from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import expected_share
 from dpframe.audit.people import Person, Picks
+from dpframe.audit.reach import Counted
 from dpframe.audit.tuple_law import choices_apart
 
-Counted = Mapping[Table, CellCounts]
 Counting = Callable[[Sequence[Person]], Counted]
 _TRIES = 480
 """Over how many quantiles there are: laws of more take longer."""

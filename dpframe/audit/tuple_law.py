@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.measurement import CellCounts
+from dpframe.aggregates.measurement import Integers
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.path_law import PathsApart
