@@ -47,7 +47,7 @@ from dpframe.progress import progress
 from dpframe.release import CandidateScores
 from dpframe.report import Plan
 from dpframe.report.plots import plot_audit
-from dpframe.simulate.drawing import NoisyParts, draw_parts, places_of
+from dpframe.simulate.runs import NoisyParts, draw_parts, places_of
 
 # What a plan releases on two frames, run after run.
 

@@ -33,7 +33,7 @@ from dpframe.mechanisms import (
 from dpframe.planning import Exact
 from dpframe.release import Draw
 from dpframe.release.numbers import Runs, is_identity
-from dpframe.simulate.drawing import NoisyParts
+from dpframe.simulate.runs import NoisyParts
 
 # How much of its declared sensitivity a pair of neighbours moves each part of a plan.
 
