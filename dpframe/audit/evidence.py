@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.normal import normal_epsilon
-from dpframe.accounting.numerical import PrivacyLossAccountant
-from dpframe.accounting.zcdp import epsilon_of_rho
+from dpframe.accounting.accountants import PrivacyLossAccountant
+from dpframe.accounting.gaussian_noise import epsilon_of_rho, normal_epsilon
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.core.exact import float_up, nearest
 from dpframe.errors import DPFrameError

@@ -27,7 +27,7 @@ from dpframe.samplers import OS, Arch, BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
-    from dpframe.accounting.loss_laws import Translated
+    from dpframe.accounting.losses import Translated
 
 # The law of the discrete box by floats: how often boxes have which radius, and what follows.
 #

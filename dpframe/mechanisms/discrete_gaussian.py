@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.gaussian_delta import delta_bound, variance_for
+from dpframe.accounting.gaussian_noise import delta_bound, variance_for
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import show, sqrt_down, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity
@@ -39,7 +39,7 @@ from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
-    from dpframe.accounting.loss_laws import Translated
+    from dpframe.accounting.losses import Translated
 
 # The upper tails of the normal and the discrete Gaussian law for whole arrays, rounded up.
 
@@ -233,7 +233,7 @@ class DiscreteGaussian(IndependentNoise):
     ) -> Self:
         """The least noise that is provably (epsilon, delta)-differentially private.
 
-        See `dpframe.accounting.gaussian_delta` for the bounds and their sources.
+        See `dpframe.accounting.gaussian_noise` for the bounds and their sources.
 
         Parameters
         ----------
@@ -349,7 +349,7 @@ class DiscreteGaussian(IndependentNoise):
     def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
         """The pairs of its steps, or smoothed: one by L2, or one for each of a few entries that
         move by 1."""
-        from dpframe.accounting.loss_laws import discrete_gaussian_pair
+        from dpframe.accounting.losses import discrete_gaussian_pair
 
         ones = unit_moves(exposure.sensitivity)
         each = ones > 1 and self.sigma_squared <= largest_stepped

@@ -640,7 +640,7 @@ class WeighedRounds(KeyMechanism):
     which the frame is revealed. All coins can be tossed before the first round, and with a
     probability of at most s one of them reveals the frame. Otherwise only sums with noise remain.
     Up to exp(K) per entry, noise of variance v_i is post-processing of continuous noise of variance
-    v_i - a**2, with one a for all (by smoothing, `dpframe.accounting.gaussian_delta`), and
+    v_i - a**2, with one a for all (by smoothing, `dpframe.accounting.gaussian_noise`), and
     v_i - a**2 >= (v - a**2) v_i / v, as v_i >= v. Earlier results choose the later rounds, and
     continuous Gaussian noise in such rounds is dominated by a single one whose squared mu is the
     sum of norm**2 / (v_i - a**2) (Dong, Roth and Su 2022, Theorem 3.2 and Corollary 3.3). This is

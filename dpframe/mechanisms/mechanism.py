@@ -26,7 +26,7 @@ from dpframe.samplers import Arch
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
-    from dpframe.accounting.loss_laws import Translated
+    from dpframe.accounting.losses import Translated
 
 # What one individual can do to a release.
 
@@ -527,7 +527,7 @@ class Mechanism(ABC):
         largest_stepped
             The variance beyond which Gaussian noise is smoothed, so that all of it is one law.
         """
-        from dpframe.accounting.loss_laws import translated
+        from dpframe.accounting.losses import translated
 
         events = tuple(self.events(exposure))
         # One event may stand there thousands of times: each object is translated once.

@@ -37,7 +37,7 @@ from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
-    from dpframe.accounting.loss_laws import Translated
+    from dpframe.accounting.losses import Translated
 
 # What private selections have in common: a scale, and a cost of range / scale.
 

@@ -13,8 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.accounting.normal import normal_epsilon
-from dpframe.accounting.zcdp import epsilon_of_rho
+from dpframe.accounting.gaussian_noise import epsilon_of_rho, normal_epsilon
 from dpframe.api.query import parts
 from dpframe.audit import Audit
 from dpframe.audit.evidence import claims_of

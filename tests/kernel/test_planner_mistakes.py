@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.accounting.composition import Composition
+from dpframe.accounting.losses import Composition
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.root_sums import RootSums

@@ -1,50 +1,159 @@
-"""How private discrete Gaussian noise is as (epsilon, delta), and how much of it is needed.
-
-Four upper bounds on delta are known; all are valid and the least one counts.
-
-*On the integers*, when one entry changes, by the integer D: Canonne, Kamath and Steinke 2020 (CKS),
-Theorem 7, a sum of nonnegative terms. Used up to sigma = 2048.
-
-*On the integers, by their sum*, when n entries change by 1 each: the privacy loss is (n - 2 S) /
-(2 sigma**2), S the sum of the noise of n entries. S is discrete Gaussian noise of variance n
-sigma**2 up to a factor. When one entry is added to k others, the sum over their shares is one of
-a Gaussian of variance sigma**2 k / (k + 1) over shifted integers, within 1 +- t_k of its mean,
-t_k = 2 sum(exp(-2 pi**2 sigma**2 k / (k + 1) j**2), j >= 1) (Poisson summation). So delta is at
-most prod((1 + t_k) / (1 - t_k), k < n) times that of one entry with variance n sigma**2 that
-moves by n, which has the same loss. Fewer entries reveal less.
-
-*By smoothing*, for any number of entries: discrete Gaussian noise is, up to a factor next to 1,
-continuous Gaussian noise that was rounded at random, and rounding is post-processing. Let
-r(x) = exp(-x**2 / (2 s**2)) and round y to z with probability r(z - y) / sum(r(z' - y)). By
-Poisson summation the sum is s sqrt(2 pi) (1 + c), |c| <= t = 2 sum(exp(-2 pi**2 s**2 k**2), k >=
-1), for any y. So N(mu, sigma**2 - s**2), rounded, has at z a probability between (1 + t)**-1 and
-(1 - t)**-1 times the density of N(mu, sigma**2) at z (the convolution of two Gaussians); and so
-has the discrete Gaussian, when sigma >= s. The two differ by a factor of at most exp(K), K =
-ln((1 + t) / (1 - t)), per entry. Hence if continuous noise of variance sigma**2 - s**2 is (e,
-d)-private (Balle and Wang 2018, Theorem 8), discrete noise of variance sigma**2 is (e + 2 l0 K,
-exp(l0 K) d)-private, where l0 entries change at most. With s**2 from 1 to 2, l0 K is below
-2**-31. (The smoothing parameter of a lattice: Micciancio and Regev 2007.)
-
-*Through zCDP*: rho = l2**2 / (2 sigma**2) and CKS 2020, Proposition 12.
-
-Floats are rounded towards more noise: each bound is inflated by far more than the error of the few
-operations behind it, given an `exp`, `expm1`, `log` and `erfc` that are right to 2**-43.
-"""
+"""How private Gaussian noise and zero-concentrated privacy are as (epsilon, delta)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpframe.accounting.normal import log_delta_normal
-from dpframe.accounting.search import least_root
-from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
-from dpframe.core.exact import digits_down, dyadic_up, float_down, float_up
+from dpframe.accounting.search import least_root, least_true, minimum
+from dpframe.core.exact import digits_down, dyadic_down, dyadic_up, float_down, float_up
 from dpframe.errors import InvalidBudget
+
+# How private continuous Gaussian noise is, rounded towards less privacy.
+
+
+def log_delta_normal(d: float, epsilon: float) -> float:
+    """An upper bound on ln delta of continuous Gaussian noise at d = l2 / sigma.
+
+    Balle and Wang 2018, Theorem 8: Q(a) - exp(epsilon) Q(a + d) with a = epsilon / d - d / 2, which
+    equals phi(a) (M(a) - M(a + d)) for Mills' ratio M = Q / phi. M is convex and falls with slope
+    a M(a) - 1, so phi(a) d (1 - a M(a)) is an upper bound too, and free of cancellation.
+    """
+    a = epsilon / d - d / 2.0
+    log_phi = -0.5 * a * a - 0.5 * math.log(2.0 * math.pi)
+    if a < -5.0:
+        return 0.0
+    here, there = mills(a), mills(a + d)
+    exact = here * (1.0 + 1e-14) - there * (1.0 - 1e-14)
+    linear = d * (1.0 + 1e-14 * (1.0 + a * a) - a * here)
+    return math.log(min(exact, linear)) + log_phi + 1e-12
+
+
+def mills(x: float) -> float:
+    """Mills' ratio Q(x) / phi(x) for x >= -5, within a relative 1e-14.
+
+    From 4 on by the continued fraction 1 / (x + 1 / (x + 2 / (x + ...))) (Laplace).
+    """
+    if x < 4.0:
+        return math.sqrt(0.5 * math.pi) * math.erfc(x * math.sqrt(0.5)) * math.exp(0.5 * x * x)
+    value = x
+    for k in range(60 if x < 8.0 else 20, 0, -1):
+        value = x + k / value
+    return 1.0 / value
+
+
+def normal_epsilon(shift_squared: float, delta: float) -> float:
+    """An epsilon that continuous Gaussian noise keeps at delta, given (l2 / sigma)**2 or more."""
+    d = math.sqrt(shift_squared) * (1.0 + 1e-15)
+    target = math.log(delta)
+
+    def private(epsilon: float) -> bool:
+        return log_delta_normal(d, epsilon) <= target
+
+    if private(0.0):
+        return 0.0
+    # P(L > epsilon) <= delta where L ~ N(d**2 / 2, d**2), by the tail bound exp(-z**2 / 2).
+    above = 0.5 * d * d + d * math.sqrt(max(0.0, -2.0 * target)) + 1e-9
+    return least_true(private, 0.0, above, 2.0**-44)
+
+
+# What zero-concentrated privacy amounts to as (epsilon, delta), rounded towards less privacy.
+
+
+def log_delta_zcdp(rho: Fraction, epsilon: Fraction) -> float:
+    """ln delta = min over a > 1 of (a - 1)(a rho - epsilon) - ln(a - 1) + a ln(1 - 1 / a)."""
+    rate, price = float_up(rho), float_down(epsilon)
+
+    def bound(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((a - 1) * (a * rate - price) - np.log(a - 1) + a * np.log1p(-1 / a))
+
+    best = minimum(bound)
+    return min(0.0, best + 1e-11 * (1.0 + abs(best)))
+
+
+def largest_rho(epsilon: Fraction, log_delta: float) -> Fraction:
+    """The largest rho whose Proposition 12 epsilon is at most `epsilon`, rounded down.
+
+    Solved for rho at every order a: (epsilon - ln(1 - 1 / a) + (ln delta + ln a) / (a - 1)) / a.
+    """
+    price = float_down(epsilon)
+
+    def negative(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((np.log1p(-1 / a) - price - (log_delta + np.log(a)) / (a - 1)) / a)
+
+    best = -minimum(negative)
+    found = dyadic_down(Fraction(max(best, 0.0) * (1.0 - 1e-10)), _BITS)
+    return found or Fraction(1, 1 << 200)
+
+
+def epsilon_of_rho(rho: Fraction, delta: float) -> float:
+    """The least epsilon that Proposition 12 gives at delta:
+
+    the least, over a > 1, of a rho + ln(1 - 1 / a) - ln(delta a) / (a - 1).
+    """
+    if delta <= 0.0:
+        return math.inf
+    return renyi_epsilon(lambda orders: orders * float_up(rho), delta)
+
+
+def renyi_epsilon(
+    curve: Callable[[NDArray[np.float64]], NDArray[np.float64]], delta: float
+) -> float:
+    """The same for any upper bounds on Renyi divergences, as a function of the order a."""
+    log_delta = math.log(delta)
+
+    def bound(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(curve(a) + np.log1p(-1 / a) - (log_delta + np.log(a)) / (a - 1))
+
+    best = minimum(bound)
+    return max(0.0, best + 1e-11 * (1.0 + abs(best)))
+
+
+def loose_epsilon_of_rho(rho: Fraction, delta: float) -> float:
+    """rho + 2 sqrt(rho ln(1 / delta)) (Bun and Steinke 2016, Prop. 1.3)."""
+    if delta <= 0.0:
+        return math.inf
+    rate = float_up(rho)
+    return (rate + 2.0 * math.sqrt(rate * -math.log(delta))) * (1.0 + 1e-15)
+
+
+# How private discrete Gaussian noise is as (epsilon, delta), and how much of it is needed.
+#
+# Four upper bounds on delta are known; all are valid and the least one counts.
+#
+# *On the integers*, when one entry changes, by the integer D: Canonne, Kamath and Steinke 2020
+# (CKS), Theorem 7, a sum of nonnegative terms. Used up to sigma = 2048.
+#
+# *On the integers, by their sum*, when n entries change by 1 each: the privacy loss is (n - 2 S) /
+# (2 sigma**2), S the sum of the noise of n entries. S is discrete Gaussian noise of variance n
+# sigma**2 up to a factor. When one entry is added to k others, the sum over their shares is one of
+# a Gaussian of variance sigma**2 k / (k + 1) over shifted integers, within 1 +- t_k of its mean,
+# t_k = 2 sum(exp(-2 pi**2 sigma**2 k / (k + 1) j**2), j >= 1) (Poisson summation). So delta is at
+# most prod((1 + t_k) / (1 - t_k), k < n) times that of one entry with variance n sigma**2 that
+# moves by n, which has the same loss. Fewer entries reveal less.
+#
+# *By smoothing*, for any number of entries: discrete Gaussian noise is, up to a factor next to 1,
+# continuous Gaussian noise that was rounded at random, and rounding is post-processing. Let r(x) =
+# exp(-x**2 / (2 s**2)) and round y to z with probability r(z - y) / sum(r(z' - y)). By Poisson
+# summation the sum is s sqrt(2 pi) (1 + c), |c| <= t = 2 sum(exp(-2 pi**2 s**2 k**2), k >= 1), for
+# any y. So N(mu, sigma**2 - s**2), rounded, has at z a probability between (1 + t)**-1 and (1 -
+# t)**-1 times the density of N(mu, sigma**2) at z (the convolution of two Gaussians); and so has
+# the discrete Gaussian, when sigma >= s. The two differ by a factor of at most exp(K), K = ln((1 +
+# t) / (1 - t)), per entry. Hence if continuous noise of variance sigma**2 - s**2 is (e, d)-private
+# (Balle and Wang 2018, Theorem 8), discrete noise of variance sigma**2 is (e + 2 l0 K, exp(l0 K)
+# d)-private, where l0 entries change at most. With s**2 from 1 to 2, l0 K is below 2**-31. (The
+# smoothing parameter of a lattice: Micciancio and Regev 2007.)
+#
+# *Through zCDP*: rho = l2**2 / (2 sigma**2) and CKS 2020, Proposition 12.
+#
+# Floats are rounded towards more noise: each bound is inflated by far more than the error of the
+# few operations behind it, given an `exp`, `expm1`, `log` and `erfc` that are right to 2**-43.
 
 _LARGE: Final = Fraction(2048**2)
 """From this variance on smoothing is within 5e-7 of the best bound on the integers."""
