@@ -1,4 +1,4 @@
-"""Slices of noise that is uniform in hulls of random size, see `dpframe.samplers.hull`.
+"""Slices of noise that is uniform in hulls of random size, see `dpframe.samplers.box`.
 
 Given the size, all numbers but one that moves only the first part are put at points. The
 remaining one is uniform between two ends: those of a section of its arch (`arch_body`), or of the

@@ -10,7 +10,7 @@ have larger errors, by at most 6 % of the deviation. Polynomials of Bernstein, a
 sum(2 t (1 - t)) and sum(t**2) with Laplace noise, make a simplex around the arch: that is less in
 means, but up to 2.9 in variances.
 
-With hull(R) and N(z) as in `dpframe.samplers.hull`, P(z) ~ exp(-epsilon N(z) / m). The hull K is
+With hull(R) and N(z) as in `dpframe.samplers.box`, P(z) ~ exp(-epsilon N(z) / m). The hull K is
 convex and symmetric, and hull(R) all whole vectors of K R / m. Let k rows move the numbers by v, a
 sum of k points of K. If z is in K R / m, then z + v is in K (R / m + k), as K is convex. So N(z +
 v) <= N(z) + k m and, as -v is such a move too, |N(z + v) - N(z)| <= k m: probabilities differ by a
@@ -37,9 +37,9 @@ from dpframe.mechanisms.combined import Boxes, Radii, Tail, radii_of, tail_in_bo
 from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.mechanism import AdditiveTask, Box, Choice, charged, log_tier
 from dpframe.samplers import Arch
-from dpframe.samplers.hull import require_arches
+from dpframe.samplers.box import require_arches
 
-# The hull of an arch and its mirror image, as `dpframe.samplers.hull` has it, cut at counts.
+# The hull of an arch and its mirror image, as `dpframe.samplers.box` has it, cut at counts.
 #
 # At a count of a, of -1 to 1, the pair (x, y) of a sum and a sum of squares is uniform in what
 # remains of the hull, a section. With p = (1 + a) / 2 and q = (1 - a) / 2 a section has

@@ -27,7 +27,7 @@ from dpframe.mechanisms.mechanism import (
     positive_budget,
 )
 from dpframe.mechanisms.noise import appearance_chances
-from dpframe.samplers.coins import ONE
+from dpframe.samplers.source import ONE
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent

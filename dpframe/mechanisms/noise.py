@@ -23,6 +23,7 @@ from dpframe.samplers import (
     BitSource,
     Line,
     Runs,
+    cells,
     discrete_box,
     discrete_gaussian,
     discrete_hull,
@@ -37,15 +38,14 @@ from dpframe.samplers import (
     randomized_responses,
     report_noisy_max,
     report_noisy_max_each,
-    row_places,
-    staircase,
+    responses,
     uniform_words,
     uniforms_below,
 )
 from dpframe.samplers.cells import discrete_laplace_wide, wrap
-from dpframe.samplers.coins import ONE, coins
 from dpframe.samplers.exponential import bracket_exp
 from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
+from dpframe.samplers.source import ONE, coins
 
 __all__ = [
     "PLACES",
@@ -94,7 +94,7 @@ def noise(law: kernel.Law, n: int, source: BitSource = OS) -> Integers:
         case kernel.Gaussian(sigma_squared):
             return discrete_gaussian(sigma_squared, n, source)
         case kernel.Staircase(rate, width, inner):
-            return staircase(rate, width, inner, n, source)
+            return cells(rate, width, inner, n, source)
         case kernel.Box(epsilon, widths, fineness, ()):
             return discrete_box(epsilon, widths, fineness, n, source)
         case kernel.Box(epsilon, widths, fineness, arches):
@@ -228,7 +228,7 @@ def place_rows(
     """Which ties, which of their places, and how many rows are there, where this many rows of each
     tie take one of `places` places at random.
     """
-    return row_places(rows, source, places)
+    return responses(rows, source, places)
 
 
 def appear(law: kernel.Geometric, individuals: Integers, source: BitSource = OS) -> Flags:

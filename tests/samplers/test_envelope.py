@@ -17,7 +17,7 @@ from dpframe.samplers import (
     exponential_mechanism_each,
     exponential_mechanism_runs,
 )
-from dpframe.samplers.envelope import _accept, _envelopes, _first_above, _gaps
+from dpframe.samplers.selection import _accept, _envelopes, _first_above, _gaps
 
 from .scripted import Script
 
