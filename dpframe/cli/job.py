@@ -1,4 +1,71 @@
-"""Jobs: a query, the session that pays for it, and what may be spent."""
+"""Jobs: a query, the session that pays for it, and what may be spent.
+
+Jobs in TOML: no code, only SQL expressions and names of aggregates.
+
+::
+
+    output = "result.parquet"          # optional
+
+    [session]                          # as dp.Session(...)
+    epsilon = "1"
+    ledger = "budget.db"
+
+    [source]                           # as session.protect(...)
+    path = "people.csv"
+    unit = "user_id"                   # or {adjacency = "add-remove", contributions = 1},
+                                       # {identifier = "user_id", window = "1mo", time = "at"}
+    bounds = {age = [0, 120]}
+    engine = "duckdb"                  # optional
+
+    [source.schema]                    # optional: the columns to read, and their types; nothing
+                                       # of the data is read then until the job runs
+    user_id = "Int64"
+    age = "Int64"
+    hours = "Float64"
+    day = "Date"                       # String, Boolean, Float64, "Datetime(ms)", "Decimal(9, 2)"
+    education = ["Bachelors", "Masters"]
+
+    [parameters]                       # optional: what each run is given, with --param day=...
+    day = {type = "date", default = 2026-11-20}
+
+    [query]
+    filter = ["age >= 40", "day = :day"]
+    with_columns = {overtime = "hours - 40"}
+    group_by = ["education"]
+    keys = {education = ["Bachelors", "Masters"]}
+    limit_groups = {n = 3, by = ["education"]}
+    limit_rows = {n = 5, by = ["education"]}
+
+    [query.outputs.n]
+    aggregate = "count"
+
+    [query.outputs.mean_overtime]
+    aggregate = "mean"
+    of = "overtime"
+    bounds = [0, 60]
+
+    # or, in place of outputs and keys: which groups there are
+    # dp_groups = {rounds = 2}
+
+    [spend]                            # as collect(...), interval and sampling too;
+    # limits = "none" refuses a query that lacks a limit
+    epsilon = "0.5"
+
+Several queries of the source are written as `[[query]]`, each with its outputs as
+`[query.outputs.n]` below it: one plan, one charge, and with an output `result.parquet` the files
+`result-1.parquet`, `result-2.parquet`, ...
+
+Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_norm`, `limit_groups`,
+`group_by`.
+Expressions are SQL that Polars reads; what it makes of them is checked like any other expression.
+Dates are written as DATE '2026-11-22', or as text if they are compared with a date. A column with
+a time zone is compared by its local clock time. DATE_TRUNC, EXTRACT, CAST(at AS DATE) and
+INTERVAL '7 days' work on columns. Parameters are of type bool, int, float, decimal (with
+`scale`), string, date or datetime (with `zone`), or a list of one such as "list[string]", for x
+IN (:cities) and keys = {city = ":cities"}. An output takes the arguments of its aggregate by
+name: bounds, q, bins, candidates, per, weight ... Paths, the ledger's too, start from the folder
+of the job.
+"""
 
 from __future__ import annotations
 
@@ -143,71 +210,6 @@ def _remedy(remedy: str) -> str:
         return f"write it with {_KNOWN}"
     return found or remedy
 
-
-# Jobs in TOML: no code, only SQL expressions and names of aggregates.
-#
-# ::
-#
-#     output = "result.parquet"          # optional
-#
-#     [session]                          # as dp.Session(...)
-#     epsilon = "1"
-#     ledger = "budget.db"
-#
-#     [source]                           # as session.protect(...)
-#     path = "people.csv"
-#     unit = "user_id"                   # or {adjacency = "add-remove", contributions = 1},
-#                                        # {identifier = "user_id", window = "1mo", time = "at"}
-#     bounds = {age = [0, 120]}
-#     engine = "duckdb"                  # optional
-#
-#     [source.schema]                    # optional: the columns to read, and their types; nothing
-#                                        # of the data is read then until the job runs
-#     user_id = "Int64"
-#     age = "Int64"
-#     hours = "Float64"
-#     day = "Date"                       # String, Boolean, Float64, "Datetime(ms)", "Decimal(9, 2)"
-#     education = ["Bachelors", "Masters"]
-#
-#     [parameters]                       # optional: what each run is given, with --param day=...
-#     day = {type = "date", default = 2026-11-20}
-#
-#     [query]
-#     filter = ["age >= 40", "day = :day"]
-#     with_columns = {overtime = "hours - 40"}
-#     group_by = ["education"]
-#     keys = {education = ["Bachelors", "Masters"]}
-#     limit_groups = {n = 3, by = ["education"]}
-#     limit_rows = {n = 5, by = ["education"]}
-#
-#     [query.outputs.n]
-#     aggregate = "count"
-#
-#     [query.outputs.mean_overtime]
-#     aggregate = "mean"
-#     of = "overtime"
-#     bounds = [0, 60]
-#
-#     # or, in place of outputs and keys: which groups there are
-#     # dp_groups = {rounds = 2}
-#
-#     [spend]                            # as collect(...), interval and sampling too;
-#     # limits = "none" refuses a query that lacks a limit
-#     epsilon = "0.5"
-#
-# Several queries of the source are written as `[[query]]`, each with its outputs as
-# `[query.outputs.n]` below it: one plan, one charge, and with an output `result.parquet` the files
-# `result-1.parquet`, `result-2.parquet`, ...
-#
-# Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_norm`, `limit_groups`,
-# `group_by`. Expressions are SQL that Polars reads; what it makes of them is checked like any other
-# expression. Dates are written as DATE '2026-11-22', or as text if they are compared with a date. A
-# column with a time zone is compared by its local clock time. DATE_TRUNC, EXTRACT, CAST(at AS DATE)
-# and INTERVAL '7 days' work on columns. Parameters are of type bool, int, float, decimal (with
-# `scale`), string, date or datetime (with `zone`), or a list of one such as "list[string]", for x
-# IN (:cities) and keys = {city = ":cities"}. An output takes the arguments of its aggregate by
-# name: bounds, q, bins, candidates, per, weight ... Paths, the ledger's too, start from the folder
-# of the job.
 
 _TABLES = {"output", "session", "source", "parameters", "query", "spend"}
 _TRIED = "dpframe:of"

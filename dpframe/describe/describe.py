@@ -1,4 +1,4 @@
-"""The plan of a query or of several, once mechanisms are chosen: everything that reviewers read of it."""
+"""The plan of one query or several, once mechanisms are chosen: all that reviewers read of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,32 @@
-"""The discrete box and hull laws: vectors of integers."""
+"""The discrete box law and the discrete hull law: vectors of integers.
+
+The discrete box law: vectors of integers that are likely by the smallest box that holds them.
+
+With widths w_j and a fineness m, a power of two, box(R) is the set of all z with |z_j| <= f_j(R) =
+floor(R w_j / m), and N(z) the least integer R >= 0 whose box holds z. The law is P(z) ~ exp(-rate
+N(z)). A draw is
+
+1. a radius R with P(R) ~ v(R) = exp(-rate R) V(R), where V(R) = prod(2 f_j(R) + 1) counts box(R);
+2. each coordinate uniform on the integers from -f_j(R) to f_j(R).
+
+Exact, given ideal bits: z comes from every R >= N(z) with 1 / V(R), and the sum of exp(-rate R)
+over these is proportional to exp(-rate N(z)).
+
+Radii are drawn in cells of 2**k: R = 2**k h + l. With E_h = 2**k (h + 1) - 1, the end of the cell,
+
+1. the cell h comes from a `LazyTable` whose weights are exp(-rate 2**k h) V(E_h); its last index
+   stands for all cells from there on, and is drawn from the next table;
+2. the offset l is k uniform bits, accepted with probability exp(-rate l) V(R) / V(E_h).
+
+The product is proportional to v(R). The boundaries are irrational: as functions of q = exp(-rate)
+they are rational ones that are not constant (V is a polynomial in R for each residue of R modulo
+m), and q is transcendental (Lindemann-Weierstrass), so ties end. Floats only decide acceptances
+that are clear by far more than their proven error.
+
+Three things vary in time: how often radii are rejected, which goes by cells and is about one in
+twenty; beyond exp(-44), a further table. Coordinates of 2**56 or more are sometimes drawn again.
+Smaller ones take as long as any: a word of 64 bits each.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +43,6 @@ from numpy.typing import NDArray
 from dpframe.samplers.cells import MAX_BITS, wrap
 from dpframe.samplers.exponential import bracket_exp, taylor_exp
 from dpframe.samplers.source import OS, BitSource, LazyTable, scaled_uniforms, uniform_integer
-
-# The discrete box law: vectors of integers that are likely by the smallest box that holds them.
-#
-# With widths w_j and a fineness m, a power of two, box(R) is the set of all z with |z_j| <= f_j(R)
-# = floor(R w_j / m), and N(z) the least integer R >= 0 whose box holds z. The law is P(z) ~
-# exp(-rate N(z)). A draw is
-#
-# 1. a radius R with P(R) ~ v(R) = exp(-rate R) V(R), where V(R) = prod(2 f_j(R) + 1) counts box(R);
-# 2. each coordinate uniform on the integers from -f_j(R) to f_j(R).
-#
-# Exact, given ideal bits: z comes from every R >= N(z) with 1 / V(R), and the sum of exp(-rate R)
-# over these is proportional to exp(-rate N(z)).
-#
-# Radii are drawn in cells of 2**k: R = 2**k h + l. With E_h = 2**k (h + 1) - 1, the end of the
-# cell,
-#
-# 1. the cell h comes from a `LazyTable` whose weights are exp(-rate 2**k h) V(E_h); its last index
-#    stands for all cells from there on, and is drawn from the next table;
-# 2. the offset l is k uniform bits, accepted with probability exp(-rate l) V(R) / V(E_h).
-#
-# The product is proportional to v(R). The boundaries are irrational: as functions of q = exp(-rate)
-# they are rational ones that are not constant (V is a polynomial in R for each residue of R modulo
-# m), and q is transcendental (Lindemann-Weierstrass), so ties end. Floats only decide acceptances
-# that are clear by far more than their proven error.
-#
-# Three things vary in time: how often radii are rejected, which goes by cells and is about one in
-# twenty; beyond exp(-44), a further table. Coordinates of 2**56 or more are sometimes drawn again.
-# Smaller ones take as long as any: a word of 64 bits each.
 
 MAX_BOX_DIMENSIONS: Final = 64
 MAX_BOX_WIDTH: Final = 1 << 32

@@ -1,4 +1,21 @@
-"""Discrete Laplace, discrete Gaussian and staircase noise."""
+"""Discrete Laplace, discrete Gaussian and staircase noise.
+
+Discrete Laplace and discrete Gaussian noise: cells and lazily revealed bits.
+
+Both laws are P(x) ~ exp(-phi(|x|)) on the integers with phi(y) = linear y + quadratic y**2, convex
+and increasing. A magnitude is m = 2**k h + l:
+
+1. the cell h comes from a `LazyTable` whose weights are the values at the cells' left edges; its
+   last index stands for the tail m >= B under the tangent of phi at B;
+2. the offset l is k uniform bits, accepted with probability exp(-gamma),
+   gamma = phi(2**k h + l) - phi(2**k h);
+3. a sign; (-, 0) is rejected. With k = 0 the table counts 0 once and the rest twice, so nothing is.
+
+Exact, given ideal bits: cell weight times 2**-k times exp(-gamma) is proportional to exp(-phi(m)).
+A tail draw B + g has e**(-phi(B)) / (1 - e**-s) times (1 - e**-s) e**(-s g) times its acceptance
+exp(-(phi(B + g) - phi(B) - s g)): the same. The boundaries are irrational (Lindemann-Weierstrass),
+so ties end. Floats only decide acceptances that are clear by far more than their proven error.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +34,6 @@ from dpframe.samplers.exponential import (
     taylor_exp,
 )
 from dpframe.samplers.source import OS, BitSource, LazyTable, uniforms_below
-
-# Discrete Laplace and discrete Gaussian noise: cells and lazily revealed bits.
-#
-# Both laws are P(x) ~ exp(-phi(|x|)) on the integers with phi(y) = linear y + quadratic y**2,
-# convex and increasing. A magnitude is m = 2**k h + l:
-#
-# 1. the cell h comes from a `LazyTable` whose weights are the values at the cells' left edges; its
-#    last index stands for the tail m >= B under the tangent of phi at B;
-# 2. the offset l is k uniform bits, accepted with probability exp(-gamma),
-#    gamma = phi(2**k h + l) - phi(2**k h);
-# 3. a sign; (-, 0) is rejected. With k = 0 the table counts 0 once and the rest twice, so nothing is.
-#
-# Exact, given ideal bits: cell weight times 2**-k times exp(-gamma) is proportional to
-# exp(-phi(m)). A tail draw B + g has e**(-phi(B)) / (1 - e**-s) times (1 - e**-s) e**(-s g) times
-# its acceptance exp(-(phi(B + g) - phi(B) - s g)): the same. The boundaries are irrational
-# (Lindemann-Weierstrass), so ties end. Floats only decide acceptances that are clear by far more
-# than their proven error.
 
 MIN_SCALE: Final = Fraction(1, 1 << 10)
 MAX_SCALE: Final = Fraction(1 << 56)

@@ -1,4 +1,64 @@
-"""Several candidates at once, in order, by the exponential mechanism."""
+"""Several candidates at once, in order, by the exponential mechanism.
+
+Several candidates at once, in order, by the exponential mechanism: exactly.
+
+A tuple of m candidates in order has to be drawn with a probability in proportion to
+f = exp(-cost / scale) (see `dpframe.samplers.ordered_chain` for the cost). Runs of candidates
+with one rank are proposed with an exactly known probability. Over that, f times the number of
+tuples in these runs is at most `Chain.total`, which is known exactly too and proven there. A
+proposal is accepted with the quotient of both, by an exact coin; otherwise another one is made.
+Floats make proposals only. Nearly all of these are accepted.
+
+Runs are looked at where ranks are within `reach` of what they should be. A tuple with another rank
+costs more than twice that, so f < 2**-far for all of these: they are proposed uniformly with weight
+2**-far each, and accepted with f over that (both kinds exclude each other). That almost never
+happens, and makes the law exact. If reach is too short for that, it is doubled.
+
+How long it takes depends on how many runs are within reach, and so on the rows. Few proposals are
+needed as long as the best tuple has f / P**m above 2**-850 or so, for P candidates: the floats
+that they are made by end at 2**-900. This holds if m log2(P) is at most 700, and each expected
+rank is within some scales of an existing one.
+
+Runs of candidates in order, proposed one after another with known probabilities.
+
+Candidates are numbered from 0 to P - 1. The rank of a candidate is the number of rows before it;
+runs of candidates have one rank, which rises from run to run. A tuple of m candidates in order cuts
+n rows into m + 1 parts; its cost is the sum over parts of |rows in it - rows there should be|, in
+steps of 1 / b of a row. Its weight is f = exp(-cost / scale) / P**m.
+
+f is a product over parts, so the sum of f over all that the first j candidates may be, where what
+comes next is in a given run, follows from those of j - 1, j - 2, ... (Gillenwater, Joseph and
+Kulesza 2021). Here such sums are floats, and they only make proposals. A state is what is drawn
+already: that the candidates after number j are in runs from r on ("before"), or that number j is
+the last one in run r ("last"). Each state has a float B, and each choice in it
+
+    t = B(the state that it leads to) * its own factor of f * P**m * number of tuples,
+
+which is exp(-|rows between - part| / scale) for the run of a candidate, and
+exp(-(sum of empty parts) / scale) times C(length + size - 1, size) / P**size for how many are in
+it. When all are drawn the first part remains, whose factor is at most B.
+
+**Proof** that f times the number of tuples in some runs is at most `total` times the probability
+of proposing these, for any rows. Choices are drawn by whole numbers w, whose sum is S, in units
+u(state).
+
+1. w >= t / u, for every choice. t is computed as a float within a relative 2**-18 (see `_ENOUGH`),
+   or is less than 2**-1022 where a product is too small for a normal float, and then less than
+   u >= 2**-60 B >= 2**-960. w is t (1 + 2**-18) / u rounded down, and 1 more.
+2. S u <= B(state), for every state but the first. S u is at most (1 + 2**-17) times the sum of all
+   t and u more for each, which are less than 2**40 times 2**-59 B. B is at least 2**-900, and
+   (1 - 2**-18) (1 + 2**-12) times the sum of all t. `decay` stays at e**-700 where exp(-x) is less:
+   what that adds to S, and what B loses where products are too small, is below 2**-960 altogether.
+   Choices that lead to no tuple are left out of S, which makes it smaller.
+3. The quotient of f * tuples and the probability is the product over choices of
+   (factor * tuples) S / w. By 1. a factor over w is at most u(state) / B(next state), by 2. S is at
+   most B(state) / u(state). All B but those of the first state cancel, and of that S u is left,
+   which is `total`, an exact number.
+
+So only the size of the floats matters. Their rounding does not change the law of accepted tuples,
+but only how often proposals are accepted: with all t right, S u is less than 1.001 times as large
+as it must be, for each of 2 m choices.
+"""
 
 from __future__ import annotations
 
@@ -14,46 +74,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.exponential import bracket_exp, decay
 from dpframe.samplers.source import OS, BitSource, uniform_below, uniform_integer
-
-# Runs of candidates in order, proposed one after another with known probabilities.
-#
-# Candidates are numbered from 0 to P - 1. The rank of a candidate is the number of rows before it;
-# runs of candidates have one rank, which rises from run to run. A tuple of m candidates in order
-# cuts n rows into m + 1 parts; its cost is the sum over parts of |rows in it - rows there should
-# be|, in steps of 1 / b of a row. Its weight is f = exp(-cost / scale) / P**m.
-#
-# f is a product over parts, so the sum of f over all that the first j candidates may be, where what
-# comes next is in a given run, follows from those of j - 1, j - 2, ... (Gillenwater, Joseph and
-# Kulesza 2021). Here such sums are floats, and they only make proposals. A state is what is drawn
-# already: that the candidates after number j are in runs from r on ("before"), or that number j is
-# the last one in run r ("last"). Each state has a float B, and each choice in it
-#
-#     t = B(the state that it leads to) * its own factor of f * P**m * number of tuples,
-#
-# which is exp(-|rows between - part| / scale) for the run of a candidate, and exp(-(sum of empty
-# parts) / scale) times C(length + size - 1, size) / P**size for how many are in it. When all are
-# drawn the first part remains, whose factor is at most B.
-#
-# **Proof** that f times the number of tuples in some runs is at most `total` times the probability
-# of proposing these, for any rows. Choices are drawn by whole numbers w, whose sum is S, in units
-# u(state).
-#
-# 1. w >= t / u, for every choice. t is computed as a float within a relative 2**-18 (see `_ENOUGH`),
-#    or is less than 2**-1022 where a product is too small for a normal float, and then less than
-#    u >= 2**-60 B >= 2**-960. w is t (1 + 2**-18) / u rounded down, and 1 more.
-# 2. S u <= B(state), for every state but the first. S u is at most (1 + 2**-17) times the sum of all
-#    t and u more for each, which are less than 2**40 times 2**-59 B. B is at least 2**-900, and
-#    (1 - 2**-18) (1 + 2**-12) times the sum of all t. `decay` stays at e**-700 where exp(-x) is less:
-#    what that adds to S, and what B loses where products are too small, is below 2**-960 altogether.
-#    Choices that lead to no tuple are left out of S, which makes it smaller.
-# 3. The quotient of f * tuples and the probability is the product over choices of
-#    (factor * tuples) S / w. By 1. a factor over w is at most u(state) / B(next state), by 2. S is at
-#    most B(state) / u(state). All B but those of the first state cancel, and of that S u is left,
-#    which is `total`, an exact number.
-#
-# So only the size of the floats matters. Their rounding does not change the law of accepted tuples,
-# but only how often proposals are accepted: with all t right, S u is less than 1.001 times as large
-# as it must be, for each of 2 m choices.
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -314,25 +334,6 @@ def _drawn(weights: Integers, source: BitSource) -> tuple[int, Fraction]:
     place = int(np.searchsorted(sums, uniform_below(total, source), "right"))
     return place, Fraction(total, int(weights[place]))
 
-
-# Several candidates at once, in order, by the exponential mechanism: exactly.
-#
-# A tuple of m candidates in order has to be drawn with a probability in proportion to f = exp(-cost
-# / scale) (see `dpframe.samplers.ordered` for the cost). Runs of candidates with one rank are
-# proposed with an exactly known probability. Over that, f times the number of tuples in these runs
-# is at most `Chain.total`, which is known exactly too and proven there. A proposal is accepted with
-# the quotient of both, by an exact coin; otherwise another one is made. Floats make proposals only.
-# Nearly all of these are accepted.
-#
-# Runs are looked at where ranks are within `reach` of what they should be. A tuple with another
-# rank costs more than twice that, so f < 2**-far for all of these: they are proposed uniformly with
-# weight 2**-far each, and accepted with f over that (both kinds exclude each other). That almost
-# never happens, and makes the law exact. If reach is too short for that, it is doubled.
-#
-# How long it takes depends on how many runs are within reach, and so on the rows. Few proposals are
-# needed as long as the best tuple has f / P**m above 2**-850 or so, for P candidates: the floats
-# that they are made by end at 2**-900. This holds if m log2(P) is at most 700, and each expected
-# rank is within some scales of an existing one.
 
 _SPARE: Final = 30
 _RARE: Final = 1 << 10

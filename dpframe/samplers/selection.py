@@ -1,4 +1,22 @@
-"""Choices of one of many candidates, exactly, in one group or in many."""
+"""Choices of one of many candidates, exactly, in one group or in many.
+
+The exponential mechanism, exactly, in one group of candidates or in many at once.
+
+Candidate i has to be chosen with probability proportional to v_i = 2**s w_i exp(-x_i), where w_i is
+its weight and x_i = (best - score_i) / scale. The choice is by rejection under whole numbers:
+
+1. s is such that the sum of a group's v_i is about 2**60, and W_i >= v_i is a positive integer
+   barely above v_i: a float64 product, enlarged by far more than its error and rounded up;
+2. i is proposed with probability W_i / (W_1 + ... + W_n), by a uniform integer below the sum and
+   integer cumulative sums;
+3. i is accepted with probability v_i / W_i, otherwise its group proposes again.
+
+Exact, given ideal bits: W_i / sum times v_i / W_i is proportional to v_i, for any W_i. They only
+have to be large enough, which `_envelopes` proves, and the coin of step 3 needs exactly its
+probability. Sixteen bits settle it except for a share of 2**-16, and the rest is settled in
+integers with as many further bits as it takes. About 2**-20 of the proposals are rejected, for
+any scores and weights, so the time barely depends on them.
+"""
 
 from __future__ import annotations
 
@@ -137,23 +155,6 @@ def check_scale(scale: Fraction) -> None:
     if not MIN_SELECTION_SCALE <= scale <= MAX_SELECTION_SCALE:
         raise ValueError("the scale of a selection is out of the range of the sampler")
 
-
-# The exponential mechanism, exactly, in one group of candidates or in many at once.
-#
-# Candidate i has to be chosen with probability proportional to v_i = 2**s w_i exp(-x_i), where w_i
-# is its weight and x_i = (best - score_i) / scale. The choice is by rejection under whole numbers:
-#
-# 1. s is such that the sum of a group's v_i is about 2**60, and W_i >= v_i is a positive integer
-#    barely above v_i: a float64 product, enlarged by far more than its error and rounded up;
-# 2. i is proposed with probability W_i / (W_1 + ... + W_n), by a uniform integer below the sum and
-#    integer cumulative sums;
-# 3. i is accepted with probability v_i / W_i, otherwise its group proposes again.
-#
-# Exact, given ideal bits: W_i / sum times v_i / W_i is proportional to v_i, for any W_i. They only
-# have to be large enough, which `_envelopes` proves, and the coin of step 3 needs exactly its
-# probability. Sixteen bits settle it except for a share of 2**-16, and the rest is settled in
-# integers with as many further bits as it takes. About 2**-20 of the proposals are rejected, for
-# any scores and weights, so the time barely depends on them.
 
 MAX_WEIGHT: Final = 1 << 62
 

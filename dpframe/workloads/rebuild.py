@@ -1,4 +1,23 @@
-"""From noisy parts to the tables that are wanted: least squares, whole numbers, none negative."""
+"""From noisy parts to the tables that are wanted.
+
+Tables without negative numbers that still add up: near ones of the same total, made whole.
+
+The wanted tables y_s are margins of one table of cells, with one total. To set negative numbers to
+zero would make every total too large, by all that noise has taken below zero, and in a table with
+many empty cells that is more than anything else. So the total is kept (0 where it is negative),
+and noise is taken out of all cells alike:
+
+1. Each wanted table is moved to the nearest one from zero up with the total, which takes one number
+   off all of its cells, and leaves zero where less is left (Held, Wolfe and Crowder 1974).
+2. Of all tables x of cells from zero up with the total that one is taken whose margins are nearest
+   to these, each by its own precision:
+
+    the sum over s of |margin_s(x) - y_s|**2 / v_s,  v_s the variance of a number of y_s.
+
+Cells are made whole so that sums along one axis after the other stay right.
+
+All of it is post-processing of released numbers, without any randomness.
+"""
 
 from __future__ import annotations
 
@@ -336,24 +355,6 @@ def _mean_along(table: Floats, at: int) -> Floats:
     found: Floats = lines[:, :, 0] @ np.full(size, scale) if alone else lines.sum(axis=1) * scale
     return found.reshape(*table.shape[:at], 1, *table.shape[at + 1 :])
 
-
-# Tables without negative numbers that still add up: near ones of the same total, made whole.
-#
-# The wanted tables y_s are margins of one table of cells, with one total. To set negative numbers
-# to zero would make every total too large, by all that noise has taken below zero, and in a table
-# with many empty cells that is more than anything else. So the total is kept (0 where it is
-# negative), and noise is taken out of all cells alike:
-#
-# 1. Each wanted table is moved to the nearest one from zero up with the total, which takes one number
-#    off all of its cells, and leaves zero where less is left (Held, Wolfe and Crowder 1974).
-# 2. Of all tables x of cells from zero up with the total that one is taken whose margins are nearest
-#    to these, each by its own precision:
-#
-#     the sum over s of |margin_s(x) - y_s|**2 / v_s,  v_s the variance of a number of y_s.
-#
-# Cells are made whole so that sums along one axis after the other stay right.
-#
-# All of it is post-processing of released numbers, without any randomness.
 
 _ROUNDS: Final = 80
 _ROUNDS_OF_MANY: Final = 16
