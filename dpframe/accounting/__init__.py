@@ -69,16 +69,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "advanced": ("AdvancedAccountant", "ClosedFormAccountant"),
     "accountant": ("Accountant",),
-    "basic": ("BasicAccountant",),
+    "accountants": (
+        *("AdvancedAccountant", "BasicAccountant", "ClosedFormAccountant", "GaussianDPAccountant"),
+        *("LooseZCDPAccountant", "OptimalAccountant", "PrivacyLossAccountant", "RenyiAccountant"),
+        "ZCDPAccountant",
+    ),
     "comparison": ("Bound", "best", "bounds", "parallel"),
-    "concentrated": ("LooseZCDPAccountant", "ZCDPAccountant"),
     "export": ("to_dp_accounting",),
-    "gaussian": ("GaussianDPAccountant",),
-    "numerical": ("PrivacyLossAccountant",),
-    "optimal": ("OptimalAccountant",),
-    "renyi": ("RenyiAccountant",),
     "table": ("compare",),
 }
 

@@ -23,7 +23,6 @@ from dpframe.samplers import (
     BitSource,
     Line,
     Runs,
-    cells,
     discrete_box,
     discrete_gaussian,
     discrete_hull,
@@ -38,7 +37,8 @@ from dpframe.samplers import (
     randomized_responses,
     report_noisy_max,
     report_noisy_max_each,
-    responses,
+    row_places,
+    staircase,
     uniform_words,
     uniforms_below,
 )
@@ -94,7 +94,7 @@ def noise(law: kernel.Law, n: int, source: BitSource = OS) -> Integers:
         case kernel.Gaussian(sigma_squared):
             return discrete_gaussian(sigma_squared, n, source)
         case kernel.Staircase(rate, width, inner):
-            return cells(rate, width, inner, n, source)
+            return staircase(rate, width, inner, n, source)
         case kernel.Box(epsilon, widths, fineness, ()):
             return discrete_box(epsilon, widths, fineness, n, source)
         case kernel.Box(epsilon, widths, fineness, arches):
@@ -228,7 +228,7 @@ def place_rows(
     """Which ties, which of their places, and how many rows are there, where this many rows of each
     tie take one of `places` places at random.
     """
-    return responses(rows, source, places)
+    return row_places(rows, source, places)
 
 
 def appear(law: kernel.Geometric, individuals: Integers, source: BitSource = OS) -> Flags:

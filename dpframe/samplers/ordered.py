@@ -3,7 +3,7 @@
 Several candidates at once, in order, by the exponential mechanism: exactly.
 
 A tuple of m candidates in order has to be drawn with a probability in proportion to
-f = exp(-cost / scale) (see `dpframe.samplers.ordered_chain` for the cost). Runs of candidates
+f = exp(-cost / scale) (see `dpframe.samplers.ordered` for the cost). Runs of candidates
 with one rank are proposed with an exactly known probability. Over that, f times the number of
 tuples in these runs is at most `Chain.total`, which is known exactly too and proven there. A
 proposal is accepted with the quotient of both, by an exact coin; otherwise another one is made.

@@ -20,7 +20,7 @@ from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.mechanisms.noise import TIES, place_rows
 from dpframe.release import at_once
 from dpframe.release.at_once import PlacedRows
-from dpframe.samplers import responses
+from dpframe.samplers import row_places
 from tests.plan.edits import with_digest
 from tests.release.at_once import QUARTILES, X, law_with_ties, planned
 
@@ -198,4 +198,4 @@ def test_places_are_taken_evenly() -> None:
     point, place, rows = place_rows(np.array([3000, 0, 2000]), TIES[0])
     assert np.bincount(point, rows).tolist() == [3000, 0, 2000]
     assert place.max() < 1 << 16
-    assert len(responses(np.array([5]))) == 3
+    assert len(row_places(np.array([5]))) == 3
