@@ -55,20 +55,11 @@ from dpframe.kernel.losses import (
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """An event's pair.
+    """An event's pair."""
 
-    Parameters
-    ----------
-    law
-        The law of the loss, if the event does not fail.
-    failure
-        The probability that it fails.
-    factor
-        K such that the pair, with epsilon lowered by 2 K and delta raised by exp(K), dominates.
-    """
-
-    law: Loss
-    failure: Fraction = Fraction(0)
+    law: Loss  # The law of the loss, if the event does not fail
+    failure: Fraction = Fraction(0)  # The probability that it fails
+    # K such that the pair, with epsilon lowered by 2 K and delta raised by exp(K), dominates.
     factor: float = 0.0
 
 

@@ -42,17 +42,10 @@ Counted = Mapping[Table, CellCounts]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a part moves, as a share of what is declared for it.
+    """How far a part moves, as a share of what is declared for it."""
 
-    Parameters
-    ----------
-    name
-        The part, as the plan names it.
-    l1, l2
-        The shares; above 1 the declared sensitivity is wrong.
-    """
-
-    name: str
+    name: str  # The part, as the plan names it
+    # `l1`, `l2`: the shares; above 1 the declared sensitivity is wrong.
     l1: float
     l2: float
 

@@ -250,29 +250,15 @@ _OF_REACH = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """Two frames that differ in one individual, and what the plan's tables are on each.
+    """Two frames that differ in one individual, and what the plan's tables are on each."""
 
-    Parameters
-    ----------
-    query
-        The query, with the groups that either frame has.
-    counted
-        The exact tables of the frame with the individual, and of that without (or with other
-        values). Limits choose the same rows of everybody else on both: the guarantee holds for each
-        choice.
-    reach
-        How far each part moves.
-    moved
-        How far all that is drawn does, in one number.
-    words
-        Who differs, and who is there as well.
-    """
-
-    query: Query
+    query: Query  # The query, with the groups that either frame has
+    # The exact tables of the frame with the individual, and of that without (or with other values).
+    # Limits choose the same rows of everybody else on both: the guarantee holds for each choice.
     counted: tuple[Counted, Counted]
-    reach: tuple[Reach, ...]
-    moved: float
-    words: str
+    reach: tuple[Reach, ...]  # How far each part moves
+    moved: float  # How far all that is drawn does, in one number
+    words: str  # Who differs, and who is there as well
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,23 +39,14 @@ _PLAIN = (bool, int, float, str, bytes, Decimal, Fraction, date, time, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants of a query.
+    """The constants of a query."""
 
-    Parameters
-    ----------
-    every
-        All of them: literals, bounds, keys, categories, candidates.
-    near
-        The constants that appear with an expression of only one column, by column.
-    keys
-        Values that a column has in listed groups, a mapping for each key.
-    columns
-        Names that the query may mean a column by; values of no other column matter.
-    """
-
-    every: tuple[Any, ...]
+    every: tuple[Any, ...]  # All of them: literals, bounds, keys, categories, candidates
+    # The constants that appear with an expression of only one column, by column.
     near: Mapping[str, tuple[Any, ...]]
+    # Values that a column has in listed groups, a mapping for each key.
     keys: tuple[Mapping[str, Any], ...]
+    # Names that the query may mean a column by; values of no other column matter.
     columns: frozenset[str]
 
 

@@ -503,36 +503,16 @@ def _only(given: Mapping[str, Any], known: set[str], where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One release that a job makes.
+    """One release that a job makes."""
 
-    Parameters
-    ----------
-    queries
-        The query or queries.
-    sources
-        The data of each query.
-    is_list
-        Whether the job has a list of queries, with a separate file for each result.
-    payer
-        The session's state that is charged.
-    spend
-        The most that the release may cost.
-    interval
-        The intervals to release with the result, if any.
-    output
-        Where to write the result, if the job names a place.
-    allowed
-        The ranges of parameters that have a range instead of a value.
-    """
-
-    queries: Queries
-    sources: Sequence[Source | Sources]
-    is_list: bool
-    payer: Payer
-    spend: Spend
-    interval: Intervals | None
-    output: Path | None
-    allowed: Allowed = ()
+    queries: Queries  # The query or queries
+    sources: Sequence[Source | Sources]  # The data of each query
+    is_list: bool  # Whether the job has a list of queries, with a separate file for each result
+    payer: Payer  # The session's state that is charged
+    spend: Spend  # The most that the release may cost
+    interval: Intervals | None  # The intervals to release with the result, if any
+    output: Path | None  # Where to write the result, if the job names a place
+    allowed: Allowed = ()  # The ranges of parameters that have a range instead of a value
 
     def plan(self) -> Plan:
         """What it would do; nothing is charged."""

@@ -48,17 +48,10 @@ from dpframe.report.story import windows_words
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A plan, and what its parameters may be.
+    """A plan, and what its parameters may be."""
 
-    Parameters
-    ----------
-    plan
-        With one value of each parameter.
-    allowed
-        The values that they may have; those that are not here are as they are in the plan.
-    """
-
-    plan: Plan
+    plan: Plan  # With one value of each parameter
+    # The values that they may have; those that are not here are as they are in the plan.
     allowed: Allowed
 
     @property

@@ -31,25 +31,14 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user and process that ran a query; None for unknown facts.
+    """The user and process that ran a query; None for unknown facts."""
 
-    Parameters
-    ----------
-    user, host
-        Name of the account, and of the machine.
-    process
-        Its number.
-    job
-        The file of the job, or of the script.
-    run
-        What a scheduler calls this run of it.
-    """
-
+    # `user`, `host`: name of the account, and of the machine.
     user: str | None = None
     host: str | None = None
-    process: int | None = None
-    job: str | None = None
-    run: str | None = None
+    process: int | None = None  # Its number
+    job: str | None = None  # The file of the job, or of the script
+    run: str | None = None  # What a scheduler calls this run of it
 
     def fields(self) -> dict[str, Any]:
         """All but the user, as JSON."""
@@ -147,37 +136,19 @@ Settled = Literal["released", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One spend.
+    """One spend."""
 
-    Parameters
-    ----------
-    number
-        The number of the charge in its ledger; numbers rise, but need not be consecutive.
-    time
-        When it was charged, UTC.
-    fingerprint
-        The fingerprint of the plan.
-    cost
-        What the whole budget was charged.
-    status
-        ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
-        keeps its charge.
-    caller
-        Who was charged.
-    scope
-        Where it falls; None for all of the budget's frames.
-    amounts
-        For an entry with a scope: the charge of the whole, then of each level below it, and last
-        the cost of the plan.
-    """
-
-    number: int
-    time: datetime
-    fingerprint: str
-    cost: Budget
+    number: int  # The number of the charge in its ledger; numbers rise, but need not be consecutive
+    time: datetime  # When it was charged, UTC
+    fingerprint: str  # The fingerprint of the plan
+    cost: Budget  # What the whole budget was charged
+    # ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure keeps
+    # its charge.
     status: Status
-    caller: Caller = NOBODY
-    scope: Scope | None = None
+    caller: Caller = NOBODY  # Who was charged
+    scope: Scope | None = None  # Where it falls; None for all of the budget's frames
+    # For an entry with a scope: the charge of the whole, then of each level below it, and last the
+    # cost of the plan.
     amounts: tuple[Budget, ...] = ()
 
 

@@ -41,18 +41,11 @@ _TO = ".."
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values that a parameter may have.
+    """The values that a parameter may have."""
 
-    Parameters
-    ----------
-    type
-        The type of the parameter, in words.
-    words
-        ``any``, or the first and the last value, as ``2027-01-01..2027-12-31`` (either may be
-        left out), or a JSON list of values.
-    """
-
-    type: str
+    type: str  # The type of the parameter, in words
+    # ``any``, or the first and the last value, as ``2027-01-01..2027-12-31`` (either may be left
+    # out), or a JSON list of values.
     words: str
 
     def __post_init__(self) -> None:
@@ -208,18 +201,11 @@ Scheme = Literal["hmac", "ed25519", "ed25519-public"]
 
 @dataclass(frozen=True, slots=True)
 class ApprovalKey:
-    """A key that signs or verifies approvals.
+    """A key that signs or verifies approvals."""
 
-    Parameters
-    ----------
-    scheme
-        ``"hmac"``, ``"ed25519"`` for a private key or ``"ed25519-public"`` for one that verifies.
-    secret
-        The key.
-    """
-
+    # ``"hmac"``, ``"ed25519"`` for a private key or ``"ed25519-public"`` for one that verifies.
     scheme: Scheme
-    secret: bytes = field(repr=False)
+    secret: bytes = field(repr=False)  # The key
 
     @classmethod
     def from_environment(cls) -> ApprovalKey | None:
@@ -352,26 +338,13 @@ def _library() -> ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class StatedBudget:
-    """The budget that a plan is to be charged to, as a reviewer reads it.
+    """The budget that a plan is to be charged to, as a reviewer reads it."""
 
-    Parameters
-    ----------
-    name
-        The identity of the budget in the ledger; None for a budget in memory.
-    ledger
-        The identity of its ledger; None for a budget in memory.
-    whole
-        All that may be spent, as it was given, grants included.
-    counted
-        The measure in which charges are added up.
-    per
-        The windows of time that each have this budget; None for one budget for all time.
-    """
-
-    name: str | None
-    ledger: str | None
-    whole: Budget
-    counted: str
+    name: str | None  # The identity of the budget in the ledger; None for a budget in memory
+    ledger: str | None  # The identity of its ledger; None for a budget in memory
+    whole: Budget  # All that may be spent, as it was given, grants included
+    counted: str  # The measure in which charges are added up
+    # The windows of time that each have this budget; None for one budget for all time.
     per: Every | None = None
 
 
@@ -448,58 +421,29 @@ _ALLOWED = "parameters"
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One approved plan, or all plans that differ from it only in values of parameters.
+    """One approved plan, or all plans that differ from it only in values of parameters."""
 
-    Parameters
-    ----------
-    name
-        The budget that the plan may be charged to.
-    fingerprint
-        The fingerprint of the plan; for an approval of a range, that of its template, the plan
-        without the values.
-    by
-        Who approved it.
-    time
-        When, UTC.
-    document
-        The plan as JSON.
-    signature
-        The signature of the whole approval; None if unsigned.
-    id
-        Another one for each approval, so that a copy of one is known; None in old records.
-    ledger
-        The identity of the ledger that it is for.
-    bound
-        The amount that it is for. Old records name none: then that which the budget had when they
-        were written, and None if it was not open.
-    runs
-        How often the plan may be charged; None for as often as the budget allows.
-    until
-        The last day on which it may be, UTC.
-    number
-        The number of the record.
-    used
-        How often the plan was charged by it.
-    revoked
-        Who took it back, if anybody did.
-    allowed
-        What parameters of the plan may be; those that are not here are as they are in the plan.
-    """
-
-    name: str
+    name: str  # The budget that the plan may be charged to
+    # The fingerprint of the plan; for an approval of a range, that of its template, the plan
+    # without the values.
     fingerprint: str
-    by: str
-    time: datetime
-    document: str
-    signature: str | None
+    by: str  # Who approved it
+    time: datetime  # When, UTC
+    document: str  # The plan as JSON
+    signature: str | None  # The signature of the whole approval; None if unsigned
+    # Another one for each approval, so that a copy of one is known; None in old records.
     id: str | None = None
-    ledger: str | None = None
+    ledger: str | None = None  # The identity of the ledger that it is for
+    # The amount that it is for. Old records name none: then that which the budget had when they
+    # were written, and None if it was not open.
     bound: Bound | None = None
+    # How often the plan may be charged; None for as often as the budget allows.
     runs: int | None = None
-    until: date | None = None
-    number: int = 0
-    used: int = 0
-    revoked: str | None = None
+    until: date | None = None  # The last day on which it may be, UTC
+    number: int = 0  # The number of the record
+    used: int = 0  # How often the plan was charged by it
+    revoked: str | None = None  # Who took it back, if anybody did
+    # What parameters of the plan may be; those that are not here are as they are in the plan.
     allowed: Allowed = ()
 
     @property
@@ -609,21 +553,13 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What approvals of other fingerprints than a plan's look at in it.
+    """What approvals of other fingerprints than a plan's look at in it."""
 
-    Parameters
-    ----------
-    parameters
-        All of its parameters.
-    template
-        Its fingerprint without the values of some, given what these may be, in words, by name.
-    is_same
-        Whether an approval that the edition before recorded, whose fingerprints covered less, is of
-        a plan that says all that this one does but types of columns.
-    """
-
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]  # All of its parameters
+    # Its fingerprint without the values of some, given what these may be, in words, by name.
     template: Callable[[Mapping[str, str]], str]
+    # Whether an approval that the edition before recorded, whose fingerprints covered less, is of a
+    # plan that says all that this one does but types of columns.
     is_same: Callable[[Approval], bool]
 
     def covered(self, approval: Approval) -> Covered | None:
@@ -642,17 +578,10 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The requirement that a charge has an approval, and which approvals count.
+    """The requirement that a charge has an approval, and which approvals count."""
 
-    Parameters
-    ----------
-    key
-        What verifies them, if anything does.
-    planned
-        The plan that is charged, for approvals of a range; without it none of these counts.
-    """
-
-    key: ApprovalKey | None
+    key: ApprovalKey | None  # What verifies them, if anything does
+    # The plan that is charged, for approvals of a range; without it none of these counts.
     planned: Planned | None = None
 
     def covered(self, approval: Approval) -> Covered | None:

@@ -40,27 +40,13 @@ LOG = logging.getLogger("dpframe")
 
 @dataclass(frozen=True, slots=True)
 class NewBudget:
-    """A budget that was just created.
+    """A budget that was just created."""
 
-    Parameters
-    ----------
-    name
-        The name of the budget.
-    amount
-        In words.
-    where
-        The ledger's place, in full.
-    others
-        Names that the ledger had before.
-    new_ledger
-        Whether there was no ledger at that place.
-    """
-
-    name: str
-    amount: str
-    where: str
-    others: tuple[str, ...]
-    new_ledger: bool
+    name: str  # The name of the budget
+    amount: str  # In words
+    where: str  # The ledger's place, in full
+    others: tuple[str, ...]  # Names that the ledger had before
+    new_ledger: bool  # Whether there was no ledger at that place
 
     def words(self) -> str:
         """That it is new, and where: a wrong name or path shows."""

@@ -93,23 +93,13 @@ def kept_for_another() -> LedgerError:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A charge, as its record keeps it.
+    """A charge, as its record keeps it."""
 
-    Parameters
-    ----------
-    caller
-        Who is charged.
-    cost
-        The fingerprint of the plan.
-    scope
-        Where it falls; None for all of the budget's frames, and then it is charged its cost.
-    covered
-        How an approval of a range covers it; None where none does that it uses.
-    """
-
-    caller: Caller
-    cost: Budget
+    caller: Caller  # Who is charged
+    cost: Budget  # The fingerprint of the plan
+    # Where it falls; None for all of the budget's frames, and then it is charged its cost.
     scope: Scope | None = None
+    # How an approval of a range covers it; None where none does that it uses.
     covered: Covered | None = None
 
     def text(self) -> str:

@@ -141,21 +141,11 @@ _NO_HASH = "-" * 64
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a ledger had come when its head file was written.
+    """How far a ledger had come when its head file was written."""
 
-    Parameters
-    ----------
-    seq
-        The number of its last record; 0 where the first one was about to be written.
-    hash
-        Of that record.
-    identity
-        The identity of the ledger; None where an earlier version wrote the file.
-    """
-
-    seq: int
-    hash: str
-    identity: str | None
+    seq: int  # The number of its last record; 0 where the first one was about to be written
+    hash: str  # Of that record
+    identity: str | None  # The identity of the ledger; None where an earlier version wrote the file
 
 
 class HeadFile:

@@ -57,23 +57,12 @@ def report_charge(name: str | None, number: int, fingerprint: str, cost: Budget)
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A result that is about to be charged, and is to be kept.
+    """A result that is about to be charged, and is to be kept."""
 
-    Parameters
-    ----------
-    begun
-        The identity of the result.
-    cost
-        The cost of the plan; for a part of a frame the whole may be charged less.
-    key
-        The key under which it may begin only once, if any.
-    after
-        The charge of the attempt by that key which was lost, if there is one.
-    """
-
-    begun: Begun
-    cost: Budget
-    key: Key | None = None
+    begun: Begun  # The identity of the result
+    cost: Budget  # The cost of the plan; for a part of a frame the whole may be charged less
+    key: Key | None = None  # The key under which it may begin only once, if any
+    # The charge of the attempt by that key which was lost, if there is one.
     after: int | None = None
 
     def at(self, scope: Scope | None) -> Beginning:

@@ -37,18 +37,10 @@ from dpframe.ledger.streams import Batch, OpenedStream
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How often and until when a plan may run.
+    """How often and until when a plan may run."""
 
-    Parameters
-    ----------
-    runs
-        How often; None for as often as the budget allows.
-    until
-        The last day, UTC; None for no end.
-    """
-
-    runs: int | None = None
-    until: date | None = None
+    runs: int | None = None  # How often; None for as often as the budget allows
+    until: date | None = None  # The last day, UTC; None for no end
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
@@ -258,18 +250,10 @@ def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | Non
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was given up of one budget.
+    """What was given up of one budget."""
 
-    Parameters
-    ----------
-    name
-        The name of the budget.
-    attempts
-        The results, in the order of their charges.
-    """
-
-    name: str
-    attempts: tuple[Attempt, ...]
+    name: str  # The name of the budget
+    attempts: tuple[Attempt, ...]  # The results, in the order of their charges
 
 
 def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) -> list[Pruned]:
@@ -356,21 +340,11 @@ def _draft(budget: str, one: Attempt, who: str) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Redrawing:
-    """A stream that draws nothing new.
+    """A stream that draws nothing new."""
 
-    Parameters
-    ----------
-    budget
-        Whose it is.
-    stream
-        As the ledger knows it.
-    cost
-        What it was charged, and would be once more.
-    """
-
-    budget: str
-    stream: OpenedStream
-    cost: Budget
+    budget: str  # Whose it is
+    stream: OpenedStream  # As the ledger knows it
+    cost: Budget  # What it was charged, and would be once more
 
 
 def to_redraw(store: Store, budget: str, name: str) -> Redrawing:

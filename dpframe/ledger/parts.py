@@ -50,21 +50,11 @@ from dpframe.ledger.streams import StreamOpening
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a plan on one of several parts costs the session of the whole frame.
+    """What a plan on one of several parts costs the session of the whole frame."""
 
-    Parameters
-    ----------
-    parts
-        How many there are.
-    touched
-        In how many of them neighbouring frames can differ.
-    charged
-        What the session would be charged now; never more than the plan's cost.
-    """
-
-    parts: int
-    touched: int
-    charged: Budget
+    parts: int  # How many there are
+    touched: int  # In how many of them neighbouring frames can differ
+    charged: Budget  # What the session would be charged now; never more than the plan's cost
 
 
 class PartLedger:

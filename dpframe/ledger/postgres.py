@@ -46,18 +46,10 @@ DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database of a server.
+    """A database of a server."""
 
-    Parameters
-    ----------
-    words
-        For people: host, port and database.
-    parameters
-        For libpq; they may hold a password.
-    """
-
-    words: str
-    parameters: Mapping[str, str] = field(repr=False)
+    words: str  # For people: host, port and database
+    parameters: Mapping[str, str] = field(repr=False)  # For libpq; they may hold a password
 
     @classmethod
     def of(cls, url: str) -> Address:

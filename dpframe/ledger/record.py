@@ -78,48 +78,36 @@ _json = JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).e
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be recorded, before it has a place in the chain.
+    """What is to be recorded, before it has a place in the chain."""
 
-    Parameters
-    ----------
-    name
-        The name of the budget.
-    act
-        What happened. Kinds of records about budgets: ``opened``, ``granted`` (raised),
-        ``approved`` (a plan may be charged to it), ``revoked``, ``charged`` (a plan was paid
-        for), ``released`` and ``failed`` (its end), and ``closed`` (nothing may be charged any
-        more). ``begun``, ``kept`` and ``pruned`` are about kept results (`ledger.kept`);
-        ``stream``, ``drawn``, ``typed``, ``redrawn`` and ``ended`` about streams
-        (`ledger.streams`). Kinds of records about the ledger: ``identified`` (begun, or moved
-        here), ``checkpoint`` (the sums of all records), ``rekeyed`` (later records have another
-        key), ``moved`` (it continues elsewhere) and ``adopted`` (its head file was given up).
-    refers
-        In ``released``, ``failed``, ``kept`` and ``pruned`` it is the number of the charge. In
-        ``begun`` it is the charge whose result was lost, if it is paid for again. In ``charged``
-        and ``stream`` it is the approval, where one was needed. In ``drawn``, ``typed``,
-        ``redrawn`` and ``ended`` it is the record of the stream.
-    fingerprint, unit
-        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` and ``revoked``
-        have the former, ``opened`` the latter where it is fixed from the start.
-    amount
-        Of ``opened``, ``granted`` and ``charged``.
-    who, why
-        In ``granted``, ``revoked``, ``closed``, ``redrawn`` and ``ended``: the person and reason.
-        In ``opened`` and ``pruned``: the person. In ``approved``: the person, and the plan with
-        its signature (`ledger.approvals`). In ``charged``: the caller (`ledger.account`).
-    within
-        Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
-        that, grants included.
-    """
-
-    name: str
+    name: str  # The name of the budget
+    # What happened. Kinds of records about budgets: ``opened``, ``granted`` (raised), ``approved``
+    # (a plan may be charged to it), ``revoked``, ``charged`` (a plan was paid for), ``released``
+    # and ``failed`` (its end), and ``closed`` (nothing may be charged any more). ``begun``,
+    # ``kept`` and ``pruned`` are about kept results (`ledger.kept`); ``stream``, ``drawn``,
+    # ``typed``, ``redrawn`` and ``ended`` about streams (`ledger.streams`). Kinds of records about
+    # the ledger: ``identified`` (begun, or moved here), ``checkpoint`` (the sums of all records),
+    # ``rekeyed`` (later records have another key), ``moved`` (it continues elsewhere) and
+    # ``adopted`` (its head file was given up).
     act: Act
+    # In ``released``, ``failed``, ``kept`` and ``pruned`` it is the number of the charge. In
+    # ``begun`` it is the charge whose result was lost, if it is paid for again. In ``charged`` and
+    # ``stream`` it is the approval, where one was needed. In ``drawn``, ``typed``, ``redrawn`` and
+    # ``ended`` it is the record of the stream.
     refers: int | None = None
+    # `fingerprint`, `unit`: the plan's, and the kind of its privacy unit, of ``charged``. In
+    # ``approved`` and ``revoked`` the former, in ``opened`` the latter where it is fixed from the
+    # start.
     fingerprint: str | None = None
     unit: str | None = None
-    amount: Budget | None = None
+    amount: Budget | None = None  # Of ``opened``, ``granted`` and ``charged``
+    # `who`, `why`: the person and reason in ``granted``, ``revoked``, ``closed``, ``redrawn`` and
+    # ``ended``. In ``opened`` and ``pruned``: the person. In ``approved``: the person, and the
+    # plan with its signature (`ledger.approvals`). In ``charged``: the caller (`ledger.account`).
     who: str | None = None
     why: str | None = None
+    # Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
+    # that, grants included.
     within: ApproxDP | None = None
 
 

@@ -374,22 +374,13 @@ Sample: TypeAlias = "tuple[Labels, float]"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric.
+    """One metric."""
 
-    Parameters
-    ----------
-    name, help
-        The name and the meaning.
-    samples
-        Its values in a budget at a time.
-    unit
-        The unit of the values, if they have one; the name ends with it.
-    """
-
+    # `name`, `help`: the name and the meaning.
     name: str
     help: str
-    samples: Callable[[Account, datetime], Iterator[Sample]]
-    unit: str | None = None
+    samples: Callable[[Account, datetime], Iterator[Sample]]  # Its values in a budget at a time
+    unit: str | None = None  # The unit of the values, if they have one; the name ends with it
 
 
 def metrics(store: Store, name: str | None, now: datetime | None = None) -> Iterator[str]:

@@ -331,21 +331,11 @@ def _nth(n: int, amounts: list[Fraction]) -> Fraction:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Clock:
-    """The rule that assigns a frame's rows to windows.
+    """The rule that assigns a frame's rows to windows."""
 
-    Parameters
-    ----------
-    frame
-        The name of the frame; empty for all unnamed frames.
-    column
-        The time zone of its times, when it was protected.
-    zone
-        Their time zone; empty where they have none.
-    """
-
-    frame: str
-    column: str
-    zone: str
+    frame: str  # The name of the frame; empty for all unnamed frames
+    column: str  # The time zone of its times, when it was protected
+    zone: str  # Their time zone; empty where they have none
 
     def fields(self) -> list[str]:
         """As JSON."""
@@ -426,23 +416,13 @@ def require_clocks(known: Mapping[str, Clock], asked: Iterable[Clock]) -> None:
 
 @dataclass(slots=True)
 class Totals:
-    """What was charged in each scope of one budget.
+    """What was charged in each scope of one budget."""
 
-    Parameters
-    ----------
-    zero
-        Nothing, in its measure.
-    divisions
-        Totals of the parts of each division, by its digest.
-    windows
-        Totals of windows, where the budget is for each of them.
-    clocks
-        By what the rows of each frame are in windows, since the first charge that said so.
-    """
-
-    zero: Budget
+    zero: Budget  # Nothing, in its measure
+    # Totals of the parts of each division, by its digest.
     divisions: dict[str, Division] = field(default_factory=dict)
-    windows: Timeline | None = None
+    windows: Timeline | None = None  # Totals of windows, where the budget is for each of them
+    # By what the rows of each frame are in windows, since the first charge that said so.
     clocks: dict[str, Clock] = field(default_factory=dict)
 
     def division(self, name: str, touched: int) -> Division:
@@ -548,24 +528,14 @@ class Scope(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One part of one division.
+    """One part of one division."""
 
-    Parameters
-    ----------
-    division
-        Digest of what divides which frame, and how; equal for all its parts and no others.
-    touched
-        In how many of its parts neighbouring frames can differ.
-    key
-        Which part, as JSON of the values that its rows have.
-    order
-        Where parts are charged in the order of their keys only: the number of this one's. None
-        where any part may be charged at any time.
-    """
-
+    # Digest of what divides which frame, and how; equal for all its parts and no others.
     division: str
-    touched: int
-    key: str
+    touched: int  # In how many of its parts neighbouring frames can differ
+    key: str  # Which part, as JSON of the values that its rows have
+    # Where parts are charged in the order of their keys only: the number of this one's. None where
+    # any part may be charged at any time.
     order: int | None = None
 
     def fields(self) -> list[str | int]:
@@ -646,20 +616,13 @@ class PartScope(Scope):
 
 @dataclass(frozen=True, slots=True)
 class WindowScope(Scope):
-    """The windows of time that a query may read, of a budget that is for each of them.
-
-    Parameters
-    ----------
-    windows
-        Which.
-    clocks
-        By what the rows of each frame are in them, in the order of their names; nothing in what
-        earlier versions charged.
-    """
+    """The windows of time that a query may read, of a budget that is for each of them."""
 
     kind = "windows"
 
-    windows: Windows
+    windows: Windows  # Which
+    # By what the rows of each frame are in them, in the order of their names; nothing in what
+    # earlier versions charged.
     clocks: tuple[Clock, ...] = ()
 
     def amounts(self, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
@@ -798,20 +761,11 @@ def read_scope(found: Any, measure: Budget) -> tuple[Scope, Budget]:
 
 @dataclass(frozen=True, slots=True)
 class InScope:
-    """What a scope was charged, and what may still be.
+    """What a scope was charged, and what may still be."""
 
-    Parameters
-    ----------
-    spent
-        All that was charged to it.
-    left
-        What may still be charged to it, if nothing else is meanwhile.
-    increase
-        The amount that a plan would now charge to the whole budget, if a plan is given.
-    """
-
-    spent: Budget
-    left: Budget
+    spent: Budget  # All that was charged to it
+    left: Budget  # What may still be charged to it, if nothing else is meanwhile
+    # The amount that a plan would now charge to the whole budget, if a plan is given.
     increase: Budget
 
 

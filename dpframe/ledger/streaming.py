@@ -38,18 +38,10 @@ from dpframe.ledger.streams import (
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On what terms a session draws.
+    """On what terms a session draws."""
 
-    Parameters
-    ----------
-    requirement
-        Which approvals count.
-    needs_approval
-        Whether the session runs approved plans only.
-    """
-
-    requirement: Requirement
-    needs_approval: bool
+    requirement: Requirement  # Which approvals count
+    needs_approval: bool  # Whether the session runs approved plans only
 
 
 class HasStreams(Protocol):

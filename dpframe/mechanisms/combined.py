@@ -57,25 +57,14 @@ _USUAL: Final = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Radii:
-    """Blocks of radii.
+    """Blocks of radii."""
 
-    Parameters
-    ----------
-    first, last
-        The radii at their ends.
-    weights
-        Their probabilities.
-    rest
-        An upper bound on that of all radii beyond.
-    fineness
-        The radii of the boxes.
-    """
-
+    # `first`, `last`: the radii at their ends.
     first: Floats
     last: Floats
-    weights: Floats
-    rest: float
-    fineness: int
+    weights: Floats  # Their probabilities
+    rest: float  # An upper bound on that of all radii beyond
+    fineness: int  # The radii of the boxes
 
     def half_widths(self, width: int) -> tuple[Floats, Floats]:
         """The half-widths of a coordinate at the first and the last radius of each block."""
@@ -350,24 +339,12 @@ def _is_closed(sides: list[tuple[int, int]], variances: list[float]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
-    """A symmetric sum on a grid.
+    """A symmetric sum on a grid."""
 
-    Parameters
-    ----------
-    step
-        The step of the grid.
-    tails
-        P(sum >= i step), i = 0, 1, ...
-    off
-        How far the sum may be from its place on the grid.
-    rest
-        The probability that is missing.
-    """
-
-    step: float
-    tails: Floats
-    off: float
-    rest: float
+    step: float  # The step of the grid
+    tails: Floats  # P(sum >= i step), i = 0, 1,
+    off: float  # How far the sum may be from its place on the grid
+    rest: float  # The probability that is missing
 
     def __call__(self, t: float) -> float:
         place = math.floor((t - self.off) / self.step) + 1
@@ -438,22 +415,16 @@ _WIDE: Final = 64.0
 class Boxes:
     """A law under which numbers are independent and uniform once a radius is known: number j on
     the whole numbers up to floor(radius widths[j] / fineness) in size.
-
-    Parameters
-    ----------
-    radii, weights
-        The radii, and the probability of each.
-    widths, fineness
-        These.
-    arches
-        The places of counts, sums and sums of squares, where boxes are hulls of these: then vectors
-        are uniform in the part of the box that is the hull of the same radius.
     """
 
+    # `radii`, `weights`: the radii, and the probability of each.
     radii: Floats
     weights: Floats
+    # `widths`, `fineness`: these.
     widths: tuple[int, ...]
     fineness: int
+    # The places of counts, sums and sums of squares, where boxes are hulls of these: then vectors
+    # are uniform in the part of the box that is the hull of the same radius.
     arches: tuple[Arch, ...] = ()
 
 
@@ -612,24 +583,16 @@ class CombinedNoise(AdditiveMechanism):
 
     Nothing is drawn from it on its own, and it costs what drawing the vector costs.
 
-    Parameters
-    ----------
-    law
-        The law of the noise z: of the vector, or of each of its numbers, drawn independently.
-    factors
-        The factors of the numbers of the vector.
-    divisor
-        Above 0.
-
     Raises
     ------
     ValueError
         When the numbers of factors and numbers differ, or the divisor is not above 0.
     """
 
+    # The law of the noise z: of the vector, or of each of its numbers, drawn independently.
     law: CombinableNoise
-    factors: tuple[int, ...]
-    divisor: int
+    factors: tuple[int, ...]  # The factors of the numbers of the vector
+    divisor: int  # Above 0
     name: ClassVar[str] = cast("str", _OfLaw("name", "combined_noise"))
     label: ClassVar[str] = cast("str", _OfLaw("label", "combined noise"))
     scale_label: ClassVar[str] = cast("str", _OfLaw("scale_label", "scale"))

@@ -83,18 +83,6 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     box(R + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
     mechanism of Hardt and Talwar 2010, for the box).
 
-    Parameters
-    ----------
-    epsilon
-        What one row costs, exactly. Above 2**14 it is lowered to that.
-    widths
-        How far one row moves each number at most, in steps; up to 64 numbers, from 1 to 2**32 each.
-    fineness
-        How many radii make one row's move: a power of two. For the noise only, the cost is the same
-        at any.
-    rows
-        How many rows one individual has over all vectors.
-
     Raises
     ------
     InvalidBudget
@@ -103,10 +91,14 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         When a parameter is invalid.
     """
 
+    # What one row costs, exactly. Above 2**14 it is lowered to that.
     epsilon: Fraction
+    # How far one row moves each number at most, in steps; up to 64 numbers, from 1 to 2**32 each.
     widths: tuple[int, ...]
+    # How many radii make one row's move: a power of two. For the noise only, the cost is the same
+    # at any.
     fineness: int
-    rows: int
+    rows: int  # How many rows one individual has over all vectors
     name: ClassVar[str] = "discrete_box"
     label: ClassVar[str] = "discrete box"
     has_rough_tails: ClassVar[bool] = True

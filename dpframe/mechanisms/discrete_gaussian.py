@@ -156,11 +156,6 @@ class DiscreteGaussian(IndependentNoise):
     (l2**2 / (2 sigma_squared))-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4; the entries are
     independent, so their costs add up). What it costs as (epsilon, delta): see `delta`.
 
-    Parameters
-    ----------
-    sigma_squared
-        In grid steps squared. Below 2**-20 it is raised to that.
-
     Raises
     ------
     InvalidBudget
@@ -169,6 +164,7 @@ class DiscreteGaussian(IndependentNoise):
         When sigma_squared is not an exact number above 0.
     """
 
+    # In grid steps squared. Below 2**-20 it is raised to that.
     sigma_squared: Fraction
     name: ClassVar[str] = "discrete_gaussian"
     label: ClassVar[str] = "discrete Gaussian"

@@ -220,22 +220,13 @@ _BEYOND: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Hull:
-    """A discrete hull law.
+    """A discrete hull law."""
 
-    Parameters
-    ----------
-    rate
-        Of exp(-rate R).
-    widths, fineness
-        The radii of the boxes that contain the hulls.
-    arches
-        The places of counts, sums and sums of squares.
-    """
-
-    rate: Fraction
+    rate: Fraction  # Of exp(-rate R)
+    # `widths`, `fineness`: the radii of the boxes that contain the hulls.
     widths: tuple[int, ...]
     fineness: int
-    arches: tuple[Arch, ...]
+    arches: tuple[Arch, ...]  # The places of counts, sums and sums of squares
 
     def radii(self, nats: int) -> Radii:
         """The law of the radius in blocks, to exp(-nats) or so."""

@@ -48,11 +48,6 @@ class DiscreteLaplace(IndependentNoise):
     by a factor of at most exp(|d|_1 / scale) (Dwork, McSherry, Nissim and Smith 2006, Theorem
     3.1; Ghosh, Roughgarden and Sundararajan 2009 for the integers).
 
-    Parameters
-    ----------
-    scale
-        In grid steps. Below 2**-10 it is raised to that.
-
     Raises
     ------
     InvalidBudget
@@ -61,6 +56,7 @@ class DiscreteLaplace(IndependentNoise):
         When the scale is not an exact number above 0.
     """
 
+    # In grid steps. Below 2**-10 it is raised to that.
     scale: Fraction
     name: ClassVar[str] = "discrete_laplace"
     label: ClassVar[str] = "discrete Laplace"

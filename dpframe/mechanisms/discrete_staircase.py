@@ -63,24 +63,15 @@ class DiscreteStaircase(IndependentNoise):
     exp(rate ceil(|d| / width)). Noises are independent, so the factors of the l0 numbers that move
     multiply.
 
-    Parameters
-    ----------
-    rate
-        The rate of one level, from 1/8 to 64.
-    width
-        The width of each level but the first, in grid steps, from 1 to 2**56.
-    inner
-        How many magnitudes level 0 has, from 1 to `width`.
-
     Raises
     ------
     ValueError
         When a parameter is out of range.
     """
 
-    rate: Fraction
-    width: int
-    inner: int
+    rate: Fraction  # The rate of one level, from 1/8 to 64
+    width: int  # The width of each level but the first, in grid steps, from 1 to 2**56
+    inner: int  # How many magnitudes level 0 has, from 1 to `width`
     name: ClassVar[str] = "discrete_staircase"
     label: ClassVar[str] = "discrete staircase"
     norm: ClassVar[str] = "by Linf"

@@ -148,23 +148,15 @@ class NoisyThreshold(KeyMechanism):
     almost never appear. If such a group appears with probability p at most, g of them cost a
     delta of g p (Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilson et al. 2020, Theorem 1).
 
-    Parameters
-    ----------
-    noise
-        The law of the number's noise.
-    threshold
-        The least noisy number with which a group appears.
-    row_delta
-        p, the probability with which it appears although one individual is alone in it.
-
     Raises
     ------
     ValueError
         When the number has no noise.
     """
 
-    noise: AdditiveMechanism
-    threshold: int
+    noise: AdditiveMechanism  # The law of the number's noise
+    threshold: int  # The least noisy number with which a group appears
+    # p, the probability with which it appears although one individual is alone in it.
     row_delta: Fraction
     name: ClassVar[str] = "noisy_threshold"
     biases_numbers: ClassVar[bool] = True
@@ -268,17 +260,13 @@ class TruncatedGeometric(KeyMechanism):
     The recursion is computed in multiples of 2**-128, with a rational number below exp(epsilon) and
     rounded down, so that both inequalities hold of the numbers that coins are thrown with.
 
-    Parameters
-    ----------
-    row_epsilon, row_delta
-        What one individual in one group costs.
-
     Raises
     ------
     InvalidBudget
         When so little is spent that almost no group could appear.
     """
 
+    # `row_epsilon`, `row_delta`: what one individual in one group costs.
     row_epsilon: Fraction
     row_delta: Fraction
     name: ClassVar[str] = "truncated_geometric"
@@ -419,32 +407,18 @@ class WeighedThreshold(KeyMechanism):
     Definition 8.1). Both inequalities turn delta into (1 - q) delta + q, as an event that fails
     with probability slack does in a privacy loss distribution.
 
-    Parameters
-    ----------
-    noise
-        The threshold of the sum, in parts of weights.
-    threshold
-        The least noisy sum with which a group appears, in parts.
-    slack
-        With which probability groups appear in which one individual is alone.
-    norm
-        The most that the norm of the weights of one individual may be, in parts.
-    most
-        In how many groups one individual is at most.
-    alone
-        Whether noise is drawn for this alone; else a noisy sum is released, and costs nothing here.
-
     Raises
     ------
     ValueError
         When the threshold is lower than all that asks for.
     """
 
-    noise: IndependentNoise
-    threshold: int
-    slack: Fraction
-    norm: int
-    most: int
+    noise: IndependentNoise  # The threshold of the sum, in parts of weights
+    threshold: int  # The least noisy sum with which a group appears, in parts
+    slack: Fraction  # With which probability groups appear in which one individual is alone
+    norm: int  # The most that the norm of the weights of one individual may be, in parts
+    most: int  # In how many groups one individual is at most
+    # Whether noise is drawn for this alone; else a noisy sum is released, and costs nothing here.
     alone: bool
     name: ClassVar[str] = "weighed_threshold"
 
@@ -647,30 +621,20 @@ class WeighedRounds(KeyMechanism):
     at most norm**2 / (v - a**2). So the rounds are (epsilon, (1 - s) delta + s)-private in both
     directions.
 
-    Parameters
-    ----------
-    noise
-        As much noise, in parts of weights, as costs what that of all rounds costs together.
-    shares
-        What part of it each round has, relative to the others.
-    thresholds
-        The least noisy sum with which a group appears, in each round.
-    slack
-        With which probability groups appear in which one individual is alone, in all rounds.
-    norm, most
-        The most that the norm of the weights of one individual may be, in parts, and in how many
-        groups one is at most.
-
     Raises
     ------
     ValueError
         When there is only one round, or a threshold is lower than these rules require.
     """
 
+    # As much noise, in parts of weights, as costs what that of all rounds costs together.
     noise: DiscreteGaussian
-    shares: tuple[int, ...]
-    thresholds: tuple[int, ...]
+    shares: tuple[int, ...]  # What part of it each round has, relative to the others
+    thresholds: tuple[int, ...]  # The least noisy sum with which a group appears, in each round
+    # With which probability groups appear in which one individual is alone, in all rounds.
     slack: Fraction
+    # `norm`, `most`: the most that the norm of the weights of one individual may be, in parts, and
+    # in how many groups one is at most.
     norm: int
     most: int
     name: ClassVar[str] = "weighed_rounds"

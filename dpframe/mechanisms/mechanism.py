@@ -33,29 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """What one individual can do to what a mechanism releases.
+    """What one individual can do to what a mechanism releases."""
 
-    Parameters
-    ----------
-    sensitivity
-        The sensitivity of the exact numbers, in steps.
-    repeats
-        How often the individual meets the mechanism: rounds of a selection, rows that report on
-        their own, groups that may appear; else once.
-    ranges
-        For selections: the ranges of score changes, one for each group that the individual touches.
-    range_l1, range_l2_squared
-        For selections: the largest sum, and sum of squares, of these ranges.
-    shared
-        Whether the ranges stand for others within their sum and maximum, see
-        `dpframe.core.score_range.ScoreRange.is_shared`.
-    """
-
-    sensitivity: ExactSensitivity
+    sensitivity: ExactSensitivity  # The sensitivity of the exact numbers, in steps
+    # How often the individual meets the mechanism: rounds of a selection, rows that report on their
+    # own, groups that may appear; else once.
     repeats: int = 1
+    # For selections: the ranges of score changes, one for each group that the individual touches.
     ranges: tuple[Fraction, ...] = ()
+    # `range_l1`, `range_l2_squared`: the largest sum, and sum of squares, of these ranges.
     range_l1: Fraction = Fraction(0)
     range_l2_squared: Fraction = Fraction(0)
+    # Whether the ranges stand for others within their sum and maximum, see
+    # `dpframe.core.score_range.ScoreRange.is_shared`.
     shared: bool = False
 
 
@@ -204,43 +194,22 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Within what one individual moves vectors of several numbers.
+    """Within what one individual moves vectors of several numbers."""
 
-    Parameters
-    ----------
-    widths
-        How far one row moves each number at most, in integer steps.
-    rows
-        How many rows one individual has over all vectors (groups).
-    arches
-        The places of counts, sums and sums of squares of the same values, see `DiscreteHull`.
-    """
-
-    widths: tuple[int, ...]
-    rows: int
+    widths: tuple[int, ...]  # How far one row moves each number at most, in integer steps
+    rows: int  # How many rows one individual has over all vectors (groups)
+    # The places of counts, sums and sums of squares of the same values, see `DiscreteHull`.
     arches: tuple[Arch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AdditiveTask(_Task):
-    """Numbers to which noise is added.
+    """Numbers to which noise is added."""
 
-    Parameters
-    ----------
-    name
-        The output, for messages.
-    sensitivity
-        In integer steps.
-    mechanism
-        ``"auto"`` or a mechanism's name.
-    box
-        Within what one row moves the numbers, where they may be drawn jointly.
-    """
-
-    name: str
-    sensitivity: ExactSensitivity
-    mechanism: str = "auto"
-    box: Box | None = None
+    name: str  # The output, for messages
+    sensitivity: ExactSensitivity  # In integer steps
+    mechanism: str = "auto"  # ``"auto"`` or a mechanism's name
+    box: Box | None = None  # Within what one row moves the numbers, where they may be drawn jointly
 
     @property
     def exposure(self) -> Exposure:
@@ -250,36 +219,16 @@ class AdditiveTask(_Task):
 
 @dataclass(frozen=True, slots=True)
 class SelectionTask(_Task):
-    """Private choices among candidates.
+    """Private choices among candidates."""
 
-    Parameters
-    ----------
-    name
-        The output, for messages.
-    sensitivity
-        The sensitivity of the scores, in integer steps.
-    score_range
-        The largest change in the difference of two scores by one individual.
-    mechanism
-        ``"auto"`` or a mechanism's name.
-    rounds
-        How many winners are chosen, each at an equal part of the cost.
-    weighted
-        Whether candidates stand for several points.
-    candidates
-        How many there are.
-    shared
-        Whether the ranges of `score_range` stand for others, see `Exposure`.
-    """
-
-    name: str
-    sensitivity: ExactSensitivity
-    score_range: ScoreRange
-    mechanism: str = "auto"
-    rounds: int = 1
-    weighted: bool = False
-    candidates: int = 2
-    shared: bool = False
+    name: str  # The output, for messages
+    sensitivity: ExactSensitivity  # The sensitivity of the scores, in integer steps
+    score_range: ScoreRange  # The largest change in the difference of two scores by one individual
+    mechanism: str = "auto"  # ``"auto"`` or a mechanism's name
+    rounds: int = 1  # How many winners are chosen, each at an equal part of the cost
+    weighted: bool = False  # Whether candidates stand for several points
+    candidates: int = 2  # How many there are
+    shared: bool = False  # Whether the ranges of `score_range` stand for others, see `Exposure`
 
     @property
     def exposure(self) -> Exposure:
@@ -299,58 +248,30 @@ class SelectionTask(_Task):
 class RecursiveTask(SelectionTask):
     """Private choices that follow one another, each level among disjoint sets of rows; a round is a
     level.
-
-    Parameters
-    ----------
-    chosen
-        How many choices there are in all.
-    path
-        How far off they may be altogether, in multiples of one, see `RecursiveExponential`.
-    why
-        Why they are made like that, for plans.
     """
 
-    chosen: int = 1
+    chosen: int = 1  # How many choices there are in all
+    # How far off they may be altogether, in multiples of one, see `RecursiveExponential`.
     path: Fraction = Fraction(1)
-    why: str = ""
+    why: str = ""  # Why they are made like that, for plans
 
 
 @dataclass(frozen=True, slots=True)
 class TogetherTask(SelectionTask):
-    """One private choice among tuples of candidates in order.
+    """One private choice among tuples of candidates in order."""
 
-    Parameters
-    ----------
-    chosen
-        How many candidates a tuple has.
-    why
-        Why they are chosen like that, for plans.
-    """
-
-    chosen: int = 1
-    why: str = ""
+    chosen: int = 1  # How many candidates a tuple has
+    why: str = ""  # Why they are chosen like that, for plans
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseTask(_Task):
-    """Rows that report on their own.
+    """Rows that report on their own."""
 
-    Parameters
-    ----------
-    name
-        The output, for messages.
-    sensitivity
-        The sensitivity of the counts, in integer steps.
-    categories
-        How many reports there are.
-    rows
-        How many rows are of one individual.
-    """
-
-    name: str
-    sensitivity: ExactSensitivity
-    categories: int
-    rows: int = 1
+    name: str  # The output, for messages
+    sensitivity: ExactSensitivity  # The sensitivity of the counts, in integer steps
+    categories: int  # How many reports there are
+    rows: int = 1  # How many rows are of one individual
 
     @property
     def exposure(self) -> Exposure:
@@ -360,27 +281,15 @@ class ResponseTask(_Task):
 
 @dataclass(frozen=True, slots=True)
 class KeyTask(_Task):
-    """A choice of groups.
+    """A choice of groups."""
 
-    Parameters
-    ----------
-    name
-        The output, for messages.
-    sensitivity
-        The sensitivity of the numbers of individuals, in integer steps.
-    groups
-        In how many groups an individual may be.
-    norm
-        The most that the norm of an individual's weights over groups may be, in parts; None where
-        individuals are not weighed.
-    rounds
-        In how many rounds groups are found, each among those that the rounds before did not find.
-    """
-
-    name: str
-    sensitivity: ExactSensitivity
-    groups: int
+    name: str  # The output, for messages
+    sensitivity: ExactSensitivity  # The sensitivity of the numbers of individuals, in integer steps
+    groups: int  # In how many groups an individual may be
+    # The most that the norm of an individual's weights over groups may be, in parts; None where
+    # individuals are not weighed.
     norm: int | None = None
+    # In how many rounds groups are found, each among those that the rounds before did not find.
     rounds: int = 1
 
     @property
@@ -433,21 +342,11 @@ _ROUNDING = Fraction(1, 2**36)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A mechanism, what it costs, and why it was chosen.
+    """A mechanism, what it costs, and why it was chosen."""
 
-    Parameters
-    ----------
-    law
-        The mechanism with its scale, in integer steps.
-    cost
-        What it charges, never more than its share.
-    reason
-        Why, for the plan.
-    """
-
-    law: Mechanism
-    cost: Budget
-    reason: str
+    law: Mechanism  # The mechanism with its scale, in integer steps
+    cost: Budget  # What it charges, never more than its share
+    reason: str  # Why, for the plan
 
 
 def charged(share: Budget, used: Fraction) -> Budget:

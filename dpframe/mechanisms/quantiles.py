@@ -49,17 +49,11 @@ class RecursiveExponential(Exponential):
     side. For neighbours let equal rows have equal coins, and let a row that changes keep its own.
     For any coins, the frames with their coins are neighbours. So one pair of laws dominates both,
     and with it their mixtures, because each delta is convex in a pair of laws.
-
-    Parameters
-    ----------
-    chosen
-        How many quantiles there are.
-    path
-        The total error of the worst quantile's ranks, as a multiple of the error of one choice at
-        the full scale: choices move the ends of the rows that later ones see.
     """
 
-    chosen: int = 1
+    chosen: int = 1  # How many quantiles there are
+    # The total error of the worst quantile's ranks, as a multiple of the error of one choice at the
+    # full scale: choices move the ends of the rows that later ones see.
     path: Fraction = Fraction(1)
 
     name: ClassVar[str] = "recursive_exponential"
@@ -153,14 +147,9 @@ class JointExponential(Exponential):
     because each delta is convex in a pair of laws. A score that knew ties, as that of one
     quantile does, would not be a sum over parts: rows of a point would have to be divided between
     two.
-
-    Parameters
-    ----------
-    chosen
-        How many quantiles there are.
     """
 
-    chosen: int = 1
+    chosen: int = 1  # How many quantiles there are
 
     name: ClassVar[str] = "joint_exponential"
     label: ClassVar[str] = "joint exponential mechanism"

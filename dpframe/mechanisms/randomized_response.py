@@ -123,17 +123,10 @@ class RandomizedResponse(ReportMechanism):
     for any content of the row. So changing a row costs epsilon, and changing k rows k epsilon
     (Warner 1965; Kairouz, Oh and Viswanath 2014). The presence of a row is not hidden: the number
     of reports is the number of rows.
-
-    Parameters
-    ----------
-    row_epsilon
-        What one report costs.
-    categories
-        How many there are, at least two, a category for all other values included.
     """
 
-    row_epsilon: Fraction
-    categories: int
+    row_epsilon: Fraction  # What one report costs
+    categories: int  # How many there are, at least two, a category for all other values included
     name: ClassVar[str] = "randomized_response"
     label: ClassVar[str] = "randomised response"
 

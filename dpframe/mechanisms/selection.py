@@ -50,11 +50,6 @@ class ScaledSelection(SelectionMechanism):
     candidate's score between neighbours. It is twice the sensitivity in general, and once when all
     scores move the same way (monotonic scores). Each mechanism says why its cost is no more.
 
-    Parameters
-    ----------
-    scale
-        In units of the score. Below 2**-10 it is raised to that.
-
     Raises
     ------
     InvalidBudget
@@ -63,6 +58,7 @@ class ScaledSelection(SelectionMechanism):
         When the scale is not an exact number above 0.
     """
 
+    # In units of the score. Below 2**-10 it is raised to that.
     scale: Fraction
     least: ClassVar[Fraction] = MIN_SELECTION_SCALE
     largest: ClassVar[Fraction] = MAX_SELECTION_SCALE
@@ -410,18 +406,13 @@ class NoisyTable(SelectionMechanism):
     several times as much. Here the cost depends on how far all scores move, there only on how far
     their differences change.
 
-    Parameters
-    ----------
-    noise
-        What is added to each score, in its steps.
-
     Raises
     ------
     ValueError
         When that is no noise of these kinds.
     """
 
-    noise: IndependentNoise
+    noise: IndependentNoise  # What is added to each score, in its steps
     name: ClassVar[str] = "noisy_table"
     label: ClassVar[str] = "noisy table"
 

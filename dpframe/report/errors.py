@@ -307,22 +307,13 @@ _UNIT: Final = re.compile(r" in (days|microseconds|milliseconds|nanoseconds)\b")
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """The 95% error of an output.
+    """The 95% error of an output."""
 
-    Parameters
-    ----------
-    words
-        Such as ``"± 12"`` or ``"± 0.7 with 1,000 rows"``.
-    verdict
-        ``"good"``, ``"rough"`` or ``"useless"`` where a size is known. Otherwise the number of rows
-        from which the error is at most a tenth of the result; empty where that is unknown.
-    enough
-        This number of rows; None where it is unknown.
-    """
-
-    words: str
+    words: str  # Such as ``"± 12"`` or ``"± 0.7 with 1,000 rows"``
+    # ``"good"``, ``"rough"`` or ``"useless"`` where a size is known. Otherwise the number of rows
+    # from which the error is at most a tenth of the result; empty where that is unknown.
     verdict: str = ""
-    enough: float | None = None
+    enough: float | None = None  # This number of rows; None where it is unknown
 
 
 def errors_of(

@@ -231,21 +231,11 @@ Cells: TypeAlias = "list[str | None]"
 
 @dataclass(frozen=True, slots=True)
 class ReleasedTable:
-    """A released frame as text.
+    """A released frame as text."""
 
-    Parameters
-    ----------
-    columns
-        The texts of each column, by name; None for null.
-    numbers
-        The columns of numbers.
-    note
-        What ± means, where it is shown.
-    """
-
-    columns: dict[str, Cells]
-    numbers: frozenset[str]
-    note: str
+    columns: dict[str, Cells]  # The texts of each column, by name; None for null
+    numbers: frozenset[str]  # The columns of numbers
+    note: str  # What ± means, where it is shown
 
     def frame(self) -> pl.DataFrame:
         """The texts as columns, numbers aligned at the right."""

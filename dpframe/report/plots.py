@@ -393,34 +393,17 @@ _TABLES = ({"histogram"}, {"cdf"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bars:
-    """What one panel shows.
+    """What one panel shows."""
 
-    Parameters
-    ----------
-    name
-        The output.
-    rows
-        `group`, `value`, `low` and `high`, the last two null where nothing is known; for bins
-        `lower` and `upper` as well.
-    labels
-        What the bars are: the keys, the categories.
-    value
-        What is measured.
-    keys
-        What groups the rows, each key in a column ``key0``, ``key1``, ...
-    rises
-        Whether it is a distribution function.
-    parts
-        The keys that are parts of times.
-    """
-
-    name: str
+    name: str  # The output
+    # `group`, `value`, `low` and `high`, the last two null where nothing is known; for bins `lower`
+    # and `upper` as well.
     rows: pl.DataFrame
-    labels: str
-    value: str
-    keys: tuple[str, ...] = ()
-    rises: bool = False
-    parts: frozenset[str] = frozenset()
+    labels: str  # What the bars are: the keys, the categories
+    value: str  # What is measured
+    keys: tuple[str, ...] = ()  # What groups the rows, each key in a column ``key0``, ``key1``,
+    rises: bool = False  # Whether it is a distribution function
+    parts: frozenset[str] = frozenset()  # The keys that are parts of times
 
     @property
     def has_order(self) -> bool:

@@ -129,18 +129,10 @@ def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Draws whose costs add up, in one measure.
+    """Draws whose costs add up, in one measure."""
 
-    Parameters
-    ----------
-    cost
-        The cost of all these draws; None without draws.
-    part
-        Its share of the plan's cost.
-    """
-
-    cost: Budget | None
-    part: Fraction = Fraction(1)
+    cost: Budget | None  # The cost of all these draws; None without draws
+    part: Fraction = Fraction(1)  # Its share of the plan's cost
 
     def share(self, cost: Budget) -> Fraction:
         """The share of the plan's cost that one of them has."""
@@ -515,24 +507,12 @@ _USELESS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chapter:
-    """A part of the details of a plan.
+    """A part of the details of a plan."""
 
-    Parameters
-    ----------
-    title
-        The heading; empty where a plan has no other chapter.
-    plan
-        The plan, or the block of a plan, that the chapter describes.
-    sections
-        The contents.
-    draws
-        All draws whose costs are added to those in the chapter.
-    """
-
-    title: str
-    plan: PlanData
-    sections: tuple[Section, ...]
-    draws: Draws
+    title: str  # The heading; empty where a plan has no other chapter
+    plan: PlanData  # The plan, or the block of a plan, that the chapter describes
+    sections: tuple[Section, ...]  # The contents
+    draws: Draws  # All draws whose costs are added to those in the chapter
 
 
 def chapters(plan: PlanData) -> tuple[Chapter, ...]:

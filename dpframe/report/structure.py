@@ -50,27 +50,14 @@ Constant = str | bool | Fraction | dt.date | dt.datetime | dt.time | None
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A column, or what is computed from it, compared with constants.
+    """A column, or what is computed from it, compared with constants."""
 
-    Parameters
-    ----------
-    column
-        Its name.
-    sign
-        ``"=="``, ``"!="``, ``"<"``, ``"<="``, ``">"``, ``">="``, ``"in"``, ``"between"``.
-    values
-        The constants; two ends of a range.
-    is_parameter
-        Whether one of them is a parameter of the job, which another run changes.
-    is_plain
-        Whether the column itself is compared, and nothing computed from it.
-    """
-
-    column: str
-    sign: str
-    values: tuple[Constant, ...]
+    column: str  # Its name
+    sign: str  # ``"=="``, ``"!="``, ``"<"``, ``"<="``, ``">"``, ``">="``, ``"in"``, ``"between"``
+    values: tuple[Constant, ...]  # The constants; two ends of a range
+    # Whether one of them is a parameter of the job, which another run changes.
     is_parameter: bool = False
-    is_plain: bool = True
+    is_plain: bool = True  # Whether the column itself is compared, and nothing computed from it
 
     @property
     def is_equality(self) -> bool:
@@ -466,17 +453,10 @@ _COUNTED_PEOPLE: Final = words_of(
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Bounds that the plan rests on.
+    """Bounds that the plan rests on."""
 
-    Parameters
-    ----------
-    what
-        The column, or the output where several are read.
-    low, high
-        As they were written.
-    """
-
-    what: str
+    what: str  # The column, or the output where several are read
+    # `low`, `high`: as they were written.
     low: str
     high: str
 

@@ -62,21 +62,14 @@ _MOST_DAYS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time; months, weeks and days follow the calendar, nanoseconds the clock.
+    """A length of time; months, weeks and days follow the calendar, nanoseconds the clock."""
 
-    Parameters
-    ----------
-    months, weeks, days, nanoseconds
-        The parts, none negative.
-    negative
-        Whether the whole span goes back in time.
-    """
-
+    # `months`, `weeks`, `days`, `nanoseconds`: the parts, none negative.
     months: int
     weeks: int
     days: int
     nanoseconds: int
-    negative: bool = False
+    negative: bool = False  # Whether the whole span goes back in time
 
     @property
     def kinds(self) -> int:

@@ -23,22 +23,13 @@ _SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """What one output releases.
+    """What one output releases."""
 
-    Parameters
-    ----------
-    name
-        The output.
-    labels
-        The label of each entry in one group: categories, bins, ranks or quantiles; None for one
-        number.
-    choices
-        Whether they are choices among candidates, and no numbers.
-    """
-
-    name: str
+    name: str  # The output
+    # The label of each entry in one group: categories, bins, ranks or quantiles; None for one
+    # number.
     labels: tuple[str, ...] | None
-    choices: bool
+    choices: bool  # Whether they are choices among candidates, and no numbers
 
     @property
     def size(self) -> int:
@@ -183,22 +174,13 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """All results of one output.
+    """All results of one output."""
 
-    Parameters
-    ----------
-    entries
-        What it releases.
-    plain, exact
-        Of shape (groups, entries).
-    noisy
-        Of shape (runs, groups, entries).
-    """
-
-    entries: Entries
+    entries: Entries  # What it releases
+    # `plain`, `exact`: of shape (groups, entries).
     plain: NDArray[Any]
     exact: NDArray[Any]
-    noisy: NDArray[Any]
+    noisy: NDArray[Any]  # Of shape (runs, groups, entries)
 
 
 def simulation_of(

@@ -19,19 +19,11 @@ class Axis:
     They are the leaves of a tree in which every node has `branching` children: of height 1 where
     the cells have no order, so that its levels are their sum and how each differs from their mean.
     Leaves beyond `size` fill the tree up; they are known to be empty.
-
-    Parameters
-    ----------
-    size
-        How many cells there are, at least one.
-    branching
-        How many children a node has, at least two.
-    is_ordered
-        Whether neighbouring cells belong together, so that prefixes and ranges can be wanted.
     """
 
-    size: int
-    branching: int
+    size: int  # How many cells there are, at least one
+    branching: int  # How many children a node has, at least two
+    # Whether neighbouring cells belong together, so that prefixes and ranges can be wanted.
     is_ordered: bool = False
 
     @classmethod
@@ -87,18 +79,10 @@ _Numbers = TypeVar("_Numbers", "NDArray[np.int64]", "NDArray[np.float64]")
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A map of one axis to integers: the sum of each node of a level. A cell is in one of them.
+    """A map of one axis to integers: the sum of each node of a level. A cell is in one of them."""
 
-    Parameters
-    ----------
-    axis
-        What it maps.
-    level
-        The level of the nodes.
-    """
-
-    axis: Axis
-    level: int
+    axis: Axis  # What it maps
+    level: int  # The level of the nodes
 
     @property
     def entries(self) -> int:
@@ -214,22 +198,13 @@ def needs_of(axis: Axis, kind: Kind) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """Sums over the prefixes that end in a node, before its last cell, and over its cells.
+    """Sums over the prefixes that end in a node, before its last cell, and over its cells."""
 
-    Parameters
-    ----------
-    cells
-        How many it has, and this many prefixes end there: after 0 cells, 1, ...
-    pulls, squares
-        The sums of what the prefixes take of the node's sum, and of the squares.
-    cell_squares
-        The sum of the squares of what each cell takes of it.
-    """
-
-    cells: int
+    cells: int  # How many it has, and this many prefixes end there: after 0 cells, 1,
+    # `pulls`, `squares`: the sums of what the prefixes take of the node's sum, and of the squares.
     pulls: Fraction
     squares: Fraction
-    cell_squares: Fraction
+    cell_squares: Fraction  # The sum of the squares of what each cell takes of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,24 +33,15 @@ _AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ToldLevels:
-    """Noisy sums of the nodes of some levels, and what they count.
+    """Noisy sums of the nodes of some levels, and what they count."""
 
-    Parameters
-    ----------
-    axis
-        The cells.
-    counts
-        For each level from the root on, by what a query's part in its subspace is multiplied in the
-        noisy sums of that level and of finer ones.
-    levels
-        Which levels have noisy sums, rising.
-    seconds, fourths
-        For each of them the second and fourth cumulant of what a node adds that is taken once.
-    """
-
-    axis: Axis
+    axis: Axis  # The cells
+    # For each level from the root on, by what a query's part in its subspace is multiplied in the
+    # noisy sums of that level and of finer ones.
     counts: tuple[float, ...]
-    levels: tuple[int, ...]
+    levels: tuple[int, ...]  # Which levels have noisy sums, rising
+    # `seconds`, `fourths`: for each of them the second and fourth cumulant of what a node adds that
+    # is taken once.
     seconds: tuple[float, ...]
     fourths: tuple[float, ...]
 
@@ -144,17 +135,10 @@ class ToldLevels:
 
 @dataclass(frozen=True, slots=True)
 class _Power:
-    """One moment of the noise of all nodes below one.
+    """One moment of the noise of all nodes below one."""
 
-    Parameters
-    ----------
-    measured
-        The tree.
-    amounts
-        For each measured level what a node adds whose numbers are all taken once.
-    """
-
-    measured: ToldLevels
+    measured: ToldLevels  # The tree
+    # For each measured level what a node adds whose numbers are all taken once.
     amounts: Sequence[float]
 
     @property
@@ -193,21 +177,12 @@ class _Power:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLevels:
-    """Levels of the tree of one axis, whose sums of nodes are measured.
+    """Levels of the tree of one axis, whose sums of nodes are measured."""
 
-    Parameters
-    ----------
-    axis
-        The cells.
-    levels
-        Which levels are measured, rising; the cells themselves are the last.
-    weights
-        For each a number in proportion to what its sums count: the cells of a full node over the
-        variance of the noise.
-    """
-
-    axis: Axis
-    levels: tuple[int, ...]
+    axis: Axis  # The cells
+    levels: tuple[int, ...]  # Which levels are measured, rising; the cells themselves are the last
+    # For each a number in proportion to what its sums count: the cells of a full node over the
+    # variance of the noise.
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -275,24 +250,14 @@ Cumulants: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTables:
-    """Noisy tables of the sums of runs of cells.
+    """Noisy tables of the sums of runs of cells."""
 
-    Parameters
-    ----------
-    sizes
-        How many values each column has.
-    axis
-        The cells of each group.
-    tables
-        For each noisy table its columns, and the level of its runs.
-    weights
-        For each a number in proportion to what its sums count: the finest cells, of the full tree,
-        that an entry stands for over the variance of its noise.
-    """
-
-    sizes: tuple[int, ...]
-    axis: Axis
+    sizes: tuple[int, ...]  # How many values each column has
+    axis: Axis  # The cells of each group
+    # For each noisy table its columns, and the level of its runs.
     tables: tuple[tuple[Columns, int], ...]
+    # For each a number in proportion to what its sums count: the finest cells, of the full tree,
+    # that an entry stands for over the variance of its noise.
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:

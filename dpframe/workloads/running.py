@@ -59,17 +59,10 @@ _UP: Final = 1.0 + 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How far all nights together move, exactly.
+    """How far all nights together move, exactly."""
 
-    Parameters
-    ----------
-    rows
-        How many of them.
-    l1, l2_squared, linf
-        The norms.
-    """
-
-    rows: int
+    rows: int  # How many of them
+    # `l1`, `l2_squared`, `linf`: the norms.
     l1: int
     l2_squared: int
     linf: int
@@ -162,15 +155,9 @@ class RunningSums(ABC):
 
 @dataclass(frozen=True, slots=True)
 class SquareRoot(RunningSums):
-    """The square root factorisation, with whole coefficients.
+    """The square root factorisation, with whole coefficients."""
 
-    Parameters
-    ----------
-    length
-        How many periods there are.
-    """
-
-    length: int
+    length: int  # How many periods there are
     name: ClassVar[str] = "square root"
 
     def __post_init__(self) -> None:
@@ -319,21 +306,11 @@ def squared(factors: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PeriodTree(RunningSums):
-    """Sums of branching**h neighbouring periods for each h below `levels`, and of no more.
+    """Sums of branching**h neighbouring periods for each h below `levels`, and of no more."""
 
-    Parameters
-    ----------
-    length
-        How many periods there are.
-    branching
-        How many sums of one level make one of the next.
-    levels
-        How many levels there are; one is the periods separately.
-    """
-
-    length: int
-    branching: int
-    levels: int
+    length: int  # How many periods there are
+    branching: int  # How many sums of one level make one of the next
+    levels: int  # How many levels there are; one is the periods separately
     name: ClassVar[str] = "tree"
 
     def __post_init__(self) -> None:

@@ -144,30 +144,15 @@ _BRANCHINGS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 @dataclass(frozen=True)
 class Strategy:
-    """Parts to measure.
+    """Parts to measure."""
 
-    Parameters
-    ----------
-    workload
-        What is wanted.
-    parts
-        What is measured: sums of nodes.
-    shares
-        What each gets of a spend; they add up to nearly 1.
-    norms
-        How much noise each needs, see `Norm`.
-    degree
-        2 where shares are of an epsilon, 1 where they are of a rho.
-    total_of
-        The number of the part whose vector has the total of all cells as one number more, at no
-        further cost; that is the part of one entry. None where each part is a vector.
-    """
-
-    workload: Workload
-    parts: tuple[Part, ...]
-    shares: tuple[Fraction, ...]
-    norms: tuple[Fraction, ...]
-    degree: Degree
+    workload: Workload  # What is wanted
+    parts: tuple[Part, ...]  # What is measured: sums of nodes
+    shares: tuple[Fraction, ...]  # What each gets of a spend; they add up to nearly 1
+    norms: tuple[Fraction, ...]  # How much noise each needs, see `Norm`
+    degree: Degree  # 2 where shares are of an epsilon, 1 where they are of a rho
+    # The number of the part whose vector has the total of all cells as one number more, at no
+    # further cost; that is the part of one entry. None where each part is a vector.
     total_of: int | None = None
 
     @property

@@ -23,15 +23,9 @@ Levels: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An integer vector that is linear in a table: the Kronecker product of its factors.
+    """An integer vector that is linear in a table: the Kronecker product of its factors."""
 
-    Parameters
-    ----------
-    factors
-        One per axis of the table, in their order.
-    """
-
-    factors: tuple[Factor, ...]
+    factors: tuple[Factor, ...]  # One per axis of the table, in their order
 
     @property
     def levels(self) -> Levels:
@@ -142,34 +136,18 @@ def _norms(axis: Axis, kind: Kind) -> list[Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A table that is wanted: sums over the cells of some axes, for each of the others.
+    """A table that is wanted: sums over the cells of some axes, for each of the others."""
 
-    Parameters
-    ----------
-    kinds
-        What is wanted of each axis; the table has their products.
-    weight
-        How much its error counts, relative to others.
-    """
-
-    kinds: tuple[Kind, ...]
-    weight: Fraction = Fraction(1)
+    kinds: tuple[Kind, ...]  # What is wanted of each axis; the table has their products
+    weight: Fraction = Fraction(1)  # How much its error counts, relative to others
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is to be answered from one table of disjoint sums.
+    """What is to be answered from one table of disjoint sums."""
 
-    Parameters
-    ----------
-    axes
-        The columns of the table.
-    tables
-        What is wanted of it, at least one.
-    """
-
-    axes: tuple[Axis, ...]
-    tables: tuple[Wanted, ...]
+    axes: tuple[Axis, ...]  # The columns of the table
+    tables: tuple[Wanted, ...]  # What is wanted of it, at least one
 
     def __post_init__(self) -> None:
         for table in self.tables:
