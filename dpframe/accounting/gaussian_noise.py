@@ -206,13 +206,8 @@ def variance_for(
     linf: Fraction | None = None,
 ) -> Fraction:
     """The least variance, within a relative 1e-6, at which one of the bounds is at most delta.
-
-    Raises
-    ------
-    InvalidBudget
-        When delta is 1 or more, or too small for a float.
-    ValueError
-        When l0 is below 1.
+    Raises `InvalidBudget` when delta is 1 or more, or too small for a float. Raises `ValueError`
+    when l0 is below 1.
     """
     if l0 < 1:
         raise ValueError("l0 must be at least 1")

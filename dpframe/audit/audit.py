@@ -433,12 +433,7 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number | str) -> A
 
 def _require_one_round(query: Query) -> None:
     """Refuse to audit groups that are found in rounds: an audit draws from exact tables, which each
-    round but the first has others of.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to audit instead.
+    round but the first has others of. Raises `UnsupportedOperation` with what to audit instead.
     """
     if rounds_of(query.relation) > 1:
         raise UnsupportedOperation(

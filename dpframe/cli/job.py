@@ -523,12 +523,8 @@ class Job:
         return left_fields(self.payer.ledger.remaining)
 
     def audit(self, runs: int, confidence: str) -> Audit:
-        """What runs on worst-case neighbours prove about its plan; nothing is charged.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When it asks several queries, or one that lacks a limit.
+        """What runs on worst-case neighbours prove about its plan; nothing is charged. Raises
+        `UnsupportedOperation` when it asks several queries, or one that lacks a limit.
         """
         if self.queries.search is not None:
             raise UnsupportedOperation(
@@ -549,12 +545,7 @@ class Job:
 
     def require_other(self, path: Path) -> None:
         """Refuse to write the result over a file that was protected by its path, or where the path,
-        which may be a pattern, would find it the next time.
-
-        Raises
-        ------
-        BadInput
-            When it is one.
+        which may be a pattern, would find it the next time. Raises `BadInput` when it is one.
         """
         if any(source.holds(path) for source in self.sources):
             refusal = UnsupportedOperation(
@@ -572,12 +563,8 @@ class Job:
         return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
 
     def keep(self) -> None:
-        """Keep its result next to the ledger, regardless of the job's own setting.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When its budget is in memory.
+        """Keep its result next to the ledger, regardless of the job's own setting. Raises
+        `UnsupportedOperation` when its budget is in memory.
         """
         if not self.payer.ledger.identities:
             raise UnsupportedOperation(

@@ -60,13 +60,7 @@ class NotWritten(BadInput):
 
 
 def require_file(path: Path) -> Path:
-    """The path of a file that is there.
-
-    Raises
-    ------
-    BadInput
-        When it is not.
-    """
+    """The path of a file that is there. Raises `BadInput` when it is not."""
     if not path.is_file():
         what = "this is a folder, not a file" if path.is_dir() else "this file does not exist"
         folder = str(path.absolute().parent)
@@ -86,13 +80,7 @@ def not_a_job(path: Path, what: str, remedy: str | None = None) -> BadInput:
 
 
 def plan_in(path: Path) -> Plan:
-    """The plan that a file holds.
-
-    Raises
-    ------
-    BadInput
-        When it holds none, or one that was edited.
-    """
+    """The plan that a file holds. Raises `BadInput` when it holds none, or one that was edited."""
     require_file(path)
     try:
         return Plan.from_json(path)

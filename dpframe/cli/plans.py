@@ -68,14 +68,9 @@ class Reviewed:
 
 
 def reviewed(parsed: argparse.Namespace) -> Reviewed:
-    """What the arguments of ``dpframe approve`` name: a job is planned, and charged nothing.
-
-    Raises
-    ------
-    BadInput
-        When the file is neither a job nor a plan.
-    UnsupportedOperation
-        When the plan does not have the parameter, or its values are invalid.
+    """What the arguments of ``dpframe approve`` name: a job is planned, and charged nothing. Raises
+    `BadInput` when the file is neither a job nor a plan. Raises `UnsupportedOperation` when the
+    plan does not have the parameter, or its values are invalid.
     """
     path: Path = parsed.plan
     given = given_parameters(parsed)
@@ -128,12 +123,8 @@ _COMPOSITIONS = {ZCDP.measure: "zcdp", GDP.measure: "gdp"}
 
 
 def name_of(plan: Plan, given: str | None) -> str:
-    """The budget that a plan is approved for.
-
-    Raises
-    ------
-    PlanMismatch
-        When the plan states another one than was given.
+    """The budget that a plan is approved for. Raises `PlanMismatch` when the plan states another
+    one than was given.
     """
     stated = None if plan.budget is None else plan.budget.name
     if given is not None and stated not in (None, given):
@@ -150,17 +141,9 @@ def name_of(plan: Plan, given: str | None) -> str:
 
 def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Account:
     """The budget that a plan states, as the ledger has it; opened if it is new and `create` allows.
-
-    Raises
-    ------
-    PlanMismatch
-        When the ledger is another one, or has another amount.
-    NoBudget
-        When it does not exist, and may not be opened.
-    LedgerError
-        When it is new, and the plan states no amount.
-    BudgetExceeded
-        When it was closed.
+    Raises `PlanMismatch` when the ledger is another one, or has another amount. Raises `NoBudget`
+    when it does not exist, and may not be opened. Raises `LedgerError` when it is new, and the plan
+    states no amount. Raises `BudgetExceeded` when it was closed.
     """
     chain, stated = store.read(), plan.budget
     if stated is not None and stated.ledger not in (None, *chain.identities):

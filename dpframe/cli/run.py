@@ -233,12 +233,8 @@ def _remark(releases: Releases) -> None:
 
 
 def _repeat(parsed: argparse.Namespace) -> Repeat:
-    """What is to be done if it was run before.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the name of the run is invalid, or there is nothing that `--again` could repeat.
+    """What is to be done if it was run before. Raises `UnsupportedOperation` when the name of the
+    run is invalid, or there is nothing that `--again` could repeat.
     """
     if parsed.run_id is None and not parsed.once:
         if parsed.again:

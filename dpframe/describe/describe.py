@@ -68,12 +68,8 @@ def is_forced(queries: Sequence[Query], split: str) -> bool:
 
 
 def unforced(query: Query) -> Query:
-    """The same query without named mechanisms.
-
-    Raises
-    ------
-    DPFrameError
-        If the query has no other mechanism.
+    """The same query without named mechanisms. Raises `DPFrameError` if the query has no other
+    mechanism.
     """
     scope = query.scope
     outputs = tuple(

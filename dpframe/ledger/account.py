@@ -60,13 +60,7 @@ _given: tuple[str | None, str | None] = (None, None)
 
 
 def caller_of(user: str | None, found: dict[str, Any]) -> Caller:
-    """What `Caller.fields` made.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When it is in another form.
-    """
+    """What `Caller.fields` made. Raises `ValueError, TypeError` when it is in another form."""
     if found.keys() != {"host", "process", "job", "run"}:
         raise ValueError
     host, process, job, run = (found[key] for key in ("host", "process", "job", "run"))

@@ -21,13 +21,7 @@ def hex_text(value: Fraction) -> str:
 
 
 def from_hex(text: str) -> Fraction:
-    """What `hex_text` wrote.
-
-    Raises
-    ------
-    ValueError, ZeroDivisionError
-        When the text is invalid.
-    """
+    """What `hex_text` wrote. Raises `ValueError, ZeroDivisionError` when the text is invalid."""
     over, _, under = text.partition("/")
     return Fraction(int(over, 16), int(under, 16))
 
@@ -38,12 +32,8 @@ def amounts_text(amount: Budget) -> list[str]:
 
 
 def read_amounts(found: object, measure: Budget) -> Budget:
-    """What `amounts_text` wrote, in the measure of another budget.
-
-    Raises
-    ------
-    ValueError, TypeError, ArithmeticError
-        When the text is invalid, or in another form.
+    """What `amounts_text` wrote, in the measure of another budget. Raises `ValueError, TypeError,
+    ArithmeticError` when the text is invalid, or in another form.
     """
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
         raise TypeError

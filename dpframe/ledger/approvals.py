@@ -83,12 +83,7 @@ Allowed: TypeAlias = "tuple[tuple[str, Range], ...]"
 
 def read_range(text: str, kind: ParameterType) -> Range | None:
     """The range of a text with more than one value: ``any``, ``LOW..HIGH``, or several values as
-    JSON or with commas between them.
-
-    Raises
-    ------
-    NotAValue
-        When it holds what is no value of the type.
+    JSON or with commas between them. Raises `NotAValue` when it holds what is no value of the type.
     """
     bare = text.strip()
     several = bare.startswith("[[") if kind.many else bare.startswith("[") or "," in bare
@@ -103,13 +98,7 @@ def allowed_fields(allowed: Allowed) -> dict[str, dict[str, str]]:
 
 
 def read_allowed(found: object) -> Allowed:
-    """What `allowed_fields` made.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When it is in another form.
-    """
+    """What `allowed_fields` made. Raises `ValueError, TypeError` when it is in another form."""
     if not isinstance(found, dict) or not found:
         raise TypeError
     result = []
@@ -209,24 +198,16 @@ class ApprovalKey:
 
     @classmethod
     def from_environment(cls) -> ApprovalKey | None:
-        """The key in the environment, None if none exists.
-
-        Raises
-        ------
-        LedgerError
-            When what is there is no key.
+        """The key in the environment, None if none exists. Raises `LedgerError` when what is there
+        is no key.
         """
         text = os.environ.get(KEY_VARIABLE)
         return None if text is None else cls.parse(text)  # one that is empty was meant to be one
 
     @classmethod
     def parse(cls, text: str) -> ApprovalKey:
-        """A key from its text, which names its scheme: a public key is no secret for HMAC.
-
-        Raises
-        ------
-        LedgerError
-            When the text is not a valid key.
+        """A key from its text, which names its scheme: a public key is no secret for HMAC. Raises
+        `LedgerError` when the text is not a valid key.
         """
         scheme, _, value = text.strip().partition(":")
         if scheme == "hmac" and len(value.strip().encode("utf-8", "surrogateescape")) >= _SHORTEST:
@@ -245,12 +226,8 @@ class ApprovalKey:
         )
 
     def sign(self, *fields: Any) -> str:
-        """The signature of an approval's fields, with the name of its scheme.
-
-        Raises
-        ------
-        LedgerError
-            When the key can only verify.
+        """The signature of an approval's fields, with the name of its scheme. Raises `LedgerError`
+        when the key can only verify.
         """
         text = _message(fields)
         match self.scheme:
@@ -289,12 +266,8 @@ class ApprovalKey:
 
 
 def new_pair() -> tuple[str, str]:
-    """A new private key and its public key, as the environment takes them.
-
-    Raises
-    ------
-    LedgerError
-        When the package that makes them is not installed.
+    """A new private key and its public key, as the environment takes them. Raises `LedgerError`
+    when the package that makes them is not installed.
     """
     made = _library().Ed25519PrivateKey.generate()
     private, public = made.private_bytes_raw(), made.public_key().public_bytes_raw()
@@ -484,13 +457,7 @@ class Approval:
 
 
 def read_approval(record: Record) -> Approval:
-    """The approval that a record holds.
-
-    Raises
-    ------
-    ValueError, TypeError
-        When it holds none.
-    """
+    """The approval that a record holds. Raises `ValueError, TypeError` when it holds none."""
     fields = json.loads(record.why or "")
     if not isinstance(fields, dict) or not record.fingerprint:
         raise ValueError
@@ -626,12 +593,8 @@ class Requirement:
     def require_standing(
         self, approvals: Sequence[Approval], fingerprint: str, ledgers: Collection[str]
     ) -> None:
-        """Refuse to continue after a charge if all its approvals have lapsed.
-
-        Raises
-        ------
-        PlanMismatch
-            With the reason why the newest approval has lapsed.
+        """Refuse to continue after a charge if all its approvals have lapsed. Raises `PlanMismatch`
+        with the reason why the newest approval has lapsed.
         """
         why = "it has no approval"
         for approval in self.same(approvals, fingerprint):
@@ -662,13 +625,7 @@ class Requirement:
         ledgers: Collection[str],
         bound: Bound,
     ) -> Approval:
-        """The approval that a charge uses.
-
-        Raises
-        ------
-        PlanMismatch
-            When no approval counts.
-        """
+        """The approval that a charge uses. Raises `PlanMismatch` when no approval counts."""
         same = self.same(approvals, fingerprint)
         approval = next(self.counting(same, ledgers, bound), None)
         if approval is None:

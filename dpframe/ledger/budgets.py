@@ -132,7 +132,8 @@ def create_would_open(*, must_exist: bool) -> bool:
 
 
 def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) -> None:
-    """Refuse a ledger or a name other than the one that is allowed.
+    """Refuse a ledger or a name other than the one that is allowed. Raises `LedgerError` when it is
+    another.
 
     Parameters
     ----------
@@ -142,11 +143,6 @@ def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) 
         The name of the budget.
     place_of
         The place in full of a path or URL.
-
-    Raises
-    ------
-    LedgerError
-        When it is another.
     """
     if _allowed.ledger is not None and where != (only_one := place_of(_allowed.ledger)):
         used = "keeps its budget in memory" if where is None else f"names the ledger {where!r}"
@@ -191,7 +187,8 @@ def tell_absent(refusal: NoBudget) -> None:
 
 
 def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
-    """Create a budget, and say so; nothing happens if it is there.
+    """Create a budget, and say so; nothing happens if it is there. Raises `LedgerError` when its
+    name looks like that of another, or it is there and may not be.
 
     Parameters
     ----------
@@ -201,11 +198,6 @@ def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
         The record that opens it.
     again
         Whether it may be there.
-
-    Raises
-    ------
-    LedgerError
-        When its name looks like that of another, or it is there and may not be.
     """
     made: list[NewBudget] = []
 
@@ -240,7 +232,8 @@ def create(
     by: str,
     per: Every | None = None,
 ) -> Account:
-    """Create a budget, so that people who run jobs do not decide about its amount.
+    """Create a budget, so that people who run jobs do not decide about its amount. Raises
+    `LedgerError` when there is one of that name, or of one that looks like it.
 
     Parameters
     ----------
@@ -254,11 +247,6 @@ def create(
         Who creates it.
     per
         The windows of time that each have this budget.
-
-    Raises
-    ------
-    LedgerError
-        When there is one of that name, or of one that looks like it.
     """
     who = short_text(by, "--by")
     why = per_text(per)
@@ -276,14 +264,9 @@ def _there(account: Account) -> LedgerError:
 
 
 def close(store: Store, name: str, by: str, reason: str) -> Account:
-    """End a budget: nothing is charged to it any more. There is no way back.
-
-    Raises
-    ------
-    LedgerError
-        When the budget does not exist, or this cannot be recorded.
-    BudgetExceeded
-        When it was closed before.
+    """End a budget: nothing is charged to it any more. There is no way back. Raises `LedgerError`
+    when the budget does not exist, or this cannot be recorded. Raises `BudgetExceeded` when it was
+    closed before.
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
@@ -296,13 +279,7 @@ def close(store: Store, name: str, by: str, reason: str) -> Account:
 
 
 def require_open(account: Account) -> None:
-    """Refuse a budget that was closed.
-
-    Raises
-    ------
-    BudgetExceeded
-        With who closed it, when and why.
-    """
+    """Refuse a budget that was closed. Raises `BudgetExceeded` with who closed it, when and why."""
     end = account.closed
     if end is not None:
         raise BudgetExceeded(
@@ -324,7 +301,9 @@ def grant(
     """Raise a budget, on record.
 
     A budget that was opened with (epsilon, delta) and is counted in rho or mu squared is raised in
-    epsilon and delta. The record has the sum of both, and how much more that implies.
+    epsilon and delta. The record has the sum of both, and how much more that implies. Raises
+    `InvalidBudget` when nothing is added, or in another measure. Raises `LedgerError` when the
+    budget does not exist, or this cannot be recorded. Raises `BudgetExceeded` when it was closed.
 
     Parameters
     ----------
@@ -338,15 +317,6 @@ def grant(
         An (epsilon, delta) in the measure that the budget is counted in.
     renewing
         What is recorded with it, of the budget as it was and the amount that it then has.
-
-    Raises
-    ------
-    InvalidBudget
-        When nothing is added, or in another measure.
-    LedgerError
-        When the budget does not exist, or this cannot be recorded.
-    BudgetExceeded
-        When it was closed.
     """
 
     def granting(chain: Chain) -> list[Draft]:

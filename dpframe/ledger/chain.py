@@ -42,12 +42,8 @@ from dpframe.ledger.streams import STREAMED, Streams
 
 
 def require_here(moved: Record | None) -> None:
-    """Refuse to write to a ledger that goes on elsewhere, as a record of it says.
-
-    Raises
-    ------
-    LedgerError
-        With where it went.
+    """Refuse to write to a ledger that goes on elsewhere, as a record of it says. Raises
+    `LedgerError` with where it went.
     """
     if moved is not None:
         raise LedgerError(
@@ -114,12 +110,8 @@ class Charge:
 
 
 def read_charge(record: Record) -> Charge:
-    """What the record of a charge says.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError, ArithmeticError
-        When it does so in another form.
+    """What the record of a charge says. Raises `ValueError, TypeError, KeyError, ArithmeticError`
+    when it does so in another form.
     """
     amount = record.amount
     if record.why is None:
@@ -250,23 +242,15 @@ def state_of(chain: Summed, seal: Seal, since: int | None) -> str:
 
 
 def kept_numbers(checkpoint: Record) -> list[int]:
-    """The numbers of the records that a checkpoint refers to.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-        When the record is not a checkpoint.
+    """The numbers of the records that a checkpoint refers to. Raises `ValueError, TypeError,
+    KeyError` when the record is not a checkpoint.
     """
     return [int(number) for number, _ in _state(checkpoint)["kept"]]
 
 
 def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
     """Bring an empty chain to a checkpoint whose hash is right, with the rows that it refers to.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-        When it makes no sense, or the rows are not those.
+    Raises `ValueError, TypeError, KeyError` when it makes no sense, or the rows are not those.
     """
     state = _state(checkpoint)
     if "results" in state:
@@ -404,11 +388,7 @@ class Chain:
 
     def read(self, rows: Iterable[tuple[Any, ...]], anchors: dict[int, str]) -> None:
         """Append stored rows, in the order of `COLUMNS`; rows at anchors must have those hashes.
-
-        Raises
-        ------
-        LedgerError
-            At the first row that is not what was once written there.
+        Raises `LedgerError` at the first row that is not what was once written there.
         """
         for row in rows:
             if row[0] != self.length + 1:
@@ -458,13 +438,7 @@ class Chain:
         return self.seal.head(self.length, self.tip)
 
     def account(self, name: str) -> Account:
-        """A budget by name.
-
-        Raises
-        ------
-        NoBudget
-            When the ledger has none of that name.
-        """
+        """A budget by name. Raises `NoBudget` when the ledger has none of that name."""
         if name not in self.accounts:
             raise no_budget(name, self.accounts)
         return self.accounts[name]

@@ -51,53 +51,33 @@ class Contents(Protocol):
     """Contents of results, each a sequence of files in the order of its queries."""
 
     def prepare(self) -> None:
-        """Find out whether one can write there, before anything is charged.
-
-        Raises
-        ------
-        LedgerError
-            When one cannot.
+        """Find out whether one can write there, before anything is charged. Raises `LedgerError`
+        when one cannot.
         """
         ...
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, durably and as a whole.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be written.
+        """Keep the content of a charge, durably and as a whole. Raises `LedgerError` when it cannot
+        be written.
         """
         ...
 
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
         """The content of a charge with `count` files; None if one of them is missing. Where there
-        may be several, the one that is right, or one that is not where none is.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read.
+        may be several, the one that is right, or one that is not where none is. Raises
+        `LedgerError` when it cannot be read.
         """
         ...
 
     def prepare_removal(self) -> None:
         """Find out whether one can delete there, before it is recorded that contents are given up.
-
-        Raises
-        ------
-        LedgerError
-            When one cannot.
+        Raises `LedgerError` when one cannot.
         """
         ...
 
     def remove(self, number: int, count: int) -> bool:
-        """Delete the content of a charge with `count` files; whether anything was there.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be deleted.
+        """Delete the content of a charge with `count` files; whether anything was there. Raises
+        `LedgerError` when it cannot be deleted.
         """
         ...
 
@@ -262,7 +242,8 @@ _HELD: WeakSet[FileIO] = WeakSet()
 
 
 def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
-    """A file that no other process holds, opened for writing, and locked until it is closed.
+    """A file that no other process holds, opened for writing, and locked until it is closed. Raises
+    `OSError` when another process holds it for long, or it cannot be opened.
 
     Parameters
     ----------
@@ -273,11 +254,6 @@ def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
         locked.
     mode
         The permissions of a new file, minus the process's umask.
-
-    Raises
-    ------
-    OSError
-        When another process holds it for long, or it cannot be opened.
     """
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
@@ -384,12 +360,8 @@ class RowContents(Protocol):
     """Contents by the number of a stream and of the first of the periods."""
 
     def prepare(self) -> None:
-        """Find out whether one can write there, before anything is charged.
-
-        Raises
-        ------
-        LedgerError
-            When one cannot.
+        """Find out whether one can write there, before anything is charged. Raises `LedgerError`
+        when one cannot.
         """
         ...
 
@@ -398,32 +370,18 @@ class RowContents(Protocol):
         ...
 
     def read(self, stream: int, first: int) -> bytes | None:
-        """What is kept, if anything is.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read.
-        """
+        """What is kept, if anything is. Raises `LedgerError` when it cannot be read."""
         ...
 
     def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
-        """What is kept from each of some periods on, read at once.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read.
+        """What is kept from each of some periods on, read at once. Raises `LedgerError` when it
+        cannot be read.
         """
         ...
 
     def keep(self, stream: int, first: int, content: bytes) -> bytes:
-        """Keep a content, durably, unless there is one; what is kept then.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be written.
+        """Keep a content, durably, unless there is one; what is kept then. Raises `LedgerError`
+        when it cannot be written.
         """
         ...
 
@@ -500,12 +458,8 @@ class FolderRows:
 
 
 def _write_once(place: Path, content: bytes) -> None:
-    """Write a hidden file, and then give it its name, unless that is taken.
-
-    Raises
-    ------
-    FileExistsError
-        When it is.
+    """Write a hidden file, and then give it its name, unless that is taken. Raises
+    `FileExistsError` when it is.
     """
     file = _nameless(place.parent)
     if file is not None:

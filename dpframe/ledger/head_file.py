@@ -32,6 +32,7 @@ _USED: dict[str, tuple[Hashable, str, Callable[[], bool]]] = {}
 
 def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], bool]) -> None:
     """Remember where a ledger is, and refuse a second place; for who has the turn of the ledger.
+    Raises `LedgerError` when this process has used the ledger at another place, where it still is.
 
     Parameters
     ----------
@@ -43,11 +44,6 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
         The place, for people.
     is_there
         Whether something is still at this place; a ledger that was moved is elsewhere.
-
-    Raises
-    ------
-    LedgerError
-        When this process has used the ledger at another place, where it still is.
     """
 
     def claiming() -> None:
@@ -62,16 +58,11 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
 def require_alone(identity: str, path: Path) -> None:
     """Refuse a ledger if another head file next to it has the same identity.
 
-    Every head file is read. A copy may have any name, and size and times show nothing, because
-    all head files have the same length and are written at every charge. Earlier reads are not
-    remembered, because a file may be copied over another within one tick of its times. So each
-    one costs no more than opening it, and only those with the same identity are checked for their
-    ledger.
-
-    Raises
-    ------
-    LedgerError
-        With the name of the other ledger.
+    Every head file is read. A copy may have any name, and size and times show nothing, because all
+    head files have the same length and are written at every charge. Earlier reads are not
+    remembered, because a file may be copied over another within one tick of its times. So each one
+    costs no more than opening it, and only those with the same identity are checked for their
+    ledger. Raises `LedgerError` with the name of the other ledger.
     """
     wanted, own = identity.encode(), f"{path.name}{_HEAD}"
     try:
@@ -216,12 +207,8 @@ class HeadFile:
         return open(os.open(self.path, flags, MODE), "r+b", buffering=0)
 
     def write(self, file: BinaryIO, head: Seen, *, seal: Seal | None = None) -> None:
-        """Write a head down, unless a newer one is there; with `seal`, under another key.
-
-        Raises
-        ------
-        LedgerError
-            When another ledger has written here meanwhile.
+        """Write a head down, unless a newer one is there; with `seal`, under another key. Raises
+        `LedgerError` when another ledger has written here meanwhile.
         """
         self._lock(file, writing=True)
         known = self._parsed(file.read(1000))

@@ -127,13 +127,7 @@ class Begun:
 
     @classmethod
     def read(cls, record: Record) -> Begun:
-        """What a record says.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
-        """
+        """What a record says. Raises `ValueError, TypeError, KeyError` when it makes no sense."""
         said = json.loads(record.why or "")
         kinds = {
             **dict.fromkeys(("frames", "outputs"), list),
@@ -337,12 +331,8 @@ class Attempts:
         return result
 
     def require_newest(self, key: Key | None, identity: Identity, number: int | None) -> None:
-        """Refuse to begin a result again that another process has begun meanwhile.
-
-        Raises
-        ------
-        Overtaken
-            When the last attempt by that key is another one.
+        """Refuse to begin a result again that another process has begun meanwhile. Raises
+        `Overtaken` when the last attempt by that key is another one.
         """
         found = self.newest(key, identity)
         if key is not None and (None if found is None else found.number) != number:
@@ -364,12 +354,8 @@ class Results:
         return self._budgets.get(name) or Attempts(name, older=self.older)
 
     def check(self, record: Record, measure: str) -> None:
-        """Refuse a record of a result that no ledger writes, even with a valid seal.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
+        """Refuse a record of a result that no ledger writes, even with a valid seal. Raises
+        `ValueError, TypeError, KeyError` when it makes no sense.
         """
         known = self.of(record.name).by_number
         if record.act == "begun":
@@ -390,12 +376,8 @@ class Results:
             raise ValueError
 
     def require_follows(self, record: Record) -> None:
-        """Refuse what comes directly after a record of a result and does not belong to it.
-
-        Raises
-        ------
-        ValueError
-            When it does not.
+        """Refuse what comes directly after a record of a result and does not belong to it. Raises
+        `ValueError` when it does not.
         """
         last = self._last
         if last is None or record.seq != last.seq + 1:  # a checkpoint names no charges

@@ -71,12 +71,8 @@ class Beginning:
         return replace(self, begun=replace(self.begun, place=place))
 
     def drafts(self, attempts: Attempts, account: Account) -> list[Draft]:
-        """What is recorded directly before the charge.
-
-        Raises
-        ------
-        Overtaken
-            When another process has begun it meanwhile.
+        """What is recorded directly before the charge. Raises `Overtaken` when another process has
+        begun it meanwhile.
         """
         attempts.require_newest(self.key, self.begun.identity, self.after)
         result = [self.begun.draft(account.name, self.cost, self.after)]

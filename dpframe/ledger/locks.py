@@ -112,12 +112,7 @@ def wait(
     """Whether an attempt succeeded before the deadline of `time.monotonic`.
 
     In short steps of equal length, so that who waits long is as likely to be next; `sleep` takes
-    the seconds of a step.
-
-    Raises
-    ------
-    OSError
-        When the lock cannot be had at all.
+    the seconds of a step. Raises `OSError` when the lock cannot be had at all.
     """
     while True:
         try:

@@ -67,14 +67,10 @@ def approve(
     terms: Terms = NO_LIMITS,
     allowed: Allowed = (),
 ) -> None:
-    """Record an approval for the current budget, signed if there is a key. If `allowed` is given
-    it covers a range of parameters, and the fingerprint is that of the template.
-
-    Raises
-    ------
-    LedgerError
-        When it cannot be recorded, the budget does not exist, `by` is not on one line, or the key
-        can only verify.
+    """Record an approval for the current budget, signed if there is a key. If `allowed` is given it
+    covers a range of parameters, and the fingerprint is that of the template. Raises `LedgerError`
+    when it cannot be recorded, the budget does not exist, `by` is not on one line, or the key can
+    only verify.
     """
     named, who = plain_text(name, "name"), approver(by, key)
 
@@ -91,12 +87,8 @@ def renewals(
 ) -> list[Draft]:
     """The approvals of a budget that count now, again for another amount, with the runs that are
     left. They are recorded together with what changes the amount: between the two, what is left
-    could be used once more, or renewed twice.
-
-    Raises
-    ------
-    LedgerError
-        When the budget does not exist, or they are signed and the key cannot sign.
+    could be used once more, or renewed twice. Raises `LedgerError` when the budget does not exist,
+    or they are signed and the key cannot sign.
     """
     who, needed = approver(by, key), Requirement(key)
     before = Bound.of(chain.account(name))
@@ -162,12 +154,8 @@ def _drafted(
 
 
 def approver(by: object, key: ApprovalKey | None) -> str:
-    """Who approves.
-
-    Raises
-    ------
-    LedgerError
-        When that is not on one line, or the key can only verify.
+    """Who approves. Raises `LedgerError` when that is not on one line, or the key can only
+    verify.
     """
     who = short_text(by, "--by")
     if not who.isprintable():  # it is shown in lines of its own
@@ -198,7 +186,8 @@ def _text(made: Approval, signature: str | None) -> str:
 
 
 def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | None) -> str:
-    """Take back all approvals of a plan that were recorded until now.
+    """Take back all approvals of a plan that were recorded until now. Raises `LedgerError` when no
+    approved plan matches, or several do.
 
     Parameters
     ----------
@@ -213,11 +202,6 @@ def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | Non
     -------
     str
         The whole fingerprint.
-
-    Raises
-    ------
-    LedgerError
-        When no approved plan matches, or several do.
     """
     who = short_text(by, "--by")
     why = None if reason is None else short_text(reason, "--reason")
@@ -348,12 +332,8 @@ class Redrawing:
 
 
 def to_redraw(store: Store, budget: str, name: str) -> Redrawing:
-    """What paying once more for a stream comes to; nothing is charged.
-
-    Raises
-    ------
-    LedgerError
-        When the stream does not exist, or draws as usual.
+    """What paying once more for a stream comes to; nothing is charged. Raises `LedgerError` when
+    the stream does not exist, or draws as usual.
     """
     chain = store.read(whole=True)
     account = chain.account(budget)
@@ -426,7 +406,8 @@ def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
 
 
 def bring(chain: Chain, source: Store, destination: Store) -> int:
-    """Copy what records of a ledger name, and is not there; how much that was.
+    """Copy what records of a ledger name, and is not there; how much that was. Raises `LedgerError`
+    when it cannot be copied, or rows of other streams lie there.
 
     Parameters
     ----------
@@ -434,11 +415,6 @@ def bring(chain: Chain, source: Store, destination: Store) -> int:
         The ledger at the source.
     source, destination
         Its places; the second is kept for it, or has it.
-
-    Raises
-    ------
-    LedgerError
-        When it cannot be copied, or rows of other streams lie there.
     """
     copied = 0
     for name in chain.accounts:
@@ -501,13 +477,9 @@ def _bring_rows(stream: OpenedStream, batch: Batch, source: Store, destination: 
 def adopt(store: Store, by: str, reason: str) -> Head:
     """Accept a ledger whose head file is lost, on record, and write the file again.
 
-    A person who can do that can also replace a ledger by an old copy. So the record says who it
-    was and why, and the head that `verify` printed can be compared with what is there.
-
-    Raises
-    ------
-    LedgerError
-        When the head file is there, or the ledger does not verify.
+    A person who can do that can also replace a ledger by an old copy. So the record says who it was
+    and why, and the head that `verify` printed can be compared with what is there. Raises
+    `LedgerError` when the head file is there, or the ledger does not verify.
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
@@ -526,7 +498,8 @@ def rekey(store: Store, key: Seal, by: str) -> Head:
     The record that says so is the first one under the new key. It has a hash of the content of all
     records before it, and what they add up to; so the new key alone verifies all of them. The old
     key alone is then not enough to add to the ledger. Other head files than the one next to the
-    ledger are sealed with the old key, and must be removed.
+    ledger are sealed with the old key, and must be removed. Raises `LedgerError` when the ledger
+    does not verify with the old key, or does not exist.
 
     Parameters
     ----------
@@ -536,11 +509,6 @@ def rekey(store: Store, key: Seal, by: str) -> Head:
         The new one.
     by
         Who does it.
-
-    Raises
-    ------
-    LedgerError
-        When the ledger does not verify with the old key, or does not exist.
     """
     who = short_text(by, "--by")
     store.reseal(lambda chain: _rekeyed(chain, key, who), key)
@@ -564,7 +532,8 @@ def move(source: Store, destination: Store, by: str) -> Head:
     no time both can be spent. Before that the empty destination is reserved for the ledger: an
     interrupted call is continued only where the reservation is found. Kept results and rows of
     streams are copied before the source is closed, and what came meanwhile after that; calling it
-    again brings what is missing.
+    again brings what is missing. Raises `LedgerError` when the source does not verify or was moved
+    before, the destination is not empty, or it has rows of other streams.
 
     Parameters
     ----------
@@ -579,12 +548,6 @@ def move(source: Store, destination: Store, by: str) -> Head:
     -------
     Head
         The head of the ledger at the destination.
-
-    Raises
-    ------
-    LedgerError
-        When the source does not verify or was moved before, the destination is not empty, or it
-        has rows of other streams.
     """
     who = short_text(by, "--by")
     same = source.is_keyed == destination.is_keyed

@@ -96,12 +96,7 @@ def _full_place(place: str | os.PathLike[str]) -> str:
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True, pinned: bool = True) -> Store:
     """The store that a path or URL names; the key comes from the environment, and so does the head
-    file elsewhere if it is `pinned`.
-
-    Raises
-    ------
-    LedgerError
-        When it names none.
+    file elsewhere if it is `pinned`. Raises `LedgerError` when it names none.
     """
     from dpframe.ledger.record import Seal
 

@@ -54,11 +54,7 @@ class Address:
     @classmethod
     def of(cls, url: str) -> Address:
         """The address that a URL names, with what libpq takes from the environment left to it.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read, or reading it could show part of a password.
+        Raises `LedgerError` when it cannot be read, or reading it could show part of a password.
         """
         rest = url.partition("://")[2]
         before, at, after = rest.partition("@")

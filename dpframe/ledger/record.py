@@ -169,12 +169,8 @@ class Seal:
 
     @classmethod
     def from_environment(cls) -> Seal:
-        """With the key in the environment, if there is one.
-
-        Raises
-        ------
-        LedgerError
-            When what is there is too short for a key.
+        """With the key in the environment, if there is one. Raises `LedgerError` when what is there
+        is too short for a key.
         """
         key = os.environ.get(KEY_VARIABLE)
         return cls(None) if key is None else cls.of(key)
@@ -283,12 +279,8 @@ def _text(value: Fraction) -> str:
 
 
 def plain_text(value: object, what: str) -> str:
-    """Text that can be stored, for names and reasons.
-
-    Raises
-    ------
-    LedgerError
-        When it is empty, not text, or not valid Unicode.
+    """Text that can be stored, for names and reasons. Raises `LedgerError` when it is empty, not
+    text, or not valid Unicode.
     """
     if not isinstance(value, str) or not value.strip():
         raise LedgerError(
@@ -310,12 +302,8 @@ def plain_text(value: object, what: str) -> str:
 
 
 def short_text(value: object, what: str) -> str:
-    """Text that can be stored, and is not too long to be read, for who and why.
-
-    Raises
-    ------
-    LedgerError
-        As `plain_text`, and when it is too long.
+    """Text that can be stored, and is not too long to be read, for who and why. Raises
+    `LedgerError` as `plain_text`, and when it is too long.
     """
     text = plain_text(value, what)
     if len(text) > LONGEST_TEXT:
@@ -343,12 +331,8 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {
 
 
 def require_distinct(name: str, known: Iterable[str]) -> None:
-    """Refuse a new name that people would take for one that is there.
-
-    Raises
-    ------
-    LedgerError
-        With the name that is there.
+    """Refuse a new name that people would take for one that is there. Raises `LedgerError` with the
+    name that is there.
     """
     for other in known:
         if other != name and _look(other) == _look(name):
@@ -360,12 +344,8 @@ def require_distinct(name: str, known: Iterable[str]) -> None:
 
 
 def require_new(name: str, known: Iterable[str]) -> None:
-    """Refuse a name for a new budget that looks like an existing one.
-
-    Raises
-    ------
-    LedgerError
-        When it looks like one of those, or has characters that cannot be seen.
+    """Refuse a name for a new budget that looks like an existing one. Raises `LedgerError` when it
+    looks like one of those, or has characters that cannot be seen.
     """
     require_distinct(plain_text(name, "name"), known)
     seen = name.isprintable() and name == name.strip() and _UNSEEN.isdisjoint(name)

@@ -25,11 +25,7 @@ from dpframe.ledger.streams import OpenedStream
 
 def show(store: Store, name: str | None) -> Iterator[str]:
     """Budgets, grants, approvals and charges, a line each, with names and reasons as they are.
-
-    Raises
-    ------
-    LedgerError
-        When the ledger does not verify, or has no budget of that name.
+    Raises `LedgerError` when the ledger does not verify, or has no budget of that name.
     """
     chain, key = store.read(whole=True), ApprovalKey.from_environment()
     yield from _of_the_ledger(chain)
@@ -113,12 +109,8 @@ def _for(approval: Approval) -> str:
 
 
 def record(store: Store, name: str | None) -> dict[str, Any]:
-    """What `show` shows, for programs; amounts are exact, as text such as ``"3/10"``.
-
-    Raises
-    ------
-    LedgerError
-        When the ledger does not verify, or has no budget of that name.
+    """What `show` shows, for programs; amounts are exact, as text such as ``"3/10"``. Raises
+    `LedgerError` when the ledger does not verify, or has no budget of that name.
     """
     chain, key = store.read(whole=True), ApprovalKey.from_environment()
     of_all = [found for made in chain.kept if (found := _of_all(made)) is not None]
@@ -300,12 +292,8 @@ def _window_fields(account: Account) -> dict[str, Any]:
 
 
 def chosen(chain: Chain, name: str | None) -> list[Account]:
-    """All budgets that were opened, or the one of a name.
-
-    Raises
-    ------
-    LedgerError
-        When neither a budget nor an approval has that name.
+    """All budgets that were opened, or the one of a name. Raises `LedgerError` when neither a
+    budget nor an approval has that name.
     """
     if name is None:
         return list(chain.accounts.values())
@@ -384,12 +372,8 @@ class Family:
 
 
 def metrics(store: Store, name: str | None, now: datetime | None = None) -> Iterator[str]:
-    """The lines of all metrics, of all budgets or of one.
-
-    Raises
-    ------
-    LedgerError
-        When the ledger does not verify, or has no budget of that name.
+    """The lines of all metrics, of all budgets or of one. Raises `LedgerError` when the ledger does
+    not verify, or has no budget of that name.
     """
     chain, time = store.read(whole=True), datetime.now(UTC) if now is None else now
     accounts = chosen(chain, name)

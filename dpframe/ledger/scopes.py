@@ -29,12 +29,8 @@ from dpframe.ledger.record import Record
 
 
 def as_every(given: object) -> Every:
-    """The length of a window that a budget is to be for.
-
-    Raises
-    ------
-    InvalidBudget
-        When the window is invalid.
+    """The length of a window that a budget is to be for. Raises `InvalidBudget` when the window is
+    invalid.
     """
     return windows.as_every(given, "per", InvalidBudget)
 
@@ -104,12 +100,8 @@ class Timeline:
         return found[0] if found else None
 
     def increase(self, windows: Windows, cost: Budget) -> Budget:
-        """By how much the largest total of all grows where these windows are charged a cost.
-
-        Raises
-        ------
-        ValueError
-            When they are of another length.
+        """By how much the largest total of all grows where these windows are charged a cost. Raises
+        `ValueError` when they are of another length.
         """
         if windows.every != self.every:
             raise ValueError
@@ -174,12 +166,8 @@ class Timeline:
 
     @classmethod
     def restored(cls, every: Every, zero: Budget, state: Any) -> Timeline:
-        """What `state` made.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError, ArithmeticError
-            When it makes no sense.
+        """What `state` made. Raises `ValueError, TypeError, KeyError, ArithmeticError` when it
+        makes no sense.
         """
         result = cls(every, zero)
         result.borders = [*state["borders"]]
@@ -296,12 +284,8 @@ class Division:
 
     @classmethod
     def restored(cls, zero: Budget, state: Any) -> Division:
-        """What `state` made.
-
-        Raises
-        ------
-        ValueError, TypeError, ArithmeticError
-            When it makes no sense.
+        """What `state` made. Raises `ValueError, TypeError, ArithmeticError` when it makes no
+        sense.
         """
         touched, totals, *latest = state
         if type(touched) is not int or touched < 1 or len(latest) > 1:
@@ -343,13 +327,7 @@ class Clock:
 
     @classmethod
     def read(cls, found: Any) -> Clock:
-        """What `fields` made.
-
-        Raises
-        ------
-        ValueError, TypeError
-            When it makes no sense.
-        """
+        """What `fields` made. Raises `ValueError, TypeError` when it makes no sense."""
         if not all(isinstance(text, str) for text in found):
             raise TypeError
         return cls(*found)
@@ -378,12 +356,8 @@ def other_clock(known: Mapping[str, Clock], asked: Iterable[Clock]) -> tuple[Clo
 
 
 def require_clocks(known: Mapping[str, Clock], asked: Iterable[Clock]) -> None:
-    """Refuse a charge that reads windows by another column or time zone than earlier ones.
-
-    Raises
-    ------
-    LedgerError
-        With both, and what to do.
+    """Refuse a charge that reads windows by another column or time zone than earlier ones. Raises
+    `LedgerError` with both, and what to do.
     """
     found = other_clock(known, asked)
     if found is None:
@@ -426,12 +400,8 @@ class Totals:
     clocks: dict[str, Clock] = field(default_factory=dict)
 
     def division(self, name: str, touched: int) -> Division:
-        """The division of a digest, which begins with nothing.
-
-        Raises
-        ------
-        ValueError
-            When it was charged before with another number of parts that neighbours differ in.
+        """The division of a digest, which begins with nothing. Raises `ValueError` when it was
+        charged before with another number of parts that neighbours differ in.
         """
         result = self.divisions.get(name)
         if result is None:
@@ -458,12 +428,8 @@ class Totals:
         return result
 
     def restore(self, state: Any) -> None:
-        """Begin with what `state` made.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError, ArithmeticError
-            When it makes no sense.
+        """Begin with what `state` made. Raises `ValueError, TypeError, KeyError, ArithmeticError`
+        when it makes no sense.
         """
         if not state or not state.keys() <= {"divisions", "windows", "clocks"}:
             raise ValueError
@@ -594,13 +560,7 @@ class PartScope(Scope):
 
     @classmethod
     def read(cls, found: Any) -> PartScope:
-        """What `fields` made.
-
-        Raises
-        ------
-        ValueError, TypeError
-            When it makes no sense.
-        """
+        """What `fields` made. Raises `ValueError, TypeError` when it makes no sense."""
         levels = tuple(Level(*values) for values in found)
         for level in levels:
             if type(level.touched) is not int or level.touched < 1:
@@ -683,12 +643,8 @@ KINDS: Mapping[str, type[PartScope] | type[WindowScope]] = {
 
 
 def amounts_of(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
-    """What a plan of this cost adds to the whole budget, and to each level below it.
-
-    Raises
-    ------
-    ValueError
-        When the budget does not have the scope, or needs one.
+    """What a plan of this cost adds to the whole budget, and to each level below it. Raises
+    `ValueError` when the budget does not have the scope, or needs one.
     """
     if totals.windows is not None and not isinstance(scope, WindowScope):
         raise ValueError
@@ -709,12 +665,8 @@ def amounts_due(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budg
 
 
 def opened_scopes(record: Record, zero: Budget) -> Totals:
-    """The scopes of a budget that a record opens.
-
-    Raises
-    ------
-    ValueError, TypeError, InvalidBudget
-        When it is for unknown windows.
+    """The scopes of a budget that a record opens. Raises `ValueError, TypeError, InvalidBudget`
+    when it is for unknown windows.
     """
     per = read_per(record.why)
     return Totals(zero, windows=None if per is None else Timeline(per, zero))
@@ -741,12 +693,8 @@ def scope_fields(scope: Scope, cost: Budget) -> dict[str, Any]:
 
 
 def read_scope(found: Any, measure: Budget) -> tuple[Scope, Budget]:
-    """What `scope_fields` made, of a budget with this measure.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError, ArithmeticError
-        When it makes no sense.
+    """What `scope_fields` made, of a budget with this measure. Raises `ValueError, TypeError,
+    KeyError, ArithmeticError` when it makes no sense.
     """
     if not isinstance(found, dict) or found.keys() != {"kind", "where", "cost"}:
         raise ValueError
@@ -784,13 +732,8 @@ def required(
     within: ApproxDP | None,
 ) -> tuple[Budget, ...]:
     """What a plan of this cost adds, to the whole budget first; refused where it does not fit.
-
-    Raises
-    ------
-    BudgetExceeded
-        With what is left, in the scope if there is one.
-    LedgerError
-        When the scope may not be charged, or not any more.
+    Raises `BudgetExceeded` with what is left, in the scope if there is one. Raises `LedgerError`
+    when the scope may not be charged, or not any more.
     """
     require(
         totals.windows is None or isinstance(scope, WindowScope),

@@ -56,12 +56,8 @@ R = TypeVar("R")
 
 
 def identity(path: Path) -> Identity:
-    """The identity of a file, for any path to it.
-
-    Raises
-    ------
-    LedgerError
-        When it has several names, because SQLite would recover only one of them after a crash.
+    """The identity of a file, for any path to it. Raises `LedgerError` when it has several names,
+    because SQLite would recover only one of them after a crash.
     """
     found = path.stat()
     if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
@@ -87,12 +83,8 @@ class FileLock:
         self.file = identity(path)
 
     def run(self, work: Callable[[], R], *, writing: bool, timeout: float) -> R:
-        """Do some work while everybody is kept out who writes, or everybody.
-
-        Raises
-        ------
-        LedgerError
-            When others have it for longer than `timeout` seconds.
+        """Do some work while everybody is kept out who writes, or everybody. Raises `LedgerError`
+        when others have it for longer than `timeout` seconds.
         """
         return self.turn.run(lambda: self._run(work, writing, timeout))
 

@@ -43,12 +43,8 @@ class Tables(Protocol):
     """The tables of a ledger, as one transaction sees them."""
 
     def exist(self) -> bool:
-        """Whether there is a ledger; False when its place is new and empty.
-
-        Raises
-        ------
-        LedgerError
-            When something else is there, or the tables were changed.
+        """Whether there is a ledger; False when its place is new and empty. Raises `LedgerError`
+        when something else is there, or the tables were changed.
         """
         ...
 
@@ -502,12 +498,8 @@ class Store(Transactions):
         """Where rows of streams are kept."""
 
     def read(self, *, whole: bool = False) -> Chain:
-        """The current chain, verified; with each charge if `whole`. Do not change it.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read or does not verify.
+        """The current chain, verified; with each charge if `whole`. Do not change it. Raises
+        `LedgerError` when it cannot be read or does not verify.
         """
         with self._explained():
             self._refresh(whole)
@@ -541,13 +533,9 @@ class Store(Transactions):
         return self._append(draft, adopting=False)
 
     def adopt(self, draft: Callable[[Chain], Draft]) -> int:
-        """Record something in a ledger whose head file is missing, and write that again.
-
-        Raises
-        ------
-        LedgerError
-            When it is not missing, the ledger does not verify, or it is not the one that a head
-            file elsewhere names.
+        """Record something in a ledger whose head file is missing, and write that again. Raises
+        `LedgerError` when it is not missing, the ledger does not verify, or it is not the one that
+        a head file elsewhere names.
         """
         with self._explained():
             required = [witness for witness in self._witnesses if witness.required]
@@ -674,7 +662,8 @@ class Store(Transactions):
         """Reserve an empty destination for a ledger that is to be moved here.
 
         No other ledger can begin there from then on, and an interrupted move continues only where
-        it finds this. So what was moved once is not moved again.
+        it finds this. So what was moved once is not moved again. Raises `LedgerError` when there is
+        a ledger, or the place is kept for another one.
 
         Parameters
         ----------
@@ -685,11 +674,6 @@ class Store(Transactions):
         -------
         str
             The one that it will have here.
-
-        Raises
-        ------
-        LedgerError
-            When there is a ledger, or the place is kept for another one.
         """
         identity = uuid.uuid4().hex
         promise = promised(self._seal, identity, origin)
@@ -723,12 +707,8 @@ class Store(Transactions):
         self._chain = self._version = self._promise = None
 
     def verify(self) -> Head:
-        """Read and verify everything, while other processes may continue to write.
-
-        Raises
-        ------
-        LedgerError
-            When anything was edited, deleted, added or put in another order.
+        """Read and verify everything, while other processes may continue to write. Raises
+        `LedgerError` when anything was edited, deleted, added or put in another order.
         """
         with self._explained():
             self._version = None  # so that it stays refused

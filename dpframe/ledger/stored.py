@@ -67,11 +67,7 @@ class StoredKeeping:
 
 def kept(chain: Chain, name: str, number: int, content: str) -> list[Draft] | None:
     """The records that a content is there, and its charge is done; None where they are there.
-
-    Raises
-    ------
-    LedgerError
-        When the charge has ended in another way.
+    Raises `LedgerError` when the charge has ended in another way.
     """
     attempt = chain.results.of(name).attempt(number)
     if attempt is not None and attempt.content == content:

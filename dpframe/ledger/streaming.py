@@ -61,17 +61,10 @@ def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms:
     """Refuse to draw for a stream that was stopped.
 
     A stream that was paid for under an approval draws while one of its plan counts, also in
-    sessions that need none. It does not matter if the amount of the budget has changed since, or
-    if all runs are used: the charge was made.
-
-    Raises
-    ------
-    BudgetExceeded
-        When the stream or its budget was closed.
-    PlanMismatch
-        When no approval counts.
-    LedgerError
-        When the ledger was moved.
+    sessions that need none. It does not matter if the amount of the budget has changed since, or if
+    all runs are used: the charge was made. Raises `BudgetExceeded` when the stream or its budget
+    was closed. Raises `PlanMismatch` when no approval counts. Raises `LedgerError` when the ledger
+    was moved.
     """
     require_here(chain.moved)
     require_open(chain.account(budget))
@@ -92,14 +85,9 @@ def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms:
 
 
 def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> OpenedStream:
-    """End a stream of a budget: it draws nothing more. There is no way back.
-
-    Raises
-    ------
-    LedgerError
-        When the budget or stream does not exist, or this cannot be recorded.
-    BudgetExceeded
-        When it or its budget was closed before.
+    """End a stream of a budget: it draws nothing more. There is no way back. Raises `LedgerError`
+    when the budget or stream does not exist, or this cannot be recorded. Raises `BudgetExceeded`
+    when it or its budget was closed before.
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
@@ -118,13 +106,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
 
 
 def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
-    """A stream of a budget by its name.
-
-    Raises
-    ------
-    LedgerError
-        When the stream does not exist.
-    """
+    """A stream of a budget by its name. Raises `LedgerError` when the stream does not exist."""
     stream = chain.streams.find(budget, name)
     if stream is None:
         known = ", ".join(repr(one.name) for one in chain.streams.of(budget))
@@ -160,14 +142,8 @@ class StreamBook(Protocol):
         ...
 
     def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
-        """Refuse to draw for a stream that was stopped.
-
-        Raises
-        ------
-        BudgetExceeded
-            When it or its budget was closed.
-        PlanMismatch
-            When no approval counts that it needs.
+        """Refuse to draw for a stream that was stopped. Raises `BudgetExceeded` when it or its
+        budget was closed, and `PlanMismatch` when no approval counts that it needs.
         """
         ...
 
@@ -177,23 +153,14 @@ class StreamBook(Protocol):
 
     def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
         """Record rows whose content is kept; nothing happens where they are recorded already.
-
-        Raises
-        ------
-        LedgerError
-            When others were recorded in their place, or it cannot be written.
-        BudgetExceeded, PlanMismatch
-            When the stream was stopped meanwhile.
+        Raises `LedgerError` when others were recorded in their place, or it cannot be written.
+        Raises `BudgetExceeded, PlanMismatch` when the stream was stopped meanwhile.
         """
         ...
 
     def bind(self, name: str, types: Types) -> OpenedStream:
-        """A stream, that reads columns of these types from now on where it had none.
-
-        Raises
-        ------
-        LedgerError
-            When it reads columns of other types, or it cannot be written.
+        """A stream, that reads columns of these types from now on where it had none. Raises
+        `LedgerError` when it reads columns of other types, or it cannot be written.
         """
         ...
 

@@ -76,12 +76,8 @@ class OpenedStream:
     closed: Record | None = None  # The record by which an owner closed it
 
     def require_types(self, types: Types) -> None:
-        """Refuse columns of other types than those that it reads.
-
-        Raises
-        ------
-        LedgerError
-            With the first one, and what it was.
+        """Refuse columns of other types than those that it reads. Raises `LedgerError` with the
+        first one, and what it was.
         """
         for (frame, before), (_, now) in zip(self.types or (), types, strict=False):
             for name, text in before.items():
@@ -104,13 +100,7 @@ class OpenedStream:
         return self.batches[-1].last + 1 if self.batches else 0
 
     def after(self, batch: Batch) -> OpenedStream:
-        """The same with more rows drawn.
-
-        Raises
-        ------
-        ValueError
-            When they are not the next ones.
-        """
+        """The same with more rows drawn. Raises `ValueError` when they are not the next ones."""
         right = batch.first == self.drawn <= batch.last < self.periods
         if not right or not _DIGEST.fullmatch(batch.digest):
             raise ValueError
@@ -131,12 +121,8 @@ class StreamOpening:
     def draft(
         self, budget: str, streams: Streams, fingerprint: str, approval: int | None = None
     ) -> Draft:
-        """The record of it, which names the approval that its charge uses.
-
-        Raises
-        ------
-        StreamIsOpen
-            When there is one of that name.
+        """The record of it, which names the approval that its charge uses. Raises `StreamIsOpen`
+        when there is one of that name.
         """
         if streams.find(budget, self.name) is not None:
             raise opened_meanwhile(self.name)
@@ -161,13 +147,7 @@ class StreamOpening:
 
     @classmethod
     def read(cls, record: Record) -> StreamOpening:
-        """What a record says.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
-        """
+        """What a record says. Raises `ValueError, TypeError, KeyError` when it makes no sense."""
         said = _fields_of(record, {"stream": str, "definition": str, "periods": int}, _KEPT)
         right = bool(said["stream"]) and 0 < said["periods"] < _MOST
         if not right or not _DIGEST.fullmatch(said["definition"]):
@@ -221,12 +201,8 @@ class Streams:
 
     def require(self, record: Record) -> None:
         """Refuse a record of a stream that no ledger writes, even with a valid seal; and a record
-        that follows one that opens a stream, but is not its charge.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
+        that follows one that opens a stream, but is not its charge. Raises `ValueError, TypeError,
+        KeyError` when it makes no sense.
         """
         last = self._last
         if last is not None and record.seq == last.seq + 1:  # a checkpoint names no charges

@@ -436,12 +436,8 @@ class CombinableNoise(Mechanism):
     """Whether rough tails of sums are quicker."""
 
     def requires(self, factors: tuple[int, ...]) -> None:
-        """Require a factor for each number.
-
-        Raises
-        ------
-        ValueError
-            When the numbers of factors and numbers differ.
+        """Require a factor for each number. Raises `ValueError` when the numbers of factors and
+        numbers differ.
         """
 
     @abstractmethod
@@ -599,12 +595,8 @@ class CombinedNoise(AdditiveMechanism):
 
     @classmethod
     def of(cls, law: Mechanism, factors: tuple[int, ...], divisor: int) -> Self:
-        """Of a law that is not yet known to be one.
-
-        Raises
-        ------
-        ValueError
-            When it is no noise that numbers can be made of.
+        """Of a law that is not yet known to be one. Raises `ValueError` when it is no noise that
+        numbers can be made of.
         """
         if not isinstance(law, CombinableNoise):
             raise ValueError(f"no numbers are made of {law.name} noise")
@@ -666,7 +658,8 @@ class CombinedNoise(AdditiveMechanism):
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """An a with P(max of |noise| over `cells` draws <= a) >= confidence, the smallest one but
-        for half a percent.
+        for half a percent. Raises `InvalidBounds` when the confidence does not lie between 0 and 1,
+        or is so near to 1 that tails are not known.
 
         Parameters
         ----------
@@ -674,12 +667,6 @@ class CombinedNoise(AdditiveMechanism):
             Between 0 and 1; a float means the decimal that it prints as.
         cells
             How many independent vectors there are; the number of each must keep within a.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1, or is so near to 1 that tails are not
-            known.
         """
         miss = float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50)
         if miss < _DEEPEST:

@@ -372,7 +372,8 @@ class DiscreteGaussian(IndependentNoise):
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
 
         Exactly: by floats where their error cannot matter, else by 60 digits, see
-        `dpframe.mechanisms.discrete_gaussian`.
+        `dpframe.mechanisms.discrete_gaussian`. Raises `InvalidBounds` when the confidence does not
+        lie between 0 and 1.
 
         Parameters
         ----------
@@ -380,11 +381,6 @@ class DiscreteGaussian(IndependentNoise):
             Between 0 and 1; a float means the decimal that it prints as.
         cells
             How many independent draws must keep within a together.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
         """
         return least_covering(self.sigma_squared, miss_per_cell(confidence, cells))
 

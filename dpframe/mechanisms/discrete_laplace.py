@@ -166,7 +166,8 @@ class DiscreteLaplace(IndependentNoise):
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
 
-        P(|x| > a) = 2 q**(a + 1) / (1 + q) with q = exp(-1 / scale), evaluated to 60 digits.
+        P(|x| > a) = 2 q**(a + 1) / (1 + q) with q = exp(-1 / scale), evaluated to 60 digits. Raises
+        `InvalidBounds` when the confidence does not lie between 0 and 1.
 
         Parameters
         ----------
@@ -174,11 +175,6 @@ class DiscreteLaplace(IndependentNoise):
             Between 0 and 1; a float means the decimal that it prints as.
         cells
             How many independent draws must keep within a together.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
         """
         return _least_covering(self.scale, miss_per_cell(confidence, cells))
 

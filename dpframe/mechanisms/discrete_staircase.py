@@ -172,12 +172,7 @@ class DiscreteStaircase(IndependentNoise):
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence, evaluated to
-        60 digits.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
+        60 digits. Raises `InvalidBounds` when the confidence does not lie between 0 and 1.
         """
         missed = miss_per_cell(confidence, cells)
         low, high = -1, self.inner + self.width

@@ -115,12 +115,8 @@ class KeyMechanism(Mechanism):
 
 
 def slack_of(share: Budget) -> Fraction:
-    """The delta of a share, without which no groups can be found.
-
-    Raises
-    ------
-    MissingKeys
-        When it does not exist.
+    """The delta of a share, without which no groups can be found. Raises `MissingKeys` when it does
+    not exist.
     """
     if not share.slack:
         raise MissingKeys(

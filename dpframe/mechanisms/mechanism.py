@@ -56,12 +56,8 @@ DIGITS: Final = Context(prec=60, Emin=-(10**9), Emax=10**9)
 
 
 def miss(confidence: float | Fraction) -> Fraction:
-    """1 - confidence, exactly; a float means the decimal that it prints as.
-
-    Raises
-    ------
-    InvalidBounds
-        When the confidence does not lie between 0 and 1.
+    """1 - confidence, exactly; a float means the decimal that it prints as. Raises `InvalidBounds`
+    when the confidence does not lie between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise InvalidBounds(
@@ -73,13 +69,8 @@ def miss(confidence: float | Fraction) -> Fraction:
 
 def miss_per_cell(confidence: float | Fraction, cells: int) -> Decimal:
     """The a with (1 - a)**cells = confidence: what each of `cells` independent draws may miss.
-
-    Raises
-    ------
-    InvalidBounds
-        When the confidence does not lie between 0 and 1.
-    ValueError
-        When there are no cells.
+    Raises `InvalidBounds` when the confidence does not lie between 0 and 1. Raises `ValueError`
+    when there are no cells.
     """
     if cells < 1:
         raise ValueError("at least one cell is needed")
@@ -111,12 +102,8 @@ _LONGEST: Final = 1024
 
 
 def positive_budget(value: Fraction, name: str) -> Fraction:
-    """`value` as a Fraction when it can be spent.
-
-    Raises
-    ------
-    InvalidBudget
-        When it is not an exact, positive number.
+    """`value` as a Fraction when it can be spent. Raises `InvalidBudget` when it is not an exact,
+    positive number.
     """
     if not isinstance(value, (Fraction, int)) or value <= 0:
         raise InvalidBudget(
@@ -140,13 +127,7 @@ def positive_sensitivity(value: Fraction, name: str) -> Fraction:
 
 
 def nonnegative(value: Fraction, name: str) -> Fraction:
-    """`value` as a Fraction.
-
-    Raises
-    ------
-    ValueError
-        When it is not an exact number of at least 0.
-    """
+    """`value` as a Fraction. Raises `ValueError` when it is not an exact number of at least 0."""
     if not isinstance(value, (Fraction, int)) or value < 0:
         raise ValueError(f"{name} must be an exact number of at least 0, not {value!r}")
     return Fraction(value)
@@ -374,12 +355,8 @@ class Mechanism(ABC):
 
     @property
     def kernel_law(self) -> kernel.Law:
-        """Its law in physical plans, by which it is drawn.
-
-        Raises
-        ------
-        Refused
-            When the kernel has none, or when it rests on another draw.
+        """Its law in physical plans, by which it is drawn. Raises `Refused` when the kernel has
+        none, or when it rests on another draw.
         """
         raise kernel.Refused(f"the mechanism {self.name} has no law in the kernel")
 

@@ -134,12 +134,8 @@ def choose_top_each(law: kernel.Law, scores: Integers, k: int, source: BitSource
     """`k` different candidates per row of `scores`, in order of selection.
 
     Each is chosen among those that are left, which costs k times what one choice does. The largest
-    of numbers with noise follow from these.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than `k` candidates.
+    of numbers with noise follow from these. Raises `ValueError` when there are fewer than `k`
+    candidates.
     """
     if not 1 <= k <= scores.shape[1]:
         raise ValueError(f"cannot choose {k} of {scores.shape[1]} candidates")

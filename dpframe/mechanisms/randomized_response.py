@@ -235,8 +235,9 @@ class RandomizedResponse(ReportMechanism):
         """With this confidence a debiased count is off by no more than this, however many of the
         rows it counts; rounded up.
 
-        From the exact law of the reports, two binomials, with the worst of all counts; the
-        rounding of the result to an integer adds 1. See `dpframe.mechanisms.randomized_response`.
+        From the exact law of the reports, two binomials, with the worst of all counts; the rounding
+        of the result to an integer adds 1. See `dpframe.mechanisms.randomized_response`. Raises
+        `InvalidBounds` when the confidence does not lie between 0 and 1.
 
         Parameters
         ----------
@@ -246,11 +247,6 @@ class RandomizedResponse(ReportMechanism):
             How many rows there are.
         cells
             How many counts must keep within it together (union bound).
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
         """
         found = worst_error(math.ceil(rows), *self._chances, self._missed(confidence, cells))
         return float_up(Fraction(found) * (1 + Fraction(1, 2**30)))

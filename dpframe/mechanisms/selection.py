@@ -243,15 +243,9 @@ class Exponential(ScaledSelection):
         """With this confidence the chosen score is within this much of the best one; rounded up.
 
         scale * ln(candidates / (1 - confidence)) (McSherry and Talwar 2007; Dwork and Roth 2014,
-        Theorem 3.11). With weights, `candidates` is the sum of all weights over the
-        weight of the best candidate.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
-        ValueError
-            When there is no candidate.
+        Theorem 3.11). With weights, `candidates` is the sum of all weights over the weight of the
+        best candidate. Raises `InvalidBounds` when the confidence does not lie between 0 and 1.
+        Raises `ValueError` when there is no candidate.
         """
         if candidates < 1:
             raise ValueError("at least one candidate is needed")
@@ -310,14 +304,9 @@ class PermuteAndFlip(ScaledSelection):
         scale * ln((candidates - 1) / (2 (1 - confidence))), at least 0. A candidate that is a below
         the best succeeds with probability at most exp(-a / scale), and then it is chosen with
         probability at most 1/2, because the best one has succeeded too; sum over the candidates.
-        That is less than the exponential mechanism's (McKenna and Sheldon 2020, Theorem 2).
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
-        ValueError
-            When there is no candidate.
+        That is less than the exponential mechanism's (McKenna and Sheldon 2020, Theorem 2). Raises
+        `InvalidBounds` when the confidence does not lie between 0 and 1. Raises `ValueError` when
+        there is no candidate.
         """
         if candidates < 1:
             raise ValueError("at least one candidate is needed")
@@ -362,14 +351,9 @@ class ReportNoisyMax(ScaledSelection):
         """With this confidence the chosen score is within this much of the best one; rounded up.
 
         A candidate that is a below the best wins only if its noise exceeds the best one's by a, see
-        `dpframe.mechanisms.discrete_laplace.chance_apart`; summed over the other candidates.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
-        ValueError
-            When there is no candidate.
+        `dpframe.mechanisms.discrete_laplace.chance_apart`; summed over the other candidates. Raises
+        `InvalidBounds` when the confidence does not lie between 0 and 1. Raises `ValueError` when
+        there is no candidate.
         """
         if candidates < 1:
             raise ValueError("at least one candidate is needed")
@@ -502,14 +486,8 @@ class NoisyTable(SelectionMechanism):
         largest scores, for at most j - 1 of these were taken before. A candidate that is more than
         a below it is taken only if its noise exceeds that one's by more than a. Of pairs of one of
         the best k and another candidate there are k (candidates - 1), and the union bound over
-        these is for all winners of a group at once.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
-        ValueError
-            When there is no candidate.
+        these is for all winners of a group at once. Raises `InvalidBounds` when the confidence does
+        not lie between 0 and 1. Raises `ValueError` when there is no candidate.
         """
         if candidates < 1:
             raise ValueError("at least one candidate is needed")

@@ -28,13 +28,7 @@ _TOO_MUCH = Fraction(1, 10)
 
 
 def size_of(size: object) -> int:
-    """A guessed number of individuals.
-
-    Raises
-    ------
-    InvalidBounds
-        When it is not a positive integer.
-    """
+    """A guessed number of individuals. Raises `InvalidBounds` when it is not a positive integer."""
     if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**63:
         return size
     raise InvalidBounds(
@@ -109,13 +103,7 @@ _TIMED: Final = frozenset(("Date", "Datetime", "Duration", "Time"))
 
 
 def typical_value(value: object, where: str) -> Fraction:
-    """What a value of a column is like.
-
-    Raises
-    ------
-    InvalidBounds
-        When it is no number, or 0.
-    """
+    """What a value of a column is like. Raises `InvalidBounds` when it is no number, or 0."""
     try:
         fraction = exact(value)
     except (TypeError, ValueError, ZeroDivisionError):
@@ -130,12 +118,8 @@ def typical_value(value: object, where: str) -> Fraction:
 
 
 def typical_of(given: Mapping[str, object]) -> tuple[PlanTypical, ...]:
-    """What a reviewer guesses, by column.
-
-    Raises
-    ------
-    InvalidBounds
-        When a value is no number, or 0.
+    """What a reviewer guesses, by column. Raises `InvalidBounds` when a value is no number, or
+    0.
     """
     where = "explain(typical={{{!r}: ...}})"
     return tuple(

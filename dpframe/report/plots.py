@@ -37,12 +37,8 @@ ROW = 18
 
 
 def altair() -> ModuleType:
-    """Altair, which is imported only when something is drawn.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not installed.
+    """Altair, which is imported only when something is drawn. Raises `UnsupportedOperation` when it
+    is not installed.
     """
     try:
         import altair

@@ -276,7 +276,8 @@ def render(
     since: PlanData | None = None,
     fingerprint: str = "",
 ) -> str:
-    """The plan in one of the formats.
+    """The plan in one of the formats. Raises `UnsupportedOperation` for a format that does not
+    exist. Raises `InvalidBounds` for a guess that is not a positive integer, or no number.
 
     Parameters
     ----------
@@ -288,13 +289,6 @@ def render(
         A plan that was approved before, to compare with.
     fingerprint
         Shown on a page of HTML; without it HTML is a fragment.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For a format that does not exist.
-    InvalidBounds
-        For a guess that is not a positive integer, or no number.
     """
     number = None if size is None else size_of(size)
     changes = None if since is None else tuple(differences(since, plan))

@@ -67,7 +67,8 @@ Codes = NDArray[np.int64]
 def discrete_box(
     epsilon: Fraction, widths: tuple[int, ...], fineness: int, n: int, source: BitSource = OS
 ) -> Codes:
-    """`n` independent vectors with P(z) ~ exp(-epsilon N(z) / fineness), modulo 2**64.
+    """`n` independent vectors with P(z) ~ exp(-epsilon N(z) / fineness), modulo 2**64. Raises
+    `ValueError` when a parameter is out of range or epsilon has too many digits.
 
     Parameters
     ----------
@@ -86,11 +87,6 @@ def discrete_box(
     -------
     numpy.ndarray
         A vector per row.
-
-    Raises
-    ------
-    ValueError
-        When a parameter is out of range or epsilon has too many digits.
     """
     require_box(epsilon, widths, fineness)
     out = np.empty((n, len(widths)), np.int64)
@@ -429,7 +425,8 @@ def discrete_hull(
     n: int,
     source: BitSource = OS,
 ) -> Codes:
-    """`n` independent vectors with P(z) ~ exp(-epsilon N(z) / fineness), modulo 2**64.
+    """`n` independent vectors with P(z) ~ exp(-epsilon N(z) / fineness), modulo 2**64. Raises
+    `ValueError` when a parameter is out of range or epsilon has too many digits.
 
     Parameters
     ----------
@@ -443,11 +440,6 @@ def discrete_hull(
     -------
     numpy.ndarray
         One vector per row.
-
-    Raises
-    ------
-    ValueError
-        When a parameter is out of range or epsilon has too many digits.
     """
     require_box(epsilon, widths, fineness)
     require_arches(arches, len(widths))
@@ -469,12 +461,8 @@ def discrete_hull(
 
 
 def require_arches(arches: Sequence[Arch], numbers: int) -> None:
-    """That arches are made of numbers of the vector, sums and squares each of one.
-
-    Raises
-    ------
-    ValueError
-        When they are not.
+    """That arches are made of numbers of the vector, sums and squares each of one. Raises
+    `ValueError` when they are not.
     """
     own = [place for _, *both in arches for place in both]
     counts = {count for count, *_ in arches}

@@ -50,7 +50,8 @@ _FAR: Final = 44
 
 
 def discrete_laplace(scale: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
-    """`n` independent draws with P(x) proportional to exp(-|x| / scale), modulo 2**64.
+    """`n` independent draws with P(x) proportional to exp(-|x| / scale), modulo 2**64. Raises
+    `ValueError` when the scale is out of range or its numerator or denominator is too long.
 
     Parameters
     ----------
@@ -60,11 +61,6 @@ def discrete_laplace(scale: Fraction, n: int, source: BitSource = OS) -> NDArray
         Number of draws.
     source
         For tests only.
-
-    Raises
-    ------
-    ValueError
-        When the scale is out of range or its numerator or denominator is too long.
     """
     _check(scale, MIN_SCALE, MAX_SCALE)
     return _laplace(Fraction(scale)).draw(n, source)
@@ -80,6 +76,8 @@ def discrete_laplace_wide(
 
 def discrete_gaussian(variance: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
     """`n` independent draws with P(x) proportional to exp(-x**2 / (2 variance)), modulo 2**64.
+    Raises `ValueError` when the variance is out of range or its numerator or denominator is too
+    long.
 
     Parameters
     ----------
@@ -89,11 +87,6 @@ def discrete_gaussian(variance: Fraction, n: int, source: BitSource = OS) -> NDA
         Number of draws.
     source
         For tests only.
-
-    Raises
-    ------
-    ValueError
-        When the variance is out of range or its numerator or denominator is too long.
     """
     _check(variance, MIN_SCALE**2, MAX_SCALE**2)
     return _gaussian(Fraction(variance)).draw(n, source)
@@ -337,7 +330,8 @@ def wrap(value: int) -> int:
 def staircase(
     rate: Fraction, width: int, inner: int, n: int, source: BitSource = OS
 ) -> NDArray[np.int64]:
-    """`n` independent draws with P(x) proportional to exp(-rate level(|x|)), modulo 2**64.
+    """`n` independent draws with P(x) proportional to exp(-rate level(|x|)), modulo 2**64. Raises
+    `ValueError` when a parameter is out of range.
 
     Parameters
     ----------
@@ -351,11 +345,6 @@ def staircase(
         Number of draws.
     source
         For tests only.
-
-    Raises
-    ------
-    ValueError
-        When a parameter is out of range.
     """
     if not (Fraction(1, 8) <= rate <= 64 and 1 <= inner <= width <= 1 << 56):
         raise ValueError("a noise parameter is out of the range of the sampler")

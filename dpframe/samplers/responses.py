@@ -26,7 +26,8 @@ def randomized_responses(
     otherwise one of all m categories, each equally likely. That is the truth with probability
     e**epsilon / (e**epsilon + m - 1) in all, and any other with 1 / (e**epsilon + m - 1) (Warner
     1965; Kairouz, Oh and Viswanath 2014). g is irrational (Lindemann-Weierstrass), so comparisons
-    with revealed bits of a uniform number end.
+    with revealed bits of a uniform number end. Raises `ValueError` when there are fewer than two
+    categories, or epsilon is not above 0.
 
     Parameters
     ----------
@@ -41,11 +42,6 @@ def randomized_responses(
     -------
     numpy.ndarray
         Reports per category; they add up to the number of rows.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than two categories, or epsilon is not above 0.
     """
     if counts.ndim != 1 or counts.size < 2 or (counts < 0).any() or epsilon <= 0:
         raise ValueError("randomised responses need two categories and an epsilon above 0")

@@ -46,9 +46,10 @@ _BLOCK: Final = 1 << 15
 def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: BitSource = OS) -> int:
     """The index chosen by permute-and-flip (McKenna and Sheldon 2020, Algorithm 1).
 
-    Candidates are visited in random order and each is taken with probability
-    exp((score - best) / scale); the first success wins. All flips are independent of the order, so
-    that is a uniform choice among all successes, which needs no order.
+    Candidates are visited in random order and each is taken with probability exp((score - best) /
+    scale); the first success wins. All flips are independent of the order, so that is a uniform
+    choice among all successes, which needs no order. Raises `ValueError` when there is no candidate
+    or the scale is out of range.
 
     Parameters
     ----------
@@ -58,11 +59,6 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: BitSour
         Between 2**-10 and 2**62.
     source
         For tests only.
-
-    Raises
-    ------
-    ValueError
-        When there is no candidate or the scale is out of range.
     """
     successes = np.flatnonzero(flips(_gaps(scores, scale), scale, source))
     return int(successes[uniform_below(successes.size, source)])
@@ -88,6 +84,7 @@ def report_noisy_max(scores: NDArray[np.int64], scale: Fraction, source: BitSour
     """The index of the largest score plus discrete Laplace noise; ties are broken at random.
 
     Sums are compared as whole numbers, not modulo 2**64: a wrapped sum would win or lose wrongly.
+    Raises `ValueError` when there is no candidate or the scale is out of range.
 
     Parameters
     ----------
@@ -97,11 +94,6 @@ def report_noisy_max(scores: NDArray[np.int64], scale: Fraction, source: BitSour
         Between 2**-10 and 2**56.
     source
         For tests only.
-
-    Raises
-    ------
-    ValueError
-        When there is no candidate or the scale is out of range.
     """
     gaps = _gaps(scores, scale)
     noise, wide = discrete_laplace_wide(scale, gaps.size, source)
@@ -171,7 +163,8 @@ _SURE: Final = 1 << 24
 def exponential_mechanism(
     scores: Codes, scale: Fraction, weights: Codes | None = None, source: BitSource = OS
 ) -> int:
-    """An index drawn with probability proportional to ``weight * exp(score / scale)``.
+    """An index drawn with probability proportional to ``weight * exp(score / scale)``. Raises
+    `ValueError` when there is no candidate, or the scale or a weight is out of range.
 
     Parameters
     ----------
@@ -183,23 +176,14 @@ def exponential_mechanism(
         Integers from 0 to 2**62, not all 0; all 1 when left out. Weight 0 is never chosen.
     source
         For tests only.
-
-    Raises
-    ------
-    ValueError
-        When there is no candidate, or the scale or a weight is out of range.
     """
     sizes = np.array([scores.size], np.int64)
     return int(exponential_mechanism_runs(scores, sizes, scale, weights, source)[0])
 
 
 def exponential_mechanism_each(scores: Codes, scale: Fraction, source: BitSource = OS) -> Codes:
-    """`exponential_mechanism` in each row of `scores`, without weights: the columns chosen.
-
-    Raises
-    ------
-    ValueError
-        When there is no candidate or the scale is out of range.
+    """`exponential_mechanism` in each row of `scores`, without weights: the columns chosen. Raises
+    `ValueError` when there is no candidate or the scale is out of range.
     """
     if scores.ndim != 2 or not scores.shape[1]:
         raise ValueError("scores must be a matrix of int64 with at least one column")
@@ -217,6 +201,7 @@ def exponential_mechanism_runs(
     source: BitSource = OS,
 ) -> Codes:
     """`exponential_mechanism` in each of many groups, which have nothing to do with each other.
+    Raises `ValueError` when a group has no candidate, or the scale or a weight is out of range.
 
     Parameters
     ----------
@@ -231,11 +216,6 @@ def exponential_mechanism_runs(
     -------
     numpy.ndarray
         A place in `scores` per group.
-
-    Raises
-    ------
-    ValueError
-        When a group has no candidate, or the scale or a weight is out of range.
     """
     check_scale(scale)
     if scores.ndim != 1 or scores.dtype != np.int64 or sizes.sum() != scores.size:
@@ -371,12 +351,8 @@ def _accept(
 
 
 def permute_and_flip_each(scores: Codes, scale: Fraction, source: BitSource = OS) -> Codes:
-    """`permute_and_flip` in each row of `scores`.
-
-    Raises
-    ------
-    ValueError
-        When there is no candidate or the scale is out of range.
+    """`permute_and_flip` in each row of `scores`. Raises `ValueError` when there is no candidate or
+    the scale is out of range.
     """
     gaps = _gaps_in_rows(scores, scale)
     successes = flips(gaps.reshape(-1), scale, source).reshape(gaps.shape)
@@ -384,12 +360,8 @@ def permute_and_flip_each(scores: Codes, scale: Fraction, source: BitSource = OS
 
 
 def report_noisy_max_each(scores: Codes, scale: Fraction, source: BitSource = OS) -> Codes:
-    """`report_noisy_max` in each row of `scores`.
-
-    Raises
-    ------
-    ValueError
-        When there is no candidate or the scale is out of range.
+    """`report_noisy_max` in each row of `scores`. Raises `ValueError` when there is no candidate or
+    the scale is out of range.
     """
     gaps = _gaps_in_rows(scores, scale)
     noise, wide = discrete_laplace_wide(scale, gaps.size, source)

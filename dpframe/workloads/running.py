@@ -238,12 +238,8 @@ def sum_of_night(exact: Integers, column: Sequence[int], period: int) -> Integer
 
 
 def require_length(length: int) -> None:
-    """Refuse impossible numbers of periods.
-
-    Raises
-    ------
-    ValueError
-        For fewer than 1, or more than `MOST_PERIODS`.
+    """Refuse impossible numbers of periods. Raises `ValueError` for fewer than 1, or more than
+    `MOST_PERIODS`.
     """
     if not 1 <= length <= MOST_PERIODS:
         raise ValueError(f"there are between 1 and {MOST_PERIODS} periods")
