@@ -25,8 +25,10 @@ help: ## show this list
 	.venv/bin/python $(PIP_INSTALL) -e .
 	touch $@
 
+# Compiling every module takes longer than unpacking them, and tests import one in three: these are
+# compiled then.
 .venv/stamp-dev: .venv/stamp-created pyproject.toml
-	.venv/bin/python $(PIP_INSTALL) -e '.[dev]'
+	.venv/bin/python $(PIP_INSTALL) --no-compile -e '.[dev]'
 	touch $@ .venv/stamp-package
 
 .venv/stamp-docs: .venv/stamp-created pyproject.toml
