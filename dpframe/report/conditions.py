@@ -13,19 +13,8 @@ from functools import reduce
 from typing import Final, TypeAlias
 
 from dpframe.core.exact import show
+from dpframe.frames.definition import PARAMETER, Json, objects_in
 from dpframe.plan import PlanData, PlanOutput
-from dpframe.plan.definition import PARAMETER, Json, objects_in
-
-__all__ = [
-    "Condition",
-    "Constant",
-    "aggregates_of",
-    "branch_numbers",
-    "columns_by_name",
-    "conditions_by_output",
-    "constants_in",
-    "ways_by_output",
-]
 
 _SIGNS: Final = {
     "eq": "==",

@@ -10,16 +10,14 @@ from typing import Final
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.exact import show
 from dpframe.core.units import Rows
+from dpframe.frames.definition import Json, objects_in
 from dpframe.plan import PlanData
-from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying, name_words, words_of
 from dpframe.plan.several import blocks_of
 from dpframe.report.conditions import conditions_by_output
 from dpframe.report.errors import errors_of, rounded
 from dpframe.report.structure import bounds_in, key_values, yearly, yearly_risk
 from dpframe.report.too_wide import Typical
-
-__all__ = ["anded", "keys_of_stream", "limits_in", "periods_of", "questions_in"]
 
 _MOST: Final = 5
 _MUCH_NOISE: Final = 500

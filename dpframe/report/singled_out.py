@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dpframe.core.units import Identifier
+from dpframe.frames.definition import Json, objects_in
 from dpframe.plan import PlanData
-from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying
-
-__all__ = ["identifying_columns", "single_people"]
 
 _EQUAL = frozenset(("eq", "ne", "eq_missing", "ne_missing"))
 _PICKING = frozenset(("inner", "semi", "anti"))
