@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpframe.report.numbers import reword
+from tests.syntax import nodes_of
 
 ROOT = Path(__file__).parents[1]
 CODE = "CODE"
@@ -231,7 +232,7 @@ def of_page(path: str, text: str) -> Iterator[Sentence]:
 
 def of_module(path: str, text: str) -> Iterator[Sentence]:
     """The sentences of a module: docstrings, strings of three words or more, comments."""
-    nodes = tuple(ast.walk(ast.parse(text)))
+    nodes = nodes_of(text)
     docs = {
         node.value
         for node in nodes
