@@ -521,8 +521,6 @@ def _rows_of(counted: CellCounts, group: int) -> dict[int, int]:
     return dict(zip(cells.tolist(), rows.tolist(), strict=True))
 
 
-# How much more likely outcomes are on one of two frames than on the other, by what a plan states.
-
 Noise = AdditiveMechanism | VectorMechanism
 _DIGITS = 6
 """Ratios that are the same but for the rounding of sums are one."""
