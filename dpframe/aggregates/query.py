@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -70,10 +70,11 @@ class Query:
     """Whether its result has the share of the rows that its limits drop and its bounds clamp."""
     finds_limit: bool = False
     """Whether its last limit is found when it runs, and the release says about what it drops."""
+    scope: QueryScope = field(init=False, repr=False)
+    """Its frame and groups, with the kernel's rules for them."""
 
-    @property
-    def scope(self) -> QueryScope:
-        return QueryScope(self.relation.facts, self.groups)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", QueryScope(self.relation.facts, self.groups))
 
     @property
     def aggregates(self) -> tuple[BoundAggregate, ...]:

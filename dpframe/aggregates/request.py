@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from dpframe.aggregates.rules import Rules
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.grid import RESOLUTION_BITS
 from dpframe.core.tree import Tree
@@ -96,6 +97,11 @@ class QueryScope:
 
     facts: FrameFacts
     groups: Groups | None = None
+    rules: Rules = field(init=False, repr=False)
+    """How far one individual moves what is drawn in this scope."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", Rules(self.facts, self.groups))
 
     @property
     def entries(self) -> int | None:

@@ -17,9 +17,9 @@ from dpframe.core.units import Rows
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.limits import Limit, RowLimit, is_present
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import Limit, RowLimit, is_present
 from dpframe.rows.operation import Namespace
 
 

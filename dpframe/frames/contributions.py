@@ -11,8 +11,8 @@ from dpframe.core.units import Identifier
 from dpframe.errors import UnboundedSensitivity
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
-from dpframe.frames.limits import GroupLimit, Limit, RowLimit
 from dpframe.frames.same_in_window import follows_from_window
+from dpframe.kernel.frame import GroupLimit, Limit, RowLimit
 
 __all__ = ["decided_by", "once_in_each", "rows_of_value", "spread_of", "touched", "unlimited"]
 

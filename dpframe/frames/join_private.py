@@ -17,7 +17,7 @@ from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import Owners
 from dpframe.frames.joins import added_names, joined, require_same_types
-from dpframe.frames.limits import GroupLimit, Limit, RowLimit, is_present, renamed
+from dpframe.kernel.frame import GroupLimit, Limit, RowLimit, is_present, rename_limits
 from dpframe.rows.operation import Namespace
 from dpframe.rows.suggest import unknown_column
 
@@ -90,7 +90,7 @@ class JoinPrivate(Binary):
         other = self.other.facts
         one, many = spread_of(before, None).rows, spread_of(other, None).rows
         factor = None if many is None else max(1, many)
-        theirs_too = _times(renamed(other.limits, names), one)
+        theirs_too = _times(rename_limits(other.limits, names), one)
         return (*_times(before.limits, factor), *filter(is_present, theirs_too))
 
     def _require_keys(self, before: FrameFacts) -> None:
@@ -186,7 +186,7 @@ class JoinPrivateKeys(JoinPrivate):
         many = _rows_with(other, {b for _, b in self.on})
         factor = None if many is None else max(1, many)
         if self.how == "left":
-            theirs = _times(renamed(other.limits, names), spread_of(before, None).rows)
+            theirs = _times(rename_limits(other.limits, names), spread_of(before, None).rows)
             theirs = tuple(
                 replace(limit, n=limit.n + 1) if isinstance(limit, GroupLimit) else limit
                 for limit in theirs
@@ -194,7 +194,7 @@ class JoinPrivateKeys(JoinPrivate):
         else:
             met = _rows_with(before, {a for a, _ in self.on})
             same = names | {b: a for a, b in self.on}
-            theirs = _times(renamed(other.limits, same), met)
+            theirs = _times(rename_limits(other.limits, same), met)
         return (*_times(before.limits, factor), *filter(is_present, theirs))
 
     @property

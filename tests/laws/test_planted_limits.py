@@ -33,8 +33,8 @@ from dpframe.core.tree import Column
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.sampling import comparable, keep_first, keep_first_together, least_of_runs
+from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.lower.pairs import Pairs
 from tests.laws.amounts import amounts
 from tests.laws.individuals import KEYS, POOLS, check_limits, frame_of, query

@@ -15,8 +15,8 @@ from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.statistics import GridSum
-from dpframe.frames.limits import RowLimit
 from dpframe.kernel import Refused, verify
+from dpframe.kernel.frame import RowLimit
 from dpframe.mechanisms import DiscreteBox, DiscreteHull, DiscreteLaplace, NoNoise
 from dpframe.pipeline import Prepared, PreparedTogether
 from dpframe.planning.physical import physical

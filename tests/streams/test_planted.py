@@ -11,8 +11,8 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates import nightly
 from dpframe.frames import limit_rows, nights
-from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.schedule import Schedule
+from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.ledger import row_contents
 from dpframe.release import nightly as released
 from dpframe.workloads import running
