@@ -28,9 +28,9 @@ from dpframe.core.tree import Tree
 from dpframe.errors import require
 from dpframe.frames.nodes import row_of, text_of_constant
 from dpframe.kernel import plan as kernel
-from dpframe.rows.broadcast import unsigned_zero
+from dpframe.rows.constants import listed
 from dpframe.rows.fold import domain, lower, words
-from dpframe.rows.listed import listed
+from dpframe.rows.layouts import unsigned_zero
 from dpframe.rows.operation import Namespace
 
 _SHORT = 60

@@ -28,8 +28,8 @@ from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.nodes import row_of
 from dpframe.kernel import plan as kernel
-from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.layouts import unsigned_zero
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 

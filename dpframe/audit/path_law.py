@@ -25,8 +25,6 @@ from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.kernel.moves import LevelChoice
 from dpframe.mechanisms import RecursiveExponential
 
-__all__ = ["PathsApart"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PATHS: Final = 1024

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dpframe.core.tree import Call, Column, Tree
 from dpframe.core.windows import Every
 from dpframe.frames.facts import FrameFacts
-from dpframe.rows.temporal_methods import Truncate
+from dpframe.rows.temporal import Truncate
 
 __all__ = ["follows_from_window"]
 
