@@ -5,13 +5,15 @@ The planner has no rules of its own: it asks those by which the kernel verifies 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
 
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
+from dpframe.errors import Unsound
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
@@ -112,7 +114,8 @@ class Rules:
 
     def _norms(self, node: kernel.What) -> ExactSensitivity:
         assert isinstance(node, kernel.Vector | kernel.Running | kernel.Nights | kernel.Rank)
-        norms = norms_of(self._plan, self._reach, node)
+        with _no_rule():
+            norms = norms_of(self._plan, self._reach, node)
         if not norms.l1:
             return NO_SENSITIVITY
         of_one = Fraction(norms.l1), Fraction(norms.l2_squared), Fraction(norms.linf)
@@ -124,7 +127,8 @@ class Rules:
         if found is None:
             choice = node()
             assert isinstance(choice, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
-            ranges = ranges_of(self._plan, self._reach, choice)
+            with _no_rule():
+                ranges = ranges_of(self._plan, self._reach, choice)
             found = self.ranges[what] = ScoreRange(ranges.l1, ranges.squares, ranges.linf)
         return found
 
@@ -162,6 +166,18 @@ class Rules:
         neighbours, nothing = self.facts.unit.adjacency, Fraction(0)
         lists = (), tuple(self.nodes), ()
         return kernel.Plan(neighbours, *lists, "epsilon", nothing, nothing, ())
+
+
+@contextmanager
+def _no_rule() -> Iterator[None]:
+    """Say that the kernel has no rule for what the planner asks, which it never should."""
+    try:
+        yield
+    except kernel.Refused as refused:
+        raise Unsound(
+            f"the kernel has no sensitivity for the query: {refused}",
+            remedy="report this as an error of dpframe, with the query; nothing was charged",
+        ) from None
 
 
 def with_places(what: kernel.What, places: Mapping[int, int]) -> kernel.What:

@@ -636,14 +636,17 @@ def all_keys(table: Table) -> tuple[int, ...]:
 
 
 def _of_coming(reach: Reach, moves: Moves, runs: int, entries: int | None) -> Norms:
-    """Each row comes or goes and moves one entry by at most `widths`."""
+    """Each row comes or goes and moves one entry by at most `widths`. There are no more rows than
+    all cells of all groups hold.
+    """
     widths, most = moves.widths, min(reach.rows, reach.groups * runs)
+    rows = min(reach.rows, reach.groups * runs * reach.cell)
     return Norms(
         len(widths) * (most if entries is None else min(most, entries)),
-        reach.rows * sum(widths),
+        rows * sum(widths),
         reach.squares(runs) * sum(w * w for w in widths),
         reach.cell * max(widths),
-        reach.rows,
+        rows,
         widths,
         twice=False,
     )
