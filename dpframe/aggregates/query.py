@@ -70,11 +70,15 @@ class Query:
     """Whether its result has the share of the rows that its limits drop and its bounds clamp."""
     finds_limit: bool = False
     """Whether its last limit is found when it runs, and the release says about what it drops."""
-    scope: QueryScope = field(init=False, repr=False)
-    """Its frame and groups, with the kernel's rules for them."""
+    scope: QueryScope = field(default=None, repr=False)  # type: ignore[assignment]
+    """Its frame and groups, with what the kernel's rules say of them. A query that is made from
+    another one has the same, if its frame and groups are the same.
+    """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scope", QueryScope(self.relation.facts, self.groups))
+        facts, known = self.relation.facts, self.scope
+        if known is None or known.facts is not facts or known.groups is not self.groups:
+            object.__setattr__(self, "scope", QueryScope(facts, self.groups))
 
     @property
     def aggregates(self) -> tuple[BoundAggregate, ...]:
