@@ -29,7 +29,8 @@ from dpframe.api.through import Through
 from dpframe.core.units import Identifier
 from dpframe.frames import nights
 from dpframe.frames.step import Step
-from dpframe.kernel.moves import moves_of, norms_of
+from dpframe.kernel.frame import Reach
+from dpframe.kernel.moves import _of_changes, _of_coming, _with_total, moves_of
 from dpframe.ledger.windows import Timeline
 from dpframe.rows.operation import RowOperation
 from dpframe.workloads import running
@@ -100,7 +101,7 @@ def rows() -> str:
 def sums() -> str:
     """The rule that most aggregates rest on."""
     parts = []
-    for rule in (moves_of, norms_of):
+    for rule in (moves_of, _of_coming, Reach.squares, _of_changes, _with_total):
         parts += [_where(rule), markdown(sections(rule)[""])]
     return "\n\n".join(parts)
 

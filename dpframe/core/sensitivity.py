@@ -116,8 +116,8 @@ def joint_sensitivity(
     Notes
     -----
     add-remove
-        with r, g and m as in `additive_sensitivity` and w the widths, r rows come or go and each
-        moves one vector by at most w: L1 = r sum(w), L2**2 = (q m**2 + (r - q m)**2) sum(w**2),
+        with w the widths, r rows come or go, at most m in each of g groups, and each moves one
+        vector by at most w: L1 = r sum(w), L2**2 = (q m**2 + (r - q m)**2) sum(w**2),
         Linf = m max(w).
     change-one, one group of all rows
         k rows stay and change: L1 = k sum(t), L2**2 = k**2 sum(t**2), Linf = k max(t).

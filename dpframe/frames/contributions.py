@@ -14,7 +14,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.same_in_window import follows_from_window
 from dpframe.kernel.frame import GroupLimit, Limit, RowLimit
 
-__all__ = ["decided_by", "once_in_each", "rows_of_value", "spread_of", "touched", "unlimited"]
+__all__ = ["decided_by", "once_in_each", "spread_of", "touched", "unlimited"]
 
 
 def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
@@ -76,17 +76,6 @@ def once_in_each(
     known = _least(limit.n for limit in limits if of_pairs <= limit.by)
     most = min(n for n in (pairs, known, spread_of(facts, groups).rows) if n is not None)
     return ContributionBounds(most, most, 1)
-
-
-def rows_of_value(facts: FrameFacts, groups: Groups | None, tree: Tree) -> int | None:
-    """How many rows one individual may have in a group with one value of an expression, where a
-    limit by the columns that both determine says so.
-    """
-    named = [tree, *(n.tree for n in (() if groups is None else groups.by))]
-    plain = {found.name for found in named if isinstance(found, Column)}
-    return _least(
-        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
-    )
 
 
 def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:

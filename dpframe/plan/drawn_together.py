@@ -148,9 +148,7 @@ def _has_conditions(joint: JointDraw) -> bool:
 def _norms_of_number(
     joint: JointDraw, spread: ContributionBounds, many: bool
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """L1, L2 squared and L infinity of a number that follows from a vector, one in each group; see
-    `additive_sensitivity`.
-    """
+    """L1, L2 squared and L infinity of a number that follows from a vector, one in each group."""
     rows, _, most = spread.tight
     reach, turned = joint.reach, joint.turned_reach
     if not spread.changes:
