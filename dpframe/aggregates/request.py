@@ -12,7 +12,7 @@ from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.grid import RESOLUTION_BITS
 from dpframe.core.tree import Tree
 from dpframe.core.weights import PARTS, WEIGHT_BITS
-from dpframe.frames.contributions import spread_of, unlimited
+from dpframe.frames.contributions import unlimited
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 
@@ -121,7 +121,7 @@ class QueryScope:
         UnboundedSensitivity
             When nothing limits them.
         """
-        found = spread_of(self.facts, self.groups)
+        found = self.rules.spread
         if self.norm is not None:
             found = found.weighed(self.norm)
         if not found.is_bounded:
@@ -156,7 +156,7 @@ class QueryScope:
         UnboundedSensitivity
             When nothing limits them.
         """
-        found = spread_of(self.facts, self.groups)
+        found = self.rules.spread
         if found.groups is None and found.rows is None:
             raise unlimited(self.facts, self.groups, replace(found, per_group=1))
         _, groups, _ = replace(found, per_group=1).tight

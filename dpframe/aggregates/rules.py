@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
 
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
 from dpframe.errors import Unsound
+from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
@@ -73,9 +75,18 @@ class Rules:
     """The keys of tables, by the columns that they keep."""
     reach: list[Facts] = field(default_factory=list)
     """What the kernel knows of the frame, once that was asked for."""
+    bounds: list[ContributionBounds] = field(default_factory=list)
+    """How rows may lie among the groups, once that was asked for."""
     norms: dict[object, ExactSensitivity] = field(default_factory=dict)
     ranges: dict[object, ScoreRange] = field(default_factory=dict)
     """What is known already, by what it is of."""
+
+    @property
+    def spread(self) -> ContributionBounds:
+        """How the rows of one individual may lie among the groups, where limits say so."""
+        if not self.bounds:
+            self.bounds.append(spread_of(self.facts, self.groups))
+        return self.bounds[0]
 
     def place(self, table: Table) -> int:
         """The place of a table."""

@@ -337,6 +337,18 @@ def _unite(left: Facts, right: Facts) -> Facts:
         raise Refused("frames that do not fit together")
     if (left.person, left.time, left.every) != (right.person, right.time, right.every):
         raise Refused("frames with other owners")
+    return replace(
+        left,
+        rows=left.rows + right.rows,
+        complete=False,
+        limits=unite_limits(left, right),
+        alone=False,
+        types=tuple(pair for pair in left.types if pair in right.types),
+    )
+
+
+def unite_limits(left: Facts, right: Facts) -> tuple[Limit, ...]:
+    """Limits of the rows of both frames: those that both have add up, and so do all rows."""
     limits = [
         replace(mine, n=mine.n + other.n, first=None)
         for mine in left.limits
@@ -345,15 +357,8 @@ def _unite(left: Facts, right: Facts) -> Facts:
     ]
     one, many = rows_of(left), rows_of(right)
     if left.person is not None and one is not None and many is not None:
-        limits.append(RowLimit(one + many, frozenset()))
-    return replace(
-        left,
-        rows=left.rows + right.rows,
-        complete=False,
-        limits=tuple(limits),
-        alone=False,
-        types=tuple(pair for pair in left.types if pair in right.types),
-    )
+        limits.append(RowLimit(one + many))
+    return tuple(limits)
 
 
 def is_present(limit: Limit) -> bool:
@@ -380,20 +385,34 @@ def _meet(frame: Meet, left: Facts, right: Facts) -> Facts:
         raise Refused("columns of a join")
     columns = (*left.columns, *names.values())
     _require_names(columns)
-    many = _rows_with(right, theirs)
+    limits = meet_limits(left, right, frame.on, frame.how, names)
+    return replace(left, columns=columns, complete=False, limits=limits, alone=False)
+
+
+def meet_limits(
+    left: Facts,
+    right: Facts,
+    on: Sequence[tuple[str, str]],
+    how: str,
+    names: Mapping[str, str],
+) -> tuple[Limit, ...]:
+    """Limits where each row meets the rows of the same individual with the same keys. `names` has
+    the new names of columns of the right frame.
+    """
+    many = _rows_with(right, {b for _, b in on})
     factor = None if many is None else max(1, many)
-    if frame.on and frame.how == "inner":
+    if on and how == "inner":
+        same = {**names, **{b: a for a, b in on}}
         others = copy_limits(
-            rename_limits(right.limits, names | {b: a for a, b in frame.on}), _rows_with(left, mine)
+            rename_limits(right.limits, same), _rows_with(left, {a for a, _ in on})
         )
     else:
         others = copy_limits(rename_limits(right.limits, names), rows_of(left))
-        if frame.on:  # a row that meets none has null there, one more value
+        if on:  # a row that meets none has null there, one more value
             others = tuple(
                 replace(x, n=x.n + 1) if isinstance(x, GroupLimit) else x for x in others
             )
-    limits = (*copy_limits(left.limits, factor), *filter(is_present, others))
-    return replace(left, columns=columns, complete=False, limits=limits, alone=False)
+    return (*copy_limits(left.limits, factor), *filter(is_present, others))
 
 
 def _rows_with(facts: Facts, names: set[str]) -> int | None:
@@ -633,7 +652,7 @@ def bounds_of(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> Bounds:
         return Bounds(rows, 1, rows)
     used = [keys.by[i][1] for i in kept]
     plain = {row.name for row in used if isinstance(row, Col)}
-    free = [row for row in used if not _follows_from_window(row, facts)]
+    free = [row for row in used if not follows_from_window(row, facts)]
     columns = frozenset().union(*map(columns_of, free))
     known = [x.n for x in facts.limits if isinstance(x, GroupLimit) and columns <= x.by]
     known += [1] * (not free)
@@ -677,7 +696,7 @@ _TRUNCATED: Mapping[str, frozenset[str]] = {
 """The same of truncating a time."""
 
 
-def _follows_from_window(row: Row, facts: Facts) -> bool:
+def follows_from_window(row: Row, facts: Facts) -> bool:
     """Whether an expression of the time has one value, or is null, in each window.
 
     Proof: clocks of the time's zone distinguish windows, and these parts of a time as well. Times
@@ -695,6 +714,6 @@ def _follows_from_window(row: Row, facts: Facts) -> bool:
         case Call(operation, (Col(name),), "[]") if operation in _IN_WINDOW:
             return name == facts.time and facts.every in _IN_WINDOW[operation]
         case Call(operation, (Call() as inner,)) if operation in _IN_WINDOW:
-            return _follows_from_window(inner, facts)
+            return follows_from_window(inner, facts)
         case _:
             return False

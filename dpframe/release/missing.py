@@ -39,7 +39,6 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Ends
 from dpframe.aggregates.statistics import Statistic
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
-from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
 
 __all__ = ["MissingRows"]
@@ -149,7 +148,7 @@ class MissingRows:
         """How many rows one of the missing has."""
         if not self.by_groups or statistic.of_individuals:
             return 1
-        spread = spread_of(self.scope.facts, self.scope.groups)
+        spread = self.scope.rules.spread
         return spread.tight[2] if spread.is_bounded else 1
 
     def _share(

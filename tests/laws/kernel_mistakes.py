@@ -10,6 +10,7 @@ import pytest
 
 from dpframe.aggregates import rules
 from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.frames import contributions
 from dpframe.kernel import frame, moves
 from dpframe.kernel.frame import Bounds, Facts, reach_of
 from dpframe.kernel.moves import Addition, Norms, addition_of, norms_of
@@ -26,7 +27,11 @@ def bounds(change: Callable[[Bounds, Facts, Any], Bounds]) -> Plant:
     def wrong(facts: Facts, keys: Any, kept: tuple[int, ...]) -> Bounds:
         return change(BOUNDS(facts, keys, kept), facts, keys)
 
-    return lambda patch: patch.setattr(frame, "bounds_of", wrong)
+    def plant(patch: Patch) -> None:
+        patch.setattr(frame, "bounds_of", wrong)
+        patch.setattr(contributions, "bounds_of", wrong)
+
+    return plant
 
 
 def norms(change: Callable[[Norms, ContributionBounds, Addition], Norms]) -> Plant:

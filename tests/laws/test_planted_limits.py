@@ -28,8 +28,6 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.tree import Column
-from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.sampling import comparable, keep_first, keep_first_together, least_of_runs
@@ -102,18 +100,9 @@ def function(module: Any, name: str, value: Any) -> Any:
     return lambda patch: patch.setattr(module, name, value)
 
 
-def _spread(change: Callable[[Any], Any]) -> Any:
-    """Plants another spread of rows, in the planner and in the kernel."""
-
-    def plant(patch: Patch) -> None:
-        patch.setattr(
-            dpframe.aggregates.request,
-            "spread_of",
-            lambda facts, groups: change(spread_of(facts, groups)),
-        )
-        kernel_mistakes.bounds(lambda found, *_: change(found))(patch)
-
-    return plant
+def _spread(change: Callable[[Bounds], Bounds]) -> Any:
+    """Plants another spread of rows."""
+    return kernel_mistakes.bounds(lambda found, *_: change(found))
 
 
 def _limits(change: Callable[[Sequence[Any], Mapping[str, str | None]], Sequence[Any]]) -> Any:
@@ -121,23 +110,13 @@ def _limits(change: Callable[[Sequence[Any], Mapping[str, str | None]], Sequence
     the columns that these are.
     """
 
-    def of_query(facts: Any, groups: Any) -> ContributionBounds:
-        by = () if groups is None else groups.by
-        names = {n.name: n.tree.name if isinstance(n.tree, Column) else None for n in by}
-        return spread_of(replace(facts, limits=tuple(change(facts.limits, names))), groups)
-
-    def of_plan(_: Bounds, facts: Facts, keys: Any) -> Bounds:
+    def of_keys(_: Bounds, facts: Facts, keys: Any) -> Bounds:
         by = () if keys is None else keys.by
         names = {name: row.name if isinstance(row, Col) else None for name, row in by}
-        kept = tuple(range(len(by)))
         limits = tuple(change(facts.limits, names))
-        return kernel_mistakes.BOUNDS(replace(facts, limits=limits), keys, kept)
+        return kernel_mistakes.BOUNDS(replace(facts, limits=limits), keys, tuple(range(len(by))))
 
-    def plant(patch: Patch) -> None:
-        patch.setattr(dpframe.aggregates.request, "spread_of", of_query)
-        kernel_mistakes.bounds(of_plan)(patch)
-
-    return plant
+    return kernel_mistakes.bounds(of_keys)
 
 
 def _norm(**wrong: Callable[[Any, ContributionBounds], Any]) -> Any:
