@@ -31,7 +31,7 @@ from dpframe.frames import nights
 from dpframe.frames.step import Step
 from dpframe.kernel.frame import Reach
 from dpframe.kernel.moves import _of_changes, _of_coming, _with_total, moves_of
-from dpframe.ledger.windows import Timeline
+from dpframe.ledger.scopes import Timeline
 from dpframe.rows.operation import RowOperation
 from dpframe.workloads import running
 

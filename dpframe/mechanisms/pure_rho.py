@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import digits_up, dyadic_up
-from dpframe.mechanisms.confidence import DIGITS
+from dpframe.mechanisms.mechanism import DIGITS
 
 _UP: Final = 1 + Fraction(1, 10**18)
 """More than 60 digits are off by, cancellation included."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.accounting.composition import Composition
+from dpframe.accounting.losses import Composition
 from dpframe.aggregates import rules
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.rules import Rules
@@ -28,7 +28,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.kernel.frame import Facts, RowLimit
 from dpframe.kernel.moves import addition_of
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace, NoisyThreshold
-from dpframe.mechanisms.scaled_selection import ScaledSelection
+from dpframe.mechanisms.selection import ScaledSelection
 from dpframe.planning import soundness
 from dpframe.planning.physical import translate
 from tests.kernel.plans import charged
