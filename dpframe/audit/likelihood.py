@@ -24,6 +24,7 @@ from dpframe.aggregates.query import Query
 from dpframe.core.exact import sqrt_up
 from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import LevelChoice
 from dpframe.mechanisms import (
     AdditiveMechanism,
     JointExponential,
