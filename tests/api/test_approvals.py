@@ -14,9 +14,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.api import approval
+from dpframe.ledger.approvals import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.ledger.owners import approve, revoke
 from dpframe.ledger.place import store_at
-from dpframe.ledger.reviewers import approve, revoke
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.plan.documents import of_version_1
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 from tests.syntax import nodes_of
