@@ -63,10 +63,11 @@ Place = tuple[tuple[Measurement, str], int, int]
 
 
 def outcomes(
-    prepared: pipeline.Prepared,
-    pair: Neighbours,
-    runs: int,
-    shown: Callable[[int], None] = lambda _: None,
+    prepared: pipeline.Prepared,  # The plan
+    pair: Neighbours,  # The neighbours
+    runs: int,  # How often the plan runs on each
+    shown: Callable[[int], None] = lambda _: None,  # Receives the number of finished runs
+    # How many runs are drawn in one call of the noise; as many as there is room for by default.
     at_once: int | None = None,
 ) -> tuple[Floats, Floats]:
     """What is drawn where neighbours differ, of shape (runs, 1 + numbers) on each side.
@@ -75,19 +76,6 @@ def outcomes(
     at data: results reveal no more than they do. The first column is the log-likelihood ratio of
     the numbers on the two sides if all noise has the stated law: no event is more informative
     about numbers that are drawn jointly.
-
-    Parameters
-    ----------
-    prepared
-        The plan.
-    pair
-        The neighbours.
-    runs
-        How often the plan runs on each.
-    shown
-        Receives the number of finished runs.
-    at_once
-        How many runs are drawn in one call of the noise; as many as there is room for by default.
     """
     places = list(_places(prepared, pair))
     draws, drawing = prepared.draws, places_of(prepared)
@@ -206,25 +194,26 @@ _MOST_NUMBERS: Final = 64
 
 
 def calls_beside(
-    prepared: pipeline.Prepared, pair: Neighbours, runs: Floats, doubt: float
+    # `prepared`, `pair`: the plan, and the neighbours; the releases are of the first of the two
+    # frames.
+    prepared: pipeline.Prepared,
+    pair: Neighbours,
+    # What was drawn jointly of that frame, of shape (runs, 1 + numbers), see `outcomes`.
+    runs: Floats,
+    doubt: float,  # The probability with which a difference may be named if none exists
 ) -> tuple[int, tuple[str, ...]]:
-    """How many releases were drawn one by one, and in what they differ from runs drawn jointly.
-
-    Parameters
-    ----------
-    prepared, pair
-        The plan, and the neighbours; the releases are of the first of the two frames.
-    runs
-        What was drawn jointly of that frame, of shape (runs, 1 + numbers), see `outcomes`.
-    doubt
-        The probability with which a difference may be named if none exists.
-    """
+    """How many releases were drawn one by one, and in what they differ from runs drawn jointly."""
     number = min(MOST_CALLS, len(runs))
     calls, _ = outcomes(prepared, pair, number, at_once=1)
     return number, differences(calls[:, 1:], runs[:, 1:], doubt)
 
 
-def differences(calls: Floats, runs: Floats, doubt: float) -> tuple[str, ...]:
+def differences(
+    # `calls`, `runs`: numbers of shape (draws, numbers).
+    calls: Floats,
+    runs: Floats,
+    doubt: float,  # The probability with which a difference may be named if none exists
+) -> tuple[str, ...]:
     """In what independent draws of one law differ from others of it, in words; nothing where they
     do not.
 
@@ -234,13 +223,6 @@ def differences(calls: Floats, runs: Floats, doubt: float) -> tuple[str, ...]:
     the same bounds. Distribution functions of single numbers differ by less than the two bounds of
     Dvoretzky, Kiefer and Wolfowitz with the constant of Massart 1990, which hold for laws with
     atoms too.
-
-    Parameters
-    ----------
-    calls, runs
-        Numbers of shape (draws, numbers).
-    doubt
-        The probability with which a difference may be named if none exists.
     """
     if not calls.shape[1]:
         return ()

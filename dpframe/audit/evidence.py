@@ -87,17 +87,14 @@ class Event:
 
 
 def best_event(
-    one: Sequence[Floats], other: Sequence[Floats], deltas: Sequence[float], claims: Sequence[float]
+    # `one`, `other`: scores of runs with and without the individual, in several ways.
+    one: Sequence[Floats],
+    other: Sequence[Floats],
+    # `deltas`, `claims`: each delta, and the epsilon that is claimed for it.
+    deltas: Sequence[float],
+    claims: Sequence[float],
 ) -> Event:
-    """The event that proves most of what is claimed, by its counts among some runs.
-
-    Parameters
-    ----------
-    one, other
-        Scores of runs with and without the individual: several ways to score them.
-    deltas, claims
-        Each delta, and the epsilon that is claimed for it.
-    """
+    """The event that proves most of what is claimed, by its counts among some runs."""
     found: list[tuple[float, Event]] = []
     pairs = list(zip(deltas, claims, strict=True))
     for number, (a, b) in enumerate(zip(one, other, strict=True)):
@@ -126,19 +123,13 @@ def _candidates(
 
 
 def expected_share(
-    one: Floats, other: Floats, runs: int, claims: Sequence[tuple[float, float]]
+    # `one`, `other`: how likely each outcome is on both sides.
+    one: Floats,
+    other: Floats,
+    runs: int,  # How many there are on each
+    claims: Sequence[tuple[float, float]],  # Deltas, and the epsilon that is claimed for each
 ) -> float:
-    """About how much of a claim this many runs prove, where it is known how likely outcomes are.
-
-    Parameters
-    ----------
-    one, other
-        How likely each outcome is on both sides.
-    runs
-        How many there are on each.
-    claims
-        Deltas, and the epsilon that is claimed for each.
-    """
+    """About how much of a claim this many runs prove, where it is known how likely outcomes are."""
     best = 0.0
     for p, q in ((one, other), (other, one)):
         order = np.argsort(q / p)
@@ -165,18 +156,16 @@ def _wilson(share: Floats, n: int, sign: float, z: float = 3.0) -> Floats:
     return bound
 
 
-def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -> float:
-    """A lower bound on epsilon from counts of an event among `n` runs on each side.
-
-    Parameters
-    ----------
-    hits, others
-        In how many runs it happened, on the side where it is more likely and on the other.
-    delta
-        Of (epsilon, delta).
-    doubt
-        The probability with which the bound may be too large, shared by both sides.
-    """
+def proved_epsilon(
+    # `hits`, `others`: in how many runs it happened, on the side where it is more likely and on the
+    # other.
+    hits: int,
+    others: int,
+    n: int,
+    delta: float,  # Of (epsilon, delta)
+    doubt: float,  # The probability with which the bound may be too large, shared by both sides
+) -> float:
+    """A lower bound on epsilon from counts of an event among `n` runs on each side."""
     least = binomial_low(hits, n, doubt / 2)
     most = binomial_high(others, n, doubt / 2)
     return max(0.0, math.log((least - delta) / most)) if least > delta else 0.0
@@ -229,17 +218,12 @@ _LOGS = _Factorials()
 
 
 def likelihood_scores(
-    features: Iterable[tuple[Floats, Floats]], one: Floats, other: Floats
+    features: Iterable[tuple[Floats, Floats]],  # The runs to learn from: columns of both sides
+    # `one`, `other`: the runs to score, of shape (runs, features).
+    one: Floats,
+    other: Floats,
 ) -> tuple[Floats, Floats]:
-    """Sums of logarithms of ratios of how often a value was seen on either side.
-
-    Parameters
-    ----------
-    features
-        The runs to learn from: columns of both sides.
-    one, other
-        The runs to score, of shape (runs, features).
-    """
+    """Sums of logarithms of ratios of how often a value was seen on either side."""
     totals = np.zeros(len(one)), np.zeros(len(other))
     for number, (p, q) in enumerate(features):
         edges = _bins(p, q)
@@ -251,17 +235,15 @@ def likelihood_scores(
 
 
 def joint_scores(
-    learnt: Floats, learnt_other: Floats, one: Floats, other: Floats
+    # `learnt`, `learnt_other`: the runs to learn from.
+    learnt: Floats,
+    learnt_other: Floats,
+    # `one`, `other`: the runs to score, of shape (runs, features).
+    one: Floats,
+    other: Floats,
 ) -> tuple[Floats, Floats]:
     """Logarithms of ratios of how often all features had the same values on either side together;
     0 where these are too many to be seen often.
-
-    Parameters
-    ----------
-    learnt, learnt_other
-        The runs to learn from.
-    one, other
-        The runs to score, of shape (runs, features).
     """
     sides = [np.nan_to_num(s, nan=-1e300) for s in (learnt, learnt_other, one, other)]
     ends = np.cumsum([len(side) for side in sides])

@@ -52,19 +52,13 @@ class Reach:
 
 
 def reach_of(
-    uses: Sequence[PlannedMeasurement], query: Query, one: Counted, other: Counted
+    uses: Sequence[PlannedMeasurement],  # The parts of the plan
+    query: Query,  # With the existing groups
+    # `one`, `other`: the exact tables of both neighbours.
+    one: Counted,
+    other: Counted,
 ) -> list[Reach]:
-    """The shares of all parts that an individual can move.
-
-    Parameters
-    ----------
-    uses
-        The parts of the plan.
-    query
-        With the existing groups.
-    one, other
-        The exact tables of both neighbours.
-    """
+    """The shares of all parts that an individual can move."""
     found = []
     moving = [use for use in uses if not use.sensitivity.is_zero]
     exact = Exact.of(query, (first_of(use.part) for use in moving))
@@ -444,17 +438,11 @@ class _TupleLaw:
 
 
 def choices_apart(
-    prepared: pipeline.Prepared, pair: tuple[Counted, Counted]
+    prepared: pipeline.Prepared,  # The plan
+    pair: tuple[Counted, Counted],  # The exact tables of both sides
 ) -> Iterator[tuple[Draw, int, TuplesApart | PathsApart]]:
     """How well each choice of several quantiles, at once or nested, distinguishes two frames,
     where their rows differ: the draw, the group, and that.
-
-    Parameters
-    ----------
-    prepared
-        The plan.
-    pair
-        The exact tables of both sides.
     """
     for one in prepared.draws:
         part, law = one.measurement, one.law
@@ -597,16 +585,14 @@ class StatedRatios:
                 self._adding.append((key, one.law, moved, mine[moved], other[moved]))
         self._choosing = list(choices_apart(prepared, pair))
 
-    def of(self, noisy: NoisyParts, kept: NDArray[np.bool_] | None, runs: int) -> Floats:
-        """The log of the ratio of the probabilities on both sides of the draws in each run.
-
-        Parameters
-        ----------
-        noisy, kept
-            What was drawn in all runs at once, and which groups appear.
-        runs
-            How many there are.
-        """
+    def of(
+        self,
+        # `noisy`, `kept`: what was drawn in all runs at once, and which groups appear.
+        noisy: NoisyParts,
+        kept: NDArray[np.bool_] | None,
+        runs: int,  # How many there are
+    ) -> Floats:
+        """The log of the ratio of the probabilities on both sides of the draws in each run."""
         found = np.zeros(runs)
         for key, law, moved, mine, other in self._adding:
             numbers = noisy[key].reshape(runs, -1, mine.shape[1])[:, moved]

@@ -156,26 +156,16 @@ def expected_of(prepared: pipeline.Prepared, one: Counted, other: Counted) -> fl
 
 
 def worst_crowds(
-    prepared: pipeline.Prepared,
+    prepared: pipeline.Prepared,  # The plan
+    # Individuals, and who may be there instead of each, under change-one adjacency.
     individuals: Sequence[tuple[Person, Person | None]],
-    kinds: Sequence[Person],
-    counted: Counting,
+    kinds: Sequence[Person],  # Others that may be there
+    counted: Counting,  # The exact tables of some people
 ) -> list[Crowd]:
     """The crowds that reveal most, the best one first.
 
     Exact tables are taken to add up, which they do but for limits: frames that come out are counted
     again, as any other.
-
-    Parameters
-    ----------
-    prepared
-        The plan.
-    individuals
-        Individuals, and who may be there instead of each, under change-one adjacency.
-    kinds
-        Others that may be there.
-    counted
-        The exact tables of some people.
     """
     picks = Picks()
     tables = [counted([kind]) for kind in kinds]

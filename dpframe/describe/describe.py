@@ -91,16 +91,13 @@ def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     return rolled(bind(replace(aggregate.request, mechanism="auto"), scope), scope)
 
 
-def cost_of_forcing(queries: Sequence[Query], plan: Plan, least: Plan) -> tuple[ForcedError, ...]:
-    """The costs by output; empty if unknown.
-
-    Parameters
-    ----------
-    queries
-        The queries.
-    plan, least
-        Its plan, and that of the same where nothing is forced, at the same spend.
-    """
+def cost_of_forcing(
+    queries: Sequence[Query],  # The queries
+    # `plan`, `least`: its plan, and that of the same where nothing is forced, at the same spend.
+    plan: Plan,
+    least: Plan,
+) -> tuple[ForcedError, ...]:
+    """The costs by output; empty if unknown."""
     found: dict[int, ForcedError] = {}
     for query, mine, others in zip(
         queries, _places(plan, queries), _places(least, queries), strict=True
@@ -160,16 +157,11 @@ PAYS = 0.995
 """An error must be below this factor of the error alone to count as smaller."""
 
 
-def described_together(plans: Sequence[Plan], places: Sequence[Place]) -> Plan:
-    """One plan.
-
-    Parameters
-    ----------
-    plans
-        Notes for each frame and its groups, with the cost of all.
-    places
-        Where the outputs of each query are.
-    """
+def described_together(
+    plans: Sequence[Plan],  # Notes for each frame and its groups, with the cost of all
+    places: Sequence[Place],  # Where the outputs of each query are
+) -> Plan:
+    """One plan."""
     starts = list(accumulate((len(plan.outputs) for plan in plans), initial=0))
     return together(
         plans,
@@ -198,30 +190,19 @@ _AS_MUCH = 0.995
 
 
 def described(
+    # `query`, `parts`: the query and the parts that it needs.
     query: Query,
     parts: Sequence[PlannedMeasurement],
+    # `way`, `chosen`: how they are drawn, and the mechanisms of the draws and what is charged.
     way: Way,
     chosen: ChosenWay,
-    allowed: Budget,
+    allowed: Budget,  # What the mechanisms satisfy, in the measure of the spend
+    # `requested`, `remaining`: the spend, and what the session has left.
     requested: Budget,
     remaining: Budget | None,
-    split: str,
+    split: str,  # How the cost is divided
 ) -> Plan:
-    """The plan.
-
-    Parameters
-    ----------
-    query, parts
-        The query and the parts that it needs.
-    way, chosen
-        How they are drawn, and the mechanisms of the draws and what is charged.
-    allowed
-        What the mechanisms satisfy, in the measure of the spend.
-    requested, remaining
-        The spend, and what the session has left.
-    split
-        How the cost is divided.
-    """
+    """The plan."""
     together = chosen.together
     releases = _releases(query, parts, way, chosen)
     groups = query.groups

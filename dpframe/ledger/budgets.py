@@ -71,26 +71,16 @@ _allowed = _Allowed()
 
 @contextmanager
 def only(
+    # `ledger`, `name`: the only ones that may be used; None for any.
     ledger: str | os.PathLike[str] | None = None,
     name: str | None = None,
     *,
-    new: New = "open",
-    tell: Callable[[NewBudget], None] | None = None,
+    new: New = "open",  # What happens to a budget that does not exist
+    tell: Callable[[NewBudget], None] | None = None,  # Called with each budget that is created
+    # Called with the refusal of each budget that does not exist and is only planned for.
     tell_absent: Callable[[NoBudget], None] | None = None,
 ) -> Iterator[None]:
-    """Within this, sessions use no other ledger or budget, and open a new one only if they may.
-
-    Parameters
-    ----------
-    ledger, name
-        The only ones that may be used; None for any.
-    new
-        What happens to a budget that does not exist.
-    tell
-        Called with each budget that is created.
-    tell_absent
-        Called with the refusal of each budget that does not exist and is only planned for.
-    """
+    """Within this, sessions use no other ledger or budget, and open a new one only if they may."""
     with _allowing(_Allowed(ledger, name, new, tell, tell_absent)):
         yield
 
@@ -131,18 +121,13 @@ def create_would_open(*, must_exist: bool) -> bool:
     return _allowed.new == "stated" and not must_exist
 
 
-def require_allowed(where: str | None, name: str, place_of: Callable[..., str]) -> None:
+def require_allowed(
+    where: str | None,  # The ledger's place in full, None for memory
+    name: str,  # The name of the budget
+    place_of: Callable[..., str],  # The place in full of a path or URL
+) -> None:
     """Refuse a ledger or a name other than the one that is allowed. Raises `LedgerError` when it is
     another.
-
-    Parameters
-    ----------
-    where
-        The ledger's place in full, None for memory.
-    name
-        The name of the budget.
-    place_of
-        The place in full of a path or URL.
     """
     if _allowed.ledger is not None and where != (only_one := place_of(_allowed.ledger)):
         used = "keeps its budget in memory" if where is None else f"names the ledger {where!r}"
@@ -186,18 +171,14 @@ def tell_absent(refusal: NoBudget) -> None:
 # What owners do with budgets: create them, raise them and end them, on record.
 
 
-def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
+def open_budget(
+    store: Store,  # Where
+    draft: Draft,  # The record that opens it
+    *,
+    again: bool = True,  # Whether it may be there
+) -> None:
     """Create a budget, and say so; nothing happens if it is there. Raises `LedgerError` when its
     name looks like that of another, or it is there and may not be.
-
-    Parameters
-    ----------
-    store
-        Where.
-    draft
-        The record that opens it.
-    again
-        Whether it may be there.
     """
     made: list[NewBudget] = []
 
@@ -224,29 +205,18 @@ def _amount_words(draft: Draft) -> str:
 
 
 def create(
+    # `store`, `name`: the ledger and the name of the budget.
     store: Store,
     name: str,
+    # `budget`, `within`: as for `StoredLedger`.
     budget: Budget,
     within: ApproxDP | None,
-    unit: str | None,
-    by: str,
-    per: Every | None = None,
+    unit: str | None,  # The kind of its privacy unit; None leaves that to the first charge
+    by: str,  # Who creates it
+    per: Every | None = None,  # The windows of time that each have this budget
 ) -> Account:
     """Create a budget, so that people who run jobs do not decide about its amount. Raises
     `LedgerError` when there is one of that name, or of one that looks like it.
-
-    Parameters
-    ----------
-    store, name
-        The ledger and the name of the budget.
-    budget, within
-        As for `StoredLedger`.
-    unit
-        The kind of its privacy unit; None leaves that to the first charge.
-    by
-        Who creates it.
-    per
-        The windows of time that each have this budget.
     """
     who = short_text(by, "--by")
     why = per_text(per)
@@ -290,12 +260,16 @@ def require_open(account: Account) -> None:
 
 
 def grant(
+    # `store`, `name`: the budget.
     store: Store,
     name: str,
-    amounts: dict[str, Number],
+    amounts: dict[str, Number],  # What is added, by ``epsilon``, ``delta``, ``rho``
+    # `who`, `why`: recorded with it.
     who: str,
     why: str,
+    # An (epsilon, delta) in the measure that the budget is counted in.
     counted_in: Callable[[type[Budget], ApproxDP], Budget],
+    # What is recorded with it, of the budget as it was and the amount that it then has.
     renewing: Callable[[Chain, Bound], list[Draft]] | None = None,
 ) -> Account:
     """Raise a budget, on record.
@@ -304,19 +278,6 @@ def grant(
     epsilon and delta. The record has the sum of both, and how much more that implies. Raises
     `InvalidBudget` when nothing is added, or in another measure. Raises `LedgerError` when the
     budget does not exist, or this cannot be recorded. Raises `BudgetExceeded` when it was closed.
-
-    Parameters
-    ----------
-    store, name
-        The budget.
-    amounts
-        What is added, by ``epsilon``, ``delta``, ``rho``.
-    who, why
-        Recorded with it.
-    counted_in
-        An (epsilon, delta) in the measure that the budget is counted in.
-    renewing
-        What is recorded with it, of the budget as it was and the amount that it then has.
     """
 
     def granting(chain: Chain) -> list[Draft]:

@@ -202,19 +202,14 @@ def _named(chain: Summed, since: int | None) -> list[Record]:
     return [record for record in chain.kept if is_named(record)]
 
 
-def state_of(chain: Summed, seal: Seal, since: int | None) -> str:
-    """What the records so far add up to, in one form only.
-
-    Parameters
-    ----------
-    chain
-        The records.
-    seal
-        The state of the named records.
-    since
-        The number of the record that gave the ledger its key, 0 for none; None for the form that
-        earlier versions wrote.
-    """
+def state_of(
+    chain: Summed,  # The records
+    seal: Seal,  # The state of the named records
+    # The number of the record that gave the ledger its key, 0 for none; None for the form that
+    # earlier versions wrote.
+    since: int | None,
+) -> str:
+    """What the records so far add up to, in one form only."""
     spent = {
         account.name: [
             hex_text(account.spent.main),

@@ -241,19 +241,15 @@ _HELD: WeakSet[FileIO] = WeakSet()
 """Files whose locks this process holds."""
 
 
-def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
+def locked(
+    path: Path,  # The path of the file
+    # The files that the caller closes, even after an interrupt: the file is in it before it is
+    # locked.
+    files: list[FileIO],
+    mode: int = 0o600,  # The permissions of a new file, minus the process's umask
+) -> FileIO:
     """A file that no other process holds, opened for writing, and locked until it is closed. Raises
     `OSError` when another process holds it for long, or it cannot be opened.
-
-    Parameters
-    ----------
-    path
-        The path of the file.
-    files
-        The files that the caller closes, even after an interrupt: the file is in it before it is
-        locked.
-    mode
-        The permissions of a new file, minus the process's umask.
     """
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)

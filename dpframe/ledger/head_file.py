@@ -30,20 +30,15 @@ forks, and a fork does not wait for it.
 _USED: dict[str, tuple[Hashable, str, Callable[[], bool]]] = {}
 
 
-def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], bool]) -> None:
+def claim(
+    identity: str,  # The identity of the ledger
+    place: Hashable,  # Equal for equal places, under any name
+    where: str,  # The place, for people
+    # Whether something is still at this place; a ledger that was moved is elsewhere.
+    is_there: Callable[[], bool],
+) -> None:
     """Remember where a ledger is, and refuse a second place; for who has the turn of the ledger.
     Raises `LedgerError` when this process has used the ledger at another place, where it still is.
-
-    Parameters
-    ----------
-    identity
-        The identity of the ledger.
-    place
-        Equal for equal places, under any name.
-    where
-        The place, for people.
-    is_there
-        Whether something is still at this place; a ledger that was moved is elsewhere.
     """
 
     def claiming() -> None:

@@ -33,17 +33,13 @@ class Closable(Protocol):
         ...
 
 
-def release_after(work: Callable[[], R], release: Callable[[], object]) -> R:
-    """What some work returns, after a release that an interrupt at any place does not prevent.
-
-    Parameters
-    ----------
-    work
-        Acquires something, and uses it.
-    release
-        Releases what is held of it. It does nothing where nothing is, and goes on where a call of
-        it was interrupted.
-    """
+def release_after(
+    work: Callable[[], R],  # Acquires something, and uses it
+    # Releases what is held of it. It does nothing where nothing is, and goes on where a call of it
+    # was interrupted.
+    release: Callable[[], object],
+) -> R:
+    """What some work returns, after a release that an interrupt at any place does not prevent."""
     try:
         try:
             return work()

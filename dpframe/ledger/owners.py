@@ -240,21 +240,14 @@ class Pruned:
     attempts: tuple[Attempt, ...]  # The results, in the order of their charges
 
 
-def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) -> list[Pruned]:
+def prune(
+    store: Store,  # The ledger
+    name: str | None,  # The name of the budget; None for all budgets
+    by: str,  # Who does it
+    before: date,  # The day, UTC; what was kept on it stays
+    last: int = 0,  # How many of the newest results of each budget stay whenever they were kept
+) -> list[Pruned]:
     """Give up the contents of results that were kept before a day, and delete them.
-
-    Parameters
-    ----------
-    store
-        The ledger.
-    name
-        The name of the budget; None for all budgets.
-    by
-        Who does it.
-    before
-        The day, UTC; what was kept on it stays.
-    last
-        How many of the newest results of each budget stay whenever they were kept.
 
     Returns
     -------
@@ -405,16 +398,14 @@ def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
 # without a record yet, which have their own seal.
 
 
-def bring(chain: Chain, source: Store, destination: Store) -> int:
+def bring(
+    chain: Chain,  # The ledger at the source
+    # `source`, `destination`: its places; the second is kept for it, or has it.
+    source: Store,
+    destination: Store,
+) -> int:
     """Copy what records of a ledger name, and is not there; how much that was. Raises `LedgerError`
     when it cannot be copied, or rows of other streams lie there.
-
-    Parameters
-    ----------
-    chain
-        The ledger at the source.
-    source, destination
-        Its places; the second is kept for it, or has it.
     """
     copied = 0
     for name in chain.accounts:
@@ -492,7 +483,11 @@ def adopt(store: Store, by: str, reason: str) -> Head:
     return store.read().head()
 
 
-def rekey(store: Store, key: Seal, by: str) -> Head:
+def rekey(
+    store: Store,  # Opened with the key that it has now, if it has any
+    key: Seal,  # The new one
+    by: str,  # Who does it
+) -> Head:
     """Seal what follows with another key, and vouch for what was before with it.
 
     The record that says so is the first one under the new key. It has a hash of the content of all
@@ -500,15 +495,6 @@ def rekey(store: Store, key: Seal, by: str) -> Head:
     key alone is then not enough to add to the ledger. Other head files than the one next to the
     ledger are sealed with the old key, and must be removed. Raises `LedgerError` when the ledger
     does not verify with the old key, or does not exist.
-
-    Parameters
-    ----------
-    store
-        Opened with the key that it has now, if it has any.
-    key
-        The new one.
-    by
-        Who does it.
     """
     who = short_text(by, "--by")
     store.reseal(lambda chain: _rekeyed(chain, key, who), key)
@@ -524,7 +510,13 @@ def _rekeyed(chain: Chain, key: Seal, who: str) -> Draft:
     return Draft("", "rekeyed", who=who, why=rekeying(chain, key, chain.length + 1))
 
 
-def move(source: Store, destination: Store, by: str) -> Head:
+def move(
+    # Where it is. A head file of it that lies elsewhere follows the ledger.
+    source: Store,
+    # An empty destination, without a head file elsewhere. It has the same key.
+    destination: Store,
+    by: str,  # Who does it
+) -> Head:
     """Move a ledger to another place, a file or a database, and close the one that there was.
 
     The copy has all records, and one more with an identity of its own. The source ends with a
@@ -534,15 +526,6 @@ def move(source: Store, destination: Store, by: str) -> Head:
     streams are copied before the source is closed, and what came meanwhile after that; calling it
     again brings what is missing. Raises `LedgerError` when the source does not verify or was moved
     before, the destination is not empty, or it has rows of other streams.
-
-    Parameters
-    ----------
-    source
-        Where it is. A head file of it that lies elsewhere follows the ledger.
-    destination
-        An empty destination, without a head file elsewhere. It has the same key.
-    by
-        Who does it.
 
     Returns
     -------

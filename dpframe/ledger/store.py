@@ -658,17 +658,15 @@ class Store(Transactions):
             for witness in self._witnesses:
                 witness.use(seal)
 
-    def promise(self, origin: str) -> str:
+    def promise(
+        self,
+        origin: str,  # The identity that the ledger has
+    ) -> str:
         """Reserve an empty destination for a ledger that is to be moved here.
 
         No other ledger can begin there from then on, and an interrupted move continues only where
         it finds this. So what was moved once is not moved again. Raises `LedgerError` when there is
         a ledger, or the place is kept for another one.
-
-        Parameters
-        ----------
-        origin
-            The identity that the ledger has.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Mechanisms: scale, cost and draw side by side, one file each."""
+"""Mechanisms: scale, cost and draw side by side, one file for each family."""
 
 from dpframe.mechanisms.combined import (
     Boxes,

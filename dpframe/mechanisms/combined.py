@@ -93,17 +93,14 @@ class Radii:
             weights = np.add.reduceat(weights, starts)
         return Radii(first, last, weights, rest, self.fineness)
 
-    def tail(self, sides: Sequence[tuple[int, int]], threshold: float) -> float:
-        """P(sum > threshold) of one or two coordinates times factors.
-
-        Parameters
-        ----------
-        sides
-            The factor above 0 and the width of each coordinate. Of two factors the second divides
-            the first, or else its coordinate is taken to be one step farther out.
-        threshold
-            A whole number of at least 0.
-        """
+    def tail(
+        self,
+        # The factor above 0 and the width of each coordinate. Of two factors the second divides the
+        # first, or else its coordinate is taken to be one step farther out.
+        sides: Sequence[tuple[int, int]],
+        threshold: float,  # A whole number of at least 0
+    ) -> float:
+        """P(sum > threshold) of one or two coordinates times factors."""
         ends = zip(*(self.half_widths(width) for _, width in sides), strict=True)
         factors = [float(factor) for factor, _ in sides]
         each = _of_one if len(sides) == 1 else _of_two
@@ -249,18 +246,12 @@ class SymmetricNoise(Protocol):
         ...
 
 
-def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> Tail:
-    """P(sum > t) for whole t of at least 0, of independent terms.
-
-    Parameters
-    ----------
-    above
-        P(term > x) before its factor.
-    farthest
-        A place beyond which barely anything lies.
-    sizes
-        The factors, above 0, the largest first.
-    """
+def tail_of_independent(
+    above: Callable[[Floats], Floats],  # P(term > x) before its factor
+    farthest: int,  # A place beyond which barely anything lies
+    sizes: list[int],  # The factors, above 0, the largest first
+) -> Tail:
+    """P(sum > t) for whole t of at least 0, of independent terms."""
     if not sizes:
         return _nothing
     if len(sizes) == 1:
@@ -273,16 +264,13 @@ def _nothing(t: float) -> float:
     return 0.0
 
 
-def reach_of_sum(laws: Sequence[tuple[SymmetricNoise, float]], missed: float) -> float:
+def reach_of_sum(
+    # Each law in steps, at most `MOST_TERMS` of them, and what a step adds to the sum.
+    laws: Sequence[tuple[SymmetricNoise, float]],
+    missed: float,  # Above 0 and below 1
+) -> float:
     """A bound that the sum of independent noises of several laws exceeds, in either direction, with
     at most this probability; never too small.
-
-    Parameters
-    ----------
-    laws
-        Each law in steps, at most `MOST_TERMS` of them, and what a step adds to the sum.
-    missed
-        Above 0 and below 1.
     """
     beyond = missed * _BEYOND / len(laws)
     farthest = [law.quantile(1 - Fraction(beyond)) + 1 for law, _ in laws]
@@ -305,21 +293,13 @@ def reach_of_sum(laws: Sequence[tuple[SymmetricNoise, float]], missed: float) ->
 
 
 def tail_in_box(
-    radii: Radii, sides: list[tuple[int, int]], variances: list[float], rough: bool
+    radii: Radii,  # The law of the radius
+    # Factors above 0, the largest first, each with the width of its number.
+    sides: list[tuple[int, int]],
+    variances: list[float],  # The law of the numbers
+    rough: bool,  # Whether it is for many t, and may be off by a little more
 ) -> Tail:
-    """P(sum > t) for whole t of at least 0, of the numbers of a box.
-
-    Parameters
-    ----------
-    radii
-        The law of the radius.
-    sides
-        Factors above 0, the largest first, each with the width of its number.
-    variances
-        The law of the numbers.
-    rough
-        Whether it is for many t, and may be off by a little more.
-    """
+    """P(sum > t) for whole t of at least 0, of the numbers of a box."""
     if not sides:
         return _nothing
     if len(sides) == 1 or (len(sides) == 2 and _is_closed(sides, variances)):
@@ -452,14 +432,11 @@ class CombinableNoise(Mechanism):
         """
         return place
 
-    def boxes(self, miss: float) -> Boxes | None:
-        """The law of all numbers; None where they are independent.
-
-        Parameters
-        ----------
-        miss
-            The probability that may lie beyond the last radius.
-        """
+    def boxes(
+        self,
+        miss: float,  # The probability that may lie beyond the last radius
+    ) -> Boxes | None:
+        """The law of all numbers; None where they are independent."""
         return None
 
     @abstractmethod
@@ -481,18 +458,13 @@ class CombinableNoise(Mechanism):
         """P(sum is odd)."""
 
     @abstractmethod
-    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
-        """P(sum > t) for whole t of at least 0, as a function, right down to exp(-tier).
-
-        Parameters
-        ----------
-        factors
-            The tail of a sum of the numbers; their signs do not matter.
-        tier
-            See `dpframe.mechanisms.mechanism.log_tier`.
-        rough
-            Whether it is for many t, and may be off by a little more.
-        """
+    def tail_of_sum(
+        self,
+        factors: tuple[int, ...],  # The tail of a sum of the numbers; their signs do not matter
+        tier: int,  # See `dpframe.mechanisms.mechanism.log_tier`
+        rough: bool,  # Whether it is for many t, and may be off by a little more
+    ) -> Tail:
+        """P(sum > t) for whole t of at least 0, as a function, right down to exp(-tier)."""
 
 
 class IndependentNoise(AdditiveMechanism, CombinableNoise):
@@ -656,17 +628,16 @@ class CombinedNoise(AdditiveMechanism):
         """In steps squared, right to about one part in 1000."""
         return _variance(self.alike)
 
-    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+    def quantile(
+        self,
+        # Between 0 and 1; a float means the decimal that it prints as.
+        confidence: float | Fraction,
+        # How many independent vectors there are; the number of each must keep within a.
+        cells: int = 1,
+    ) -> int:
         """An a with P(max of |noise| over `cells` draws <= a) >= confidence, the smallest one but
         for half a percent. Raises `InvalidBounds` when the confidence does not lie between 0 and 1,
         or is so near to 1 that tails are not known.
-
-        Parameters
-        ----------
-        confidence
-            Between 0 and 1; a float means the decimal that it prints as.
-        cells
-            How many independent vectors there are; the number of each must keep within a.
         """
         miss = float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50)
         if miss < _DEEPEST:
@@ -722,18 +693,14 @@ def _least_covering(noise: CombinedNoise, miss: float) -> int:
     return _least(fine, miss, about, max(1, about >> 10))
 
 
-def _least(beyond: Callable[[int], float], miss: float, guess: int, step: int) -> int:
-    """The least a >= 0 with beyond(a) <= miss, where beyond falls.
-
-    Parameters
-    ----------
-    beyond, miss
-        These.
-    guess
-        Where it is sought first.
-    step
-        How far from there next, then twice as far each time.
-    """
+def _least(
+    # `beyond`, `miss`: these.
+    beyond: Callable[[int], float],
+    miss: float,
+    guess: int,  # Where it is sought first
+    step: int,  # How far from there next, then twice as far each time
+) -> int:
+    """The least a >= 0 with beyond(a) <= miss, where beyond falls."""
     found = beyond(guess)
     if found > miss:
         low, high = (guess, found), (guess, found)

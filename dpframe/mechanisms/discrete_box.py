@@ -211,17 +211,15 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         """The variance of each number, in steps squared; right to about one part in 1000."""
         return combined.variances(self.epsilon / self.fineness, self.widths, self.fineness)
 
-    def radius_law(self, miss: float) -> tuple[Floats, Floats]:
+    def radius_law(
+        self,
+        miss: float,  # The probability that may lie beyond the last value
+    ) -> tuple[Floats, Floats]:
         """The law of the radius R in at most 200 values: given it, number j is uniform on the whole
         numbers up to floor(R widths[j] / fineness) in size, independently of the others.
 
         Values are those at the ends of groups, so noise is a little too wide rather than too
         narrow; weights are probabilities.
-
-        Parameters
-        ----------
-        miss
-            The probability that may lie beyond the last value.
         """
         radii = self.radii(log_tier(miss)).grouped(_NODES, miss)
         return radii.last, radii.weights

@@ -221,27 +221,18 @@ class DiscreteGaussian(IndependentNoise):
     @classmethod
     def for_approx(
         cls,
-        l0: int,
-        l2_squared: Fraction,
+        l0: int,  # How many entries of the vector one unit can change
+        l2_squared: Fraction,  # The squared L2 sensitivity, in grid steps squared
+        # `epsilon`, `delta`: above 0; delta below 1.
         epsilon: Fraction,
         delta: Fraction,
+        # The largest change of one entry, in grid steps, if it is known: less noise is needed where
+        # that is 1.
         linf: Fraction | None = None,
     ) -> Self:
         """The least noise that is provably (epsilon, delta)-differentially private.
 
         See `dpframe.accounting.gaussian_noise` for the bounds and their sources.
-
-        Parameters
-        ----------
-        l0
-            How many entries of the vector one unit can change.
-        l2_squared
-            The squared L2 sensitivity, in grid steps squared.
-        epsilon, delta
-            Above 0; delta below 1.
-        linf
-            The largest change of one entry, in grid steps, if it is known: less noise is needed
-            where that is 1.
         """
         wide = positive_sensitivity(l2_squared, "l2_squared")
         epsilon, delta = positive_budget(epsilon, "epsilon"), positive_budget(delta, "delta")
@@ -287,21 +278,13 @@ class DiscreteGaussian(IndependentNoise):
         return nonnegative(l2_squared, "l2_squared") / (2 * self.sigma_squared)
 
     def delta(
-        self, epsilon: Fraction, l0: int, l2_squared: Fraction, linf: Fraction | None = None
+        self,
+        epsilon: Fraction,  # Above 0
+        l0: int,  # How many entries of the vector one unit can change
+        l2_squared: Fraction,  # The squared L2 sensitivity, in grid steps squared
+        linf: Fraction | None = None,  # The largest change of one entry, if it is known
     ) -> float:
-        """An upper bound on the delta at this epsilon, rounded up; at most 1.
-
-        Parameters
-        ----------
-        epsilon
-            Above 0.
-        l0
-            How many entries of the vector one unit can change.
-        l2_squared
-            The squared L2 sensitivity, in grid steps squared.
-        linf
-            The largest change of one entry, if it is known.
-        """
+        """An upper bound on the delta at this epsilon, rounded up; at most 1."""
         wide = nonnegative(l2_squared, "l2_squared")
         if wide == 0:
             return 0.0
@@ -368,19 +351,17 @@ class DiscreteGaussian(IndependentNoise):
         weights = np.exp(-x * float(1 / (2 * self.sigma_squared)))
         return float(2.0 * (x * weights).sum() / (1.0 + 2.0 * weights.sum()))
 
-    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+    def quantile(
+        self,
+        # Between 0 and 1; a float means the decimal that it prints as.
+        confidence: float | Fraction,
+        cells: int = 1,  # How many independent draws must keep within a together
+    ) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
 
         Exactly: by floats where their error cannot matter, else by 60 digits, see
         `dpframe.mechanisms.discrete_gaussian`. Raises `InvalidBounds` when the confidence does not
         lie between 0 and 1.
-
-        Parameters
-        ----------
-        confidence
-            Between 0 and 1; a float means the decimal that it prints as.
-        cells
-            How many independent draws must keep within a together.
         """
         return least_covering(self.sigma_squared, miss_per_cell(confidence, cells))
 

@@ -112,17 +112,16 @@ class DiscreteLaplace(IndependentNoise):
         return nonnegative(l1, "l1") / self.scale
 
     def rho(
-        self, l1: Fraction, l2_squared: Fraction | None = None, linf: Fraction | None = None
+        self,
+        # `l1`, `l2_squared`, `linf`: in grid steps; where a norm is not known L1 bounds it.
+        l1: Fraction,
+        l2_squared: Fraction | None = None,
+        linf: Fraction | None = None,
     ) -> Fraction:
         """The zCDP cost of releasing a vector of this sensitivity, rounded up to 17 digits.
 
         Never above epsilon**2 / 2, and less where several entries share L1. The proof is in
         `dpframe.mechanisms.pure_rho`.
-
-        Parameters
-        ----------
-        l1, l2_squared, linf
-            In grid steps; where a norm is not known L1 bounds it.
         """
         return laplace_rho(self.scale, nonnegative(l1, "l1"), l2_squared, linf)
 
@@ -163,18 +162,16 @@ class DiscreteLaplace(IndependentNoise):
         half = math.sinh(self.scale.denominator / (2 * self.scale.numerator))
         return 0.5 / (half * half)
 
-    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+    def quantile(
+        self,
+        # Between 0 and 1; a float means the decimal that it prints as.
+        confidence: float | Fraction,
+        cells: int = 1,  # How many independent draws must keep within a together
+    ) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
 
         P(|x| > a) = 2 q**(a + 1) / (1 + q) with q = exp(-1 / scale), evaluated to 60 digits. Raises
         `InvalidBounds` when the confidence does not lie between 0 and 1.
-
-        Parameters
-        ----------
-        confidence
-            Between 0 and 1; a float means the decimal that it prints as.
-        cells
-            How many independent draws must keep within a together.
         """
         return _least_covering(self.scale, miss_per_cell(confidence, cells))
 

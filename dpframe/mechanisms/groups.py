@@ -50,17 +50,13 @@ class KeyMechanism(Mechanism):
 
     @classmethod
     def over_number(
-        cls, noise: AdditiveMechanism, task: KeyTask, most: int, slack: Fraction
+        cls,
+        noise: AdditiveMechanism,
+        task: KeyTask,
+        most: int,  # How much one individual adds to the number
+        slack: Fraction,  # The delta of all groups
     ) -> Self | None:
-        """The rule by a released number with such noise; None where it has none for the task.
-
-        Parameters
-        ----------
-        most
-            How much one individual adds to the number.
-        slack
-            The delta of all groups.
-        """
+        """The rule by a released number with such noise; None where it has none for the task."""
         return None
 
     @property
@@ -162,18 +158,13 @@ class NoisyThreshold(KeyMechanism):
             raise ValueError("a threshold needs noise")
 
     @classmethod
-    def for_delta(cls, noise: AdditiveMechanism, most: int, delta: Fraction) -> Self:
-        """The least threshold: most + a + 1, where the noise exceeds a with probability delta.
-
-        Parameters
-        ----------
-        noise
-            The law of the number's noise.
-        most
-            How much one individual adds to it.
-        delta
-            For one group; above 0.
-        """
+    def for_delta(
+        cls,
+        noise: AdditiveMechanism,  # The law of the number's noise
+        most: int,  # How much one individual adds to it
+        delta: Fraction,  # For one group; above 0
+    ) -> Self:
+        """The least threshold: most + a + 1, where the noise exceeds a with probability delta."""
         row = min(positive_budget(delta, "delta"), Fraction(1, 4))
         return cls(noise, most + noise.quantile(1 - 2 * row) + 1, row)
 
@@ -437,17 +428,16 @@ class WeighedThreshold(KeyMechanism):
 
     @classmethod
     def over(
-        cls, noise: IndependentNoise, norm: int, most: int, slack: Fraction, *, alone: bool
+        cls,
+        noise: IndependentNoise,  # The noise of the sums of weights
+        # `norm`, `most`, `slack`, `alone`: as above.
+        norm: int,
+        most: int,
+        slack: Fraction,
+        *,
+        alone: bool,
     ) -> Self:
-        """The least threshold over some noise.
-
-        Parameters
-        ----------
-        noise
-            The noise of the sums of weights.
-        norm, most, slack, alone
-            As above.
-        """
+        """The least threshold over some noise."""
         delta = min(positive_budget(slack, "delta"), Fraction(1, 4))
         least = _least_threshold(noise, delta, norm, most)
         return cls(noise, least, delta, norm, most, alone)

@@ -283,31 +283,22 @@ MechanismTask = AdditiveTask | SelectionTask | ResponseTask | KeyTask
 
 
 def box_of(
+    # `widths`, `turned`: by how much a row that comes or goes, or one that stays and changes, moves
+    # each number.
     widths: tuple[int, ...],
     turned: tuple[int, ...],
-    spread: ContributionBounds,
+    spread: ContributionBounds,  # How many rows of one individual may differ
+    # Whether a row that changes may leave one vector for another: then it moves two, or one by
+    # twice the width at most.
     grouped: bool,
+    # The widths of a row's additions, see `Box`. One that leaves a vector for another moves each by
+    # that. One that stays takes away one point of an arch and adds another: over twice the widths
+    # of sums and squares that is half of each, so a point of the hull with a count of 0. And one
+    # that comes, goes, or gets a value there moves them to a point halfway to that of no value,
+    # which is above the arch as well. So `turned` must be twice the widths of these two.
     arches: tuple[Arch, ...] = (),
 ) -> Box:
-    """What one individual moves vectors of sums within; see `joint_sensitivity`.
-
-    Parameters
-    ----------
-    widths, turned
-        By how much a row that comes or goes, or one that stays and changes, moves each number.
-    spread
-        How many rows of one individual may differ.
-    grouped
-        Whether a row that changes may leave one vector for another: then it moves two, or one by
-        twice the width at most.
-    arches
-        The widths of a row's additions, see `Box`. One that leaves a vector for another moves
-        each by that. One that stays takes away one point of an arch and adds another: over twice
-        the widths of sums and squares that is half of each, so a point of the hull with a count
-        of 0. And one that comes, goes, or gets a value there moves them to a point halfway to
-        that of no value, which is above the arch as well. So `turned` must be twice the widths of
-        these two.
-    """
+    """What one individual moves vectors of sums within; see `joint_sensitivity`."""
     rows = spread.tight[0]
     if not spread.changes:
         return Box(widths, rows, arches)
@@ -392,16 +383,14 @@ class Mechanism(ABC):
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
         """Events that together cost as much; roots are rounded towards more cost."""
 
-    def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
+    def pairs(
+        self,
+        exposure: Exposure,  # What one individual can do to it
+        # The variance beyond which Gaussian noise is smoothed, so that all of it is one law.
+        largest_stepped: Fraction,
+    ) -> Iterable[Translated | None]:
         """Pairs of privacy losses that dominate it, one for each time that it is used; None for one
         that is not known.
-
-        Parameters
-        ----------
-        exposure
-            What one individual can do to it.
-        largest_stepped
-            The variance beyond which Gaussian noise is smoothed, so that all of it is one law.
         """
         from dpframe.accounting.losses import translated
 
@@ -551,21 +540,14 @@ class SelectionMechanism(Mechanism):
         up."""
 
     def accuracy_of(
-        self, confidence: float | Fraction, candidates: int, winners: int, choices: int
+        self,
+        confidence: float | Fraction,  # Between 0 and 1, exclusive
+        candidates: int,  # How many there are in a group
+        winners: int,  # How many are chosen in a group
+        # For how many it holds at once: 1, or those of all groups (by the union bound).
+        choices: int,
     ) -> float:
-        """With this confidence chosen scores are within this much of the best of those left.
-
-        Parameters
-        ----------
-        confidence
-            Between 0 and 1, exclusive.
-        candidates
-            How many there are in a group.
-        winners
-            How many are chosen in a group.
-        choices
-            For how many it holds at once: 1, or those of all groups (by the union bound).
-        """
+        """With this confidence chosen scores are within this much of the best of those left."""
         return self.accuracy(1 - miss(confidence) / choices, candidates)
 
 

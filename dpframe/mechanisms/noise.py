@@ -175,18 +175,14 @@ def _peel(select: _Choice, scores: Integers, k: int, source: BitSource) -> list[
 
 
 def choose_points(
-    scale: Fraction, scores: Integers, weights: Integers, sizes: Integers, source: BitSource = OS
+    scale: Fraction,  # In units of the score
+    # `scores`, `weights`: the score and the number of points of each run, group after group.
+    scores: Integers,
+    weights: Integers,
+    sizes: Integers,  # How many runs each group has, at least one
+    source: BitSource = OS,
 ) -> tuple[Integers, Integers]:
     """The exponential mechanism over all points of each group, which are in runs of one score.
-
-    Parameters
-    ----------
-    scale
-        In units of the score.
-    scores, weights
-        The score and the number of points of each run, group after group.
-    sizes
-        How many runs each group has, at least one.
 
     Returns
     -------

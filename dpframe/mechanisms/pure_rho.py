@@ -116,17 +116,14 @@ def _derivative(e: float, c: float, s: float) -> float:
 
 
 def laplace_rho(
-    scale: Fraction, l1: Fraction, l2_squared: Fraction | None = None, linf: Fraction | None = None
+    scale: Fraction,  # In steps
+    # `l1`, `l2_squared`, `linf`: the vector's sensitivity in steps; where a norm is not known L1
+    # bounds it.
+    l1: Fraction,
+    l2_squared: Fraction | None = None,
+    linf: Fraction | None = None,
 ) -> Fraction:
-    """The rho of a vector of discrete Laplace noise of this scale, rounded up.
-
-    Parameters
-    ----------
-    scale
-        In steps.
-    l1, l2_squared, linf
-        The vector's sensitivity in steps; where a norm is not known L1 bounds it.
-    """
+    """The rho of a vector of discrete Laplace noise of this scale, rounded up."""
     whole = math.ceil(l1)
     if not whole:
         return Fraction(0)

@@ -49,18 +49,16 @@ _WIDE = 12.0
 """Standard deviations beyond which nothing is left in double precision."""
 
 
-def worst_error(n: int, p: float, q: float, miss: float) -> float:
+def worst_error(
+    n: int,  # How many rows there are
+    # `p`, `q`: the probability with which a row reports the category, when it is in it and when
+    # not.
+    p: float,
+    q: float,
+    miss: float,  # Above 0 and below 1
+) -> float:
     """What the estimate of a category is off by with a probability of at most `miss`, for the worst
     number of rows in it; the rounding to an integer included.
-
-    Parameters
-    ----------
-    n
-        How many rows there are.
-    p, q
-        The probability with which a row reports the category, when it is in it and when not.
-    miss
-        Above 0 and below 1.
     """
     if n > _MOST_ROWS:
         return asymptotic_error(p, q, miss) * math.sqrt(n) + 1
@@ -231,22 +229,18 @@ class RandomizedResponse(ReportMechanism):
         """
         return rows * response_rho(self.row_epsilon, self.categories)
 
-    def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:
+    def error(
+        self,
+        confidence: float | Fraction,  # Between 0 and 1, exclusive
+        rows: float,  # How many rows there are
+        cells: int = 1,  # How many counts must keep within it together (union bound)
+    ) -> float:
         """With this confidence a debiased count is off by no more than this, however many of the
         rows it counts; rounded up.
 
         From the exact law of the reports, two binomials, with the worst of all counts; the rounding
         of the result to an integer adds 1. See `dpframe.mechanisms.randomized_response`. Raises
         `InvalidBounds` when the confidence does not lie between 0 and 1.
-
-        Parameters
-        ----------
-        confidence
-            Between 0 and 1, exclusive.
-        rows
-            How many rows there are.
-        cells
-            How many counts must keep within it together (union bound).
         """
         found = worst_error(math.ceil(rows), *self._chances, self._missed(confidence, cells))
         return float_up(Fraction(found) * (1 + Fraction(1, 2**30)))

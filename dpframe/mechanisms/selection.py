@@ -68,16 +68,13 @@ class ScaledSelection(SelectionMechanism):
         object.__setattr__(self, "scale", scale)
 
     @classmethod
-    def for_pure(cls, range_l1: Fraction, epsilon: Fraction) -> Self:
-        """The sharpest epsilon-private choice: scale = range / epsilon.
-
-        Parameters
-        ----------
-        range_l1
-            The range of score changes, summed over the groups that one unit can touch.
-        epsilon
-            Above 0.
-        """
+    def for_pure(
+        cls,
+        # The range of score changes, summed over the groups that one unit can touch.
+        range_l1: Fraction,
+        epsilon: Fraction,  # Above 0
+    ) -> Self:
+        """The sharpest epsilon-private choice: scale = range / epsilon."""
         wide = positive_sensitivity(range_l1, "range_l1")
         return cls(wide / positive_budget(epsilon, "epsilon"))
 
@@ -199,16 +196,13 @@ class Exponential(ScaledSelection):
         return weighted if task.weighted else "as asked"
 
     @classmethod
-    def for_zcdp(cls, range_l2_squared: Fraction, rho: Fraction) -> Self:
-        """The sharpest rho-zCDP choice, scale = sqrt(range**2 / (8 rho)), rounded up.
-
-        Parameters
-        ----------
-        range_l2_squared
-            The squared range of score changes, summed over the groups that one unit can touch.
-        rho
-            Above 0.
-        """
+    def for_zcdp(
+        cls,
+        # The squared range of score changes, summed over the groups that one unit can touch.
+        range_l2_squared: Fraction,
+        rho: Fraction,  # Above 0
+    ) -> Self:
+        """The sharpest rho-zCDP choice, scale = sqrt(range**2 / (8 rho)), rounded up."""
         wide = positive_sensitivity(range_l2_squared, "range_l2_squared")
         return cls(sqrt_up(wide / (8 * positive_budget(rho, "rho"))))
 

@@ -426,19 +426,13 @@ class Entry:
 
 def first_page(
     plan: PlanData,
+    # `size`, `typical`: guesses of the individuals in each group, and of values.
     size: int | None = None,
     typical: Typical = (),
+    # What differs from a plan that was approved before; None where there is none to compare.
     changes: Sequence[str] | None = None,
 ) -> tuple[Entry, ...]:
-    """What to decide on, whom the plan protects, what it spends and publishes, and the questions.
-
-    Parameters
-    ----------
-    size, typical
-        Guesses of the individuals in each group, and of values.
-    changes
-        What differs from a plan that was approved before; None where there is none to compare.
-    """
+    """What to decide on, whom the plan protects, what it spends and shows, and the questions."""
     risks = tuple(map(separated, risks_in(plan, size, typical)))
     questions = questions_in(plan, size, typical)
     entries = [Entry(DECIDE, (_decision(plan, risks, questions),))]

@@ -244,19 +244,14 @@ def fragment(*pieces: str) -> str:
     return made.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
-def page(name: str, links: Iterable[tuple[str, str]], pieces: Iterable[str]) -> str:
-    """A separate page in ASCII, without scripts, which loads nothing.
-
-    Parameters
-    ----------
-    name
-        The title and first heading of the page.
-    links
-        Anchors with their words. The last link opens all details: it leads to the page itself, and
-        the style of a page that is a target shows what is closed.
-    pieces
-        The contents.
-    """
+def page(
+    name: str,  # The title and first heading of the page
+    # Anchors with their words. The last link opens all details: it leads to the page itself, and
+    # the style of a page that is a target shows what is closed.
+    links: Iterable[tuple[str, str]],
+    pieces: Iterable[str],  # The contents
+) -> str:
+    """A separate page in ASCII, without scripts, which loads nothing."""
     inside = "\n".join(piece for piece in pieces if piece)
     shown = line(name)
     anchors = "".join(f'<a href="#{anchor}">{escaped(what)}</a>' for anchor, what in links)
@@ -280,25 +275,17 @@ _CODE = frozenset(("rows", "outputs"))
 
 
 def html(
+    # `plan`, `entries`, `chapters`: the plan, its first page, and its details.
     plan: PlanData,
     entries: Sequence[Entry],
     chapters: Sequence[Chapter],
     *,
+    # The plan's fingerprint, for a separate page that ends with it. Empty for HTML that becomes
+    # part of another page.
     fingerprint: str = "",
-    is_open: bool = False,
+    is_open: bool = False,  # Whether the details are open
 ) -> str:
-    """The first page, and the details to be opened.
-
-    Parameters
-    ----------
-    plan, entries, chapters
-        The plan, its first page, and its details.
-    fingerprint
-        The plan's fingerprint, for a separate page that ends with it. Empty for HTML that becomes
-        part of another page.
-    is_open
-        Whether the details are open.
-    """
+    """The first page, and the details to be opened."""
     whole = bool(fingerprint)
     pieces = [_entry(plan, entry, whole) for entry in entries]
     pieces.append(section("Details", _details(chapters, is_open), "details" if whole else ""))

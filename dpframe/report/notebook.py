@@ -243,27 +243,18 @@ def _charges(history: pl.DataFrame) -> tuple[str, ...]:
 
 
 def release_html(
+    # `frame`, `cost`: the result, and what was charged.
     frame: pl.DataFrame,
+    # `plan`, `own_plan`: the plan, and its part that is about this result.
     plan: Plan,
     own_plan: Plan,
     cost: Budget,
-    query: int | None = None,
+    query: int | None = None,  # The number of the query that it answers, where several had one plan
+    # `said`, `warnings`: a remark about it, and the sentences of its warnings.
     said: str = "",
     warnings: Sequence[str] = (),
 ) -> str:
-    """A released result, which is public, with what it cost.
-
-    Parameters
-    ----------
-    frame, cost
-        The result, and what was charged.
-    plan, own_plan
-        The plan, and its part that is about this result.
-    query
-        The number of the query that it answers, where several had one plan.
-    said, warnings
-        A remark about it, and the sentences of its warnings.
-    """
+    """A released result, which is public, with what it cost."""
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
     paid = f"cost {cost.words()} ({cost.guarantee}){shared}; fingerprint {plan.fingerprint[:12]}"
     doubts = listed(line(each) for each in warnings)

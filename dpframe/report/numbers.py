@@ -247,19 +247,15 @@ class ReleasedTable:
         return pl.DataFrame(made, schema=dict.fromkeys(made, pl.String))
 
 
-def released_table(frame: pl.DataFrame, plan: PlanData) -> ReleasedTable:
+def released_table(
+    frame: pl.DataFrame,  # The rows to show
+    plan: PlanData,  # The plan of the release
+) -> ReleasedTable:
     """The rows of a released frame as text.
 
     A number is followed by its error where that is known: from the requested interval, if it is
     symmetric around the number, or from the plan. Ends of other intervals keep their own columns.
     One row of many columns becomes a row for each column.
-
-    Parameters
-    ----------
-    frame
-        The rows to show.
-    plan
-        The plan of the release.
     """
     outputs = [output.name for output in plan.outputs]
     results = {name: name for name in outputs if name in frame.columns}

@@ -207,19 +207,16 @@ _COLOURS = ["#5b8fc9", "#d9822b", "#4f9d69", "#a06fc0", "#c2575b", "#8c7b4f", "#
 _LIGHT, _DARK = "#dfe9f5", "#10243d"
 
 
-def over_time(rows: pl.DataFrame, time: str, value: str, series: str | None) -> Any:
-    """A line through all groups in the order of their time, in a band that is their intervals.
-
-    Parameters
-    ----------
-    rows
-        `time`, `value`, `low`, `high`, and `series` where there are several lines. Times may be
-        whole numbers, such as hours.
-    time, value
-        What the axes are called.
-    series
-        The labels that distinguish lines.
-    """
+def over_time(
+    # `time`, `value`, `low`, `high`, and `series` where there are several lines. Times may be whole
+    # numbers, such as hours.
+    rows: pl.DataFrame,
+    # `time`, `value`: what the axes are called.
+    time: str,
+    value: str,
+    series: str | None,  # The labels that distinguish lines
+) -> Any:
+    """A line through all groups in the order of their time, in a band that is their intervals."""
     alt = altair()
     known = rows.drop_nulls("time").sort("time")
     if rows.schema["time"].is_integer():
@@ -239,18 +236,15 @@ def over_time(rows: pl.DataFrame, time: str, value: str, series: str | None) -> 
     return _lines(base, x, rows.schema, value, series, tooltip, "linear")
 
 
-def distribution(rows: pl.DataFrame, name: str, value: str, series: str | None) -> Any:
-    """Steps up at each edge, in a band that is the intervals there.
-
-    Parameters
-    ----------
-    rows
-        `edge`, `value`, `low`, `high`, and `series` where there are several lines.
-    name, value
-        What the axes are called.
-    series
-        The labels that distinguish lines.
-    """
+def distribution(
+    # `edge`, `value`, `low`, `high`, and `series` where there are several lines.
+    rows: pl.DataFrame,
+    # `name`, `value`: what the axes are called.
+    name: str,
+    value: str,
+    series: str | None,  # The labels that distinguish lines
+) -> Any:
+    """Steps up at each edge, in a band that is the intervals there."""
     alt = altair()
     base = alt.Chart(data(rows.sort("edge").to_dicts()))
     x = alt.X("edge:Q", title=plain(f"{name}, up to"), scale=alt.Scale(zero=False, nice=False))
@@ -281,18 +275,12 @@ def _lines(
     return alt.layer(band, line, points).properties(width=WIDTH, height=240)
 
 
-def cells(rows: pl.DataFrame, keys: Sequence[str], value: str) -> Any:
-    """A cell for each pair of keys, darker where the number is larger, with the number in it.
-
-    Parameters
-    ----------
-    rows
-        `first` and `second`, which are texts, `value`, `low`, `high`.
-    keys
-        What the two are called; the first goes downwards.
-    value
-        What the numbers are.
-    """
+def cells(
+    rows: pl.DataFrame,  # `first` and `second`, which are texts, `value`, `low`, `high`
+    keys: Sequence[str],  # What the two are called; the first goes downwards
+    value: str,  # What the numbers are
+) -> Any:
+    """A cell for each pair of keys, darker where the number is larger, with the number in it."""
     alt = altair()
     base = alt.Chart(data(rows.select("first", "second", "value", "low", "high").to_dicts()))
     across = alt.X("second:N", sort=None, title=plain(keys[1]), axis=alt.Axis(labelAngle=-40))
@@ -334,16 +322,12 @@ def _cell_format(values: pl.Series) -> str:
     return ",.0f" if size >= 100 else ",.1f" if size >= 10 else ",.3~f"
 
 
-def before_and_after(rows: pl.DataFrame, value: str) -> Any:
+def before_and_after(
+    rows: pl.DataFrame,  # `group`, `plain`, `p05`, `p50`, `p95`
+    value: str,  # What the numbers are
+) -> Any:
     """For each group the plain result (a tick) and where released ones lie: 90% of runs, a line,
     and their median, a point.
-
-    Parameters
-    ----------
-    rows
-        `group`, `plain`, `p05`, `p50`, `p95`.
-    value
-        What the numbers are.
     """
     alt = altair()
     base = alt.Chart(data(rows.select("group", "plain", "p05", "p50", "p95").to_dicts()))
@@ -645,20 +629,13 @@ def _tooltip(label: str) -> list[Any]:
 _MOST = 1000
 
 
-def plot_budget(history: pl.DataFrame, main: str, budget: float, name: str | None) -> Any:
-    """Steps of what was spent in all, below the budget.
-
-    Parameters
-    ----------
-    history
-        One row per charge, in order, as `Session.history` has it.
-    main
-        ``"epsilon"`` or ``"rho"``: the column that is added up.
-    budget
-        All that may be spent of it.
-    name
-        What the session is called.
-    """
+def plot_budget(
+    history: pl.DataFrame,  # One row per charge, in order, as `Session.history` has it
+    main: str,  # ``"epsilon"`` or ``"rho"``: the column that is added up
+    budget: float,  # All that may be spent of it
+    name: str | None,  # What the session is called
+) -> Any:
+    """Steps of what was spent in all, below the budget."""
     spent = history.select(
         pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"),
         pl.col(main).alias("charge"),
@@ -854,27 +831,16 @@ _SHARES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
 def plot_simulation(
-    results: pl.DataFrame,
-    keys: Sequence[str],
-    runs: int,
+    results: pl.DataFrame,  # As `Simulation.results` has them
+    keys: Sequence[str],  # The columns of it that name a group or an entry
+    runs: int,  # How often noise was drawn
     *,
+    # `relative`, `most`, `values`: as for `Simulation.plot`.
     relative: bool,
     most: int,
     values: bool = False,
 ) -> Any:
-    """One panel per output, one row per group: where the errors of all runs lie.
-
-    Parameters
-    ----------
-    results
-        As `Simulation.results` has them.
-    keys
-        The columns of it that name a group or an entry.
-    runs
-        How often noise was drawn.
-    relative, most, values
-        As for `Simulation.plot`.
-    """
+    """One panel per output, one row per group: where the errors of all runs lie."""
     spread = _spread(results, keys, relative and not values)
     outputs = spread["output"].unique(maintain_order=True).to_list()
     if not outputs:
@@ -961,16 +927,15 @@ def _error_panel(spread: pl.DataFrame, relative: bool) -> Any:
 # The findings of an audit next to the claims of the plan.
 
 
-def plot_audit(curve: pl.DataFrame, claimed: float, proved: float, delta: float, runs: int) -> Any:
-    """How often events happened on either frame, below the line that the claim draws.
-
-    Parameters
-    ----------
-    curve
-        As `Audit.curve` has it.
-    claimed, proved, delta, runs
-        As of `Audit`.
-    """
+def plot_audit(
+    curve: pl.DataFrame,  # As `Audit.curve` has it
+    # `claimed`, `proved`, `delta`, `runs`: as of `Audit`.
+    claimed: float,
+    proved: float,
+    delta: float,
+    runs: int,
+) -> Any:
+    """How often events happened on either frame, below the line that the claim draws."""
     alt = altair()
     axis = alt.Axis(format=".0%", tickCount=5)
     scale = alt.Scale(domain=[0, 1])

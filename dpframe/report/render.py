@@ -269,26 +269,17 @@ Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 def render(
     plan: PlanData,
     format: str,
+    # `size`, `typical`: guesses of the individuals in each group, and of values of columns, for
+    # risks.
     size: int | None = None,
     typical: Mapping[str, object] | None = None,
     *,
-    details: bool = False,
-    since: PlanData | None = None,
-    fingerprint: str = "",
+    details: bool = False,  # Whether all that is behind the first page follows
+    since: PlanData | None = None,  # A plan that was approved before, to compare with
+    fingerprint: str = "",  # Shown on a page of HTML; without it HTML is a fragment
 ) -> str:
     """The plan in one of the formats. Raises `UnsupportedOperation` for a format that does not
     exist. Raises `InvalidBounds` for a guess that is not a positive integer, or no number.
-
-    Parameters
-    ----------
-    size, typical
-        Guesses of the individuals in each group, and of values of columns, for risks.
-    details
-        Whether all that is behind the first page follows.
-    since
-        A plan that was approved before, to compare with.
-    fingerprint
-        Shown on a page of HTML; without it HTML is a fragment.
     """
     number = None if size is None else size_of(size)
     changes = None if since is None else tuple(differences(since, plan))

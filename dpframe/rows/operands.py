@@ -135,18 +135,14 @@ def reach(domain: Domain) -> Interval:
     return domain.interval.intersect(limits) or limits
 
 
-def whole_result(what: str, args: Sequence[Domain], image: Callable[..., Interval]) -> Domain:
+def whole_result(
+    what: str,  # The operation, for a refusal
+    args: Sequence[Domain],  # The operands
+    # From the intervals of the operands to that of the result, without a limit of size.
+    image: Callable[..., Interval],
+) -> Domain:
     """The facts about a whole number that is computed from others. Raises `UnsupportedOperation`
     when an operand is wide and Int128 might not hold the result.
-
-    Parameters
-    ----------
-    what
-        The operation, for a refusal.
-    args
-        The operands.
-    image
-        From the intervals of the operands to that of the result, without a limit of size.
     """
     parts = [widened(d) for d in args]
     nullable = any(p.nullable for p in parts)

@@ -1091,16 +1091,13 @@ NO_TIME = -(2**31)
 """Stands for the window of rows without a time; no other has this number."""
 
 
-def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> pl.Expr:
-    """The window of a Date or Datetime as Int64, by the clocks of its zone; never null.
-
-    Parameters
-    ----------
-    value
-        The number in the given type.
-    every
-        The length of windows.
-    """
+def window_number(
+    ns: Namespace,
+    value: pl.Expr,  # The number in the given type
+    dtype: DType,
+    every: Every,  # The length of windows
+) -> pl.Expr:
+    """The window of a Date or Datetime as Int64, by the clocks of its zone; never null."""
     none = ns.lit(NO_TIME, dtype=ns.Int64)
     if dtype.name == "Date" and every == "1d":
         days = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)

@@ -65,23 +65,14 @@ Codes = NDArray[np.int64]
 
 
 def discrete_box(
-    epsilon: Fraction, widths: tuple[int, ...], fineness: int, n: int, source: BitSource = OS
+    epsilon: Fraction,  # Above 0 and at most 2**14
+    widths: tuple[int, ...],  # Up to 64 of them, from 1 to 2**32 and at most 2**54 epsilon
+    fineness: int,  # A power of two up to 2**30, and at most 2**54 epsilon
+    n: int,  # Number of vectors
+    source: BitSource = OS,  # For tests only
 ) -> Codes:
     """`n` independent vectors with P(z) ~ exp(-epsilon N(z) / fineness), modulo 2**64. Raises
     `ValueError` when a parameter is out of range or epsilon has too many digits.
-
-    Parameters
-    ----------
-    epsilon
-        Above 0 and at most 2**14.
-    widths
-        Up to 64 of them, from 1 to 2**32 and at most 2**54 epsilon.
-    fineness
-        A power of two up to 2**30, and at most 2**54 epsilon.
-    n
-        Number of vectors.
-    source
-        For tests only.
 
     Returns
     -------
@@ -418,23 +409,18 @@ MAX_ARCHES: Final = 8
 
 
 def discrete_hull(
+    # `epsilon`, `widths`, `fineness`, `n`, `source`: as for `discrete_box`.
     epsilon: Fraction,
     widths: tuple[int, ...],
     fineness: int,
+    # Up to 8, each the places of a count, of a sum and of a sum of squares, all different but for
+    # counts.
     arches: tuple[Arch, ...],
     n: int,
     source: BitSource = OS,
 ) -> Codes:
     """`n` independent vectors with P(z) ~ exp(-epsilon N(z) / fineness), modulo 2**64. Raises
     `ValueError` when a parameter is out of range or epsilon has too many digits.
-
-    Parameters
-    ----------
-    epsilon, widths, fineness, n, source
-        As for `discrete_box`.
-    arches
-        Up to 8, each the places of a count, of a sum and of a sum of squares, all different but
-        for counts.
 
     Returns
     -------

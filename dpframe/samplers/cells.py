@@ -49,18 +49,13 @@ _FAR: Final = 44
 """Cells reach to exp(-44) unless `_CELLS` of them end sooner."""
 
 
-def discrete_laplace(scale: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
+def discrete_laplace(
+    scale: Fraction,  # Between 2**-10 and 2**56
+    n: int,  # Number of draws
+    source: BitSource = OS,  # For tests only
+) -> NDArray[np.int64]:
     """`n` independent draws with P(x) proportional to exp(-|x| / scale), modulo 2**64. Raises
     `ValueError` when the scale is out of range or its numerator or denominator is too long.
-
-    Parameters
-    ----------
-    scale
-        Between 2**-10 and 2**56.
-    n
-        Number of draws.
-    source
-        For tests only.
     """
     _check(scale, MIN_SCALE, MAX_SCALE)
     return _laplace(Fraction(scale)).draw(n, source)
@@ -74,19 +69,14 @@ def discrete_laplace_wide(
     return _laplace(Fraction(scale)).draw_wide(n, source)
 
 
-def discrete_gaussian(variance: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
+def discrete_gaussian(
+    variance: Fraction,  # The parameter sigma**2, between 2**-20 and 2**112
+    n: int,  # Number of draws
+    source: BitSource = OS,  # For tests only
+) -> NDArray[np.int64]:
     """`n` independent draws with P(x) proportional to exp(-x**2 / (2 variance)), modulo 2**64.
     Raises `ValueError` when the variance is out of range or its numerator or denominator is too
     long.
-
-    Parameters
-    ----------
-    variance
-        The parameter sigma**2, between 2**-20 and 2**112.
-    n
-        Number of draws.
-    source
-        For tests only.
     """
     _check(variance, MIN_SCALE**2, MAX_SCALE**2)
     return _gaussian(Fraction(variance)).draw(n, source)
@@ -328,23 +318,14 @@ def wrap(value: int) -> int:
 
 
 def staircase(
-    rate: Fraction, width: int, inner: int, n: int, source: BitSource = OS
+    rate: Fraction,  # Between 1/8 and 64
+    width: int,  # The width of each level but the first, from 1 to 2**56
+    inner: int,  # How many magnitudes the first level has, from 1 to `width`
+    n: int,  # Number of draws
+    source: BitSource = OS,  # For tests only
 ) -> NDArray[np.int64]:
     """`n` independent draws with P(x) proportional to exp(-rate level(|x|)), modulo 2**64. Raises
     `ValueError` when a parameter is out of range.
-
-    Parameters
-    ----------
-    rate
-        Between 1/8 and 64.
-    width
-        The width of each level but the first, from 1 to 2**56.
-    inner
-        How many magnitudes the first level has, from 1 to `width`.
-    n
-        Number of draws.
-    source
-        For tests only.
     """
     if not (Fraction(1, 8) <= rate <= 64 and 1 <= inner <= width <= 1 << 56):
         raise ValueError("a noise parameter is out of the range of the sampler")

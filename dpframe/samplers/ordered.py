@@ -340,42 +340,30 @@ _RARE: Final = 1 << 10
 """Tuples out of reach are proposed once in 2**30, about, and less often than this in any case."""
 
 
-def reach_of(scale: Fraction, step: int, chosen: int, candidates: int) -> int:
+def reach_of(
+    scale: Fraction,  # In steps
+    step: int,  # How many steps a row is
+    # `chosen`, `candidates`: how many of how many are drawn.
+    chosen: int,
+    candidates: int,
+) -> int:
     """How far from its target a rank is looked at, in steps. Beyond are tuples that have less than
     2**-30 of the probability altogether, unless many rows are between one candidate and the next.
-
-    Parameters
-    ----------
-    scale
-        In steps.
-    step
-        How many steps a row is.
-    chosen, candidates
-        How many of how many are drawn.
     """
     bits = chosen * candidates.bit_length() + _SPARE
     return math.ceil(scale * bits * Fraction(7, 20)) + 16 * chosen * step
 
 
 def ordered_exponential(
-    line: Line, shares: Sequence[int], step: int, scale: Fraction, source: BitSource = OS
+    line: Line,  # The rows among candidates
+    # The quantiles in steps, rising: candidate j should have `shares[j] / step` of all rows before
+    # it.
+    shares: Sequence[int],
+    step: int,  # How many steps a row is
+    scale: Fraction,  # In steps
+    source: BitSource = OS,  # For tests only
 ) -> list[int]:
-    """Candidates in order, one for each of some quantiles.
-
-    Parameters
-    ----------
-    line
-        The rows among candidates.
-    shares
-        The quantiles in steps, rising: candidate j should have `shares[j] / step` of all rows
-        before it.
-    step
-        How many steps a row is.
-    scale
-        In steps.
-    source
-        For tests only.
-    """
+    """Candidates in order, one for each of some quantiles."""
     goals = [share * line.rows for share in shares]
     parts = [b - a for a, b in pairwise([0, *goals, step * line.rows])]
     reach = reach_of(scale, step, len(shares), line.candidates)

@@ -18,7 +18,9 @@ _GUARD: Final = 64
 
 
 def randomized_responses(
-    counts: NDArray[np.int64], epsilon: Fraction, source: BitSource = OS
+    counts: NDArray[np.int64],  # Rows per category, at least two categories
+    epsilon: Fraction,  # What one row's report costs, above 0
+    source: BitSource = OS,  # For tests only
 ) -> NDArray[np.int64]:
     """How many of the rows in each category report each category.
 
@@ -28,15 +30,6 @@ def randomized_responses(
     1965; Kairouz, Oh and Viswanath 2014). g is irrational (Lindemann-Weierstrass), so comparisons
     with revealed bits of a uniform number end. Raises `ValueError` when there are fewer than two
     categories, or epsilon is not above 0.
-
-    Parameters
-    ----------
-    counts
-        Rows per category, at least two categories.
-    epsilon
-        What one row's report costs, above 0.
-    source
-        For tests only.
 
     Returns
     -------
@@ -116,18 +109,11 @@ Counts = NDArray[np.int64]
 
 
 def row_places(
-    rows: Counts, source: BitSource = OS, places: int = PLACES
+    rows: Counts,  # How many rows each tie has
+    source: BitSource = OS,  # For tests only
+    places: int = PLACES,  # How many places each tie has: a power of two, up to `PLACES`
 ) -> tuple[Counts, Counts, Counts]:
     """How many rows take each place, where the rows of several ties each take one at random.
-
-    Parameters
-    ----------
-    rows
-        How many rows each tie has.
-    source
-        For tests only.
-    places
-        How many places each tie has: a power of two, up to `PLACES`.
 
     Returns
     -------

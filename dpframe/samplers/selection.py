@@ -43,22 +43,17 @@ MIN_SELECTION_SCALE: Final = Fraction(1, 1 << 10)
 _BLOCK: Final = 1 << 15
 
 
-def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: BitSource = OS) -> int:
+def permute_and_flip(
+    scores: NDArray[np.int64],  # Any int64 values, at least one
+    scale: Fraction,  # Between 2**-10 and 2**62
+    source: BitSource = OS,  # For tests only
+) -> int:
     """The index chosen by permute-and-flip (McKenna and Sheldon 2020, Algorithm 1).
 
     Candidates are visited in random order and each is taken with probability exp((score - best) /
     scale); the first success wins. All flips are independent of the order, so that is a uniform
     choice among all successes, which needs no order. Raises `ValueError` when there is no candidate
     or the scale is out of range.
-
-    Parameters
-    ----------
-    scores
-        Any int64 values, at least one.
-    scale
-        Between 2**-10 and 2**62.
-    source
-        For tests only.
     """
     successes = np.flatnonzero(flips(_gaps(scores, scale), scale, source))
     return int(successes[uniform_below(successes.size, source)])
@@ -80,20 +75,15 @@ def flips(gaps: NDArray[np.uint64], scale: Fraction, source: BitSource) -> NDArr
     return coins
 
 
-def report_noisy_max(scores: NDArray[np.int64], scale: Fraction, source: BitSource = OS) -> int:
+def report_noisy_max(
+    scores: NDArray[np.int64],  # Any int64 values, at least one
+    scale: Fraction,  # Between 2**-10 and 2**56
+    source: BitSource = OS,  # For tests only
+) -> int:
     """The index of the largest score plus discrete Laplace noise; ties are broken at random.
 
     Sums are compared as whole numbers, not modulo 2**64: a wrapped sum would win or lose wrongly.
     Raises `ValueError` when there is no candidate or the scale is out of range.
-
-    Parameters
-    ----------
-    scores
-        Any int64 values, at least one.
-    scale
-        Between 2**-10 and 2**56.
-    source
-        For tests only.
     """
     gaps = _gaps(scores, scale)
     noise, wide = discrete_laplace_wide(scale, gaps.size, source)
@@ -161,21 +151,14 @@ _SURE: Final = 1 << 24
 
 
 def exponential_mechanism(
-    scores: Codes, scale: Fraction, weights: Codes | None = None, source: BitSource = OS
+    scores: Codes,  # Any int64 values, at least one
+    scale: Fraction,  # Between 2**-10 and 2**62
+    # Integers from 0 to 2**62, not all 0; all 1 when left out. Weight 0 is never chosen.
+    weights: Codes | None = None,
+    source: BitSource = OS,  # For tests only
 ) -> int:
     """An index drawn with probability proportional to ``weight * exp(score / scale)``. Raises
     `ValueError` when there is no candidate, or the scale or a weight is out of range.
-
-    Parameters
-    ----------
-    scores
-        Any int64 values, at least one.
-    scale
-        Between 2**-10 and 2**62.
-    weights
-        Integers from 0 to 2**62, not all 0; all 1 when left out. Weight 0 is never chosen.
-    source
-        For tests only.
     """
     sizes = np.array([scores.size], np.int64)
     return int(exponential_mechanism_runs(scores, sizes, scale, weights, source)[0])
@@ -194,23 +177,16 @@ def exponential_mechanism_each(scores: Codes, scale: Fraction, source: BitSource
 
 
 def exponential_mechanism_runs(
-    scores: Codes,
-    sizes: Codes,
+    scores: Codes,  # Any int64 values, those of one group after those of another
+    sizes: Codes,  # How many candidates each group has, at least one
+    # `scale`, `weights`, `source`: as in `exponential_mechanism`; every group has a weight that is
+    # not 0.
     scale: Fraction,
     weights: Codes | None = None,
     source: BitSource = OS,
 ) -> Codes:
     """`exponential_mechanism` in each of many groups, which have nothing to do with each other.
     Raises `ValueError` when a group has no candidate, or the scale or a weight is out of range.
-
-    Parameters
-    ----------
-    scores
-        Any int64 values, those of one group after those of another.
-    sizes
-        How many candidates each group has, at least one.
-    scale, weights, source
-        As in `exponential_mechanism`; every group has a weight that is not 0.
 
     Returns
     -------

@@ -159,20 +159,13 @@ ONE = 1 << 128
 
 
 def coins(
-    probabilities: list[int], which: NDArray[np.int64], source: BitSource = OS
+    probabilities: list[int],  # Numerators from 0 to 2**128
+    which: NDArray[np.int64],  # A place in `probabilities` per coin
+    source: BitSource = OS,  # For tests only
 ) -> NDArray[np.bool_]:
     """Independent coins: coin i is True with probability ``probabilities[which[i]] / 2**128``.
 
     A uniform integer of 128 bits is below the numerator; its upper half is compared first.
-
-    Parameters
-    ----------
-    probabilities
-        Numerators from 0 to 2**128.
-    which
-        A place in `probabilities` per coin.
-    source
-        For tests only.
     """
     word = (1 << 64) - 1
     high = np.array([min(p, ONE - 1) >> 64 for p in probabilities], np.uint64)[which]

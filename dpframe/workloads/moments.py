@@ -202,17 +202,15 @@ class MeasuredLevels:
             yield factors * weights[level]
 
     def moments_of(
-        self, start: int, stop: int, variances: Sequence[float], fourths: Sequence[float]
+        self,
+        # `start`, `stop`: which cells.
+        start: int,
+        stop: int,
+        # `variances`, `fourths`: second and fourth cumulants of the noise of each measured level.
+        variances: Sequence[float],
+        fourths: Sequence[float],
     ) -> tuple[float, float]:
-        """The moments of the sum of the cells from `start` to `stop` - 1.
-
-        Parameters
-        ----------
-        start, stop
-            Which cells.
-        variances, fourths
-            Second and fourth cumulants of the noise of each measured level.
-        """
+        """The moments of the sum of the cells from `start` to `stop` - 1."""
         return self._told(variances, fourths).moments_of(start, stop)
 
     def moments(self, variances: Sequence[float], fourths: Sequence[float]) -> Moments:
@@ -277,16 +275,14 @@ class MeasuredTables:
         height, several = self.axis.height, {i for i in kept if self.sizes[i] > 1}
         return any(several <= {*columns} and level == height for columns, level in self.tables)
 
-    def moments(self, kept: Columns, variances: Cumulants, fourths: Cumulants) -> Moments:
-        """The moments of the sums of the first 1, 2, ... cells of a group by some columns.
-
-        Parameters
-        ----------
-        kept
-            The columns.
-        variances, fourths
-            Second and fourth cumulants of the noise of each table.
-        """
+    def moments(
+        self,
+        kept: Columns,  # The columns
+        # `variances`, `fourths`: second and fourth cumulants of the noise of each table.
+        variances: Cumulants,
+        fourths: Cumulants,
+    ) -> Moments:
+        """The moments of the sums of the first 1, 2, ... cells of a group by some columns."""
         spread, fourth = np.zeros(self.axis.size), np.zeros(self.axis.size)
         for told in self._told(kept, variances, fourths):
             more = told.moments()

@@ -377,7 +377,10 @@ takes from cells that are zero later on adds up in margins.
 
 
 def nearest_nonnegative(
-    tables: Mapping[Kept, Floats], variances: Mapping[Kept, float], shape: tuple[int, ...]
+    # The margins, by which axes they keep, with a length of 1 along the others; consistent.
+    tables: Mapping[Kept, Floats],
+    variances: Mapping[Kept, float],  # The variance of a number of each table, above 0
+    shape: tuple[int, ...],  # The lengths of all axes
 ) -> Floats:
     """The cells from zero up whose margins are near to the given ones, and whose total is theirs.
 
@@ -385,15 +388,6 @@ def nearest_nonnegative(
     step is least squares, which has a closed form because margins split into means and
     differences from means axis by axis. The other finds the nearest cells from zero up with the
     total.
-
-    Parameters
-    ----------
-    tables
-        The margins, by which axes they keep, with a length of 1 along the others; consistent.
-    variances
-        The variance of a number of each table, above 0.
-    shape
-        The lengths of all axes.
     """
     total = float(min(tables.values(), key=lambda table: table.size).sum())
     cells = math.prod(shape)
@@ -520,17 +514,14 @@ def _covers(kept: Kept, axes: Kept) -> bool:
     return all(k or not a for k, a in zip(kept, axes, strict=True))
 
 
-def apportioned(cells: Floats) -> Integers:
+def apportioned(
+    cells: Floats,  # From zero up
+) -> Integers:
     """Whole cells from zero up, near the given ones.
 
     Sums over all axes but the first ones are whole numbers next to the given sums. Along each
     axis the amount that rounding took from a slice is given to the next ones, so that sums over
     the first axes stay near as well. Of many cells, blocks of neighbours are made whole at once.
-
-    Parameters
-    ----------
-    cells
-        From zero up.
     """
     held = np.minimum(cells, _LARGEST / max(1, cells.size))
     return _shared(held, int(np.rint(held.sum())), held.size // _BLOCKS)

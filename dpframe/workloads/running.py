@@ -96,15 +96,12 @@ class RunningSums(ABC):
         """
 
     @abstractmethod
-    def sums(self, exact: Integers, period: int) -> Integers:
+    def sums(
+        self,
+        exact: Integers,  # What each period has, of shape (anything, periods so far)
+        period: int,  # Which one, from 0
+    ) -> Integers:
         """The sums that are drawn when a period ends, exactly, modulo 2**64.
-
-        Parameters
-        ----------
-        exact
-            What each period has, of shape (anything, periods so far).
-        period
-            Which one, from 0.
 
         Returns
         -------

@@ -198,14 +198,13 @@ class Strategy:
         """The energy of each part in each subspace, a row per subspace."""
         return _energies(self.workload.subspaces, self.parts)
 
-    def variances(self, noise: Sequence[float] | None = None) -> Mapping[Levels, float]:
+    def variances(
+        self,
+        # The variance of each part's noise; `unit_variances` unless given. What parts say is
+        # weighted as `unit_variances` says in any case.
+        noise: Sequence[float] | None = None,
+    ) -> Mapping[Levels, float]:
         """The variance of the estimate of each subspace, in every direction.
-
-        Parameters
-        ----------
-        noise
-            The variance of each part's noise; `unit_variances` unless given. What parts say is
-            weighted as `unit_variances` says in any case.
 
         Notes
         -----
@@ -275,16 +274,14 @@ def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Stra
 
 
 def tables_with_total(
-    workload: Workload, degree: Degree, norm: Norm, plain: Strategy
+    workload: Workload,
+    degree: Degree,
+    norm: Norm,
+    plain: Strategy,  # What is measured without that
 ) -> Strategy | None:
     """`tables` where one of the parts, with several entries, carries the sum of all of them at no
     further cost. The total comes last, with the share and norm of the first part, which carries
     it. None where no total is needed.
-
-    Parameters
-    ----------
-    plain
-        What is measured without that.
     """
     root = (0,) * len(workload.axes)
     if root not in workload.subspaces:

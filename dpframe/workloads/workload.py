@@ -99,15 +99,12 @@ def prefix_norms(axis: Axis) -> list[Floats]:
 
 
 def variances_of(
-    axes: Sequence[Axis], kinds: Sequence[Kind], variances: Mapping[Levels, float]
+    axes: Sequence[Axis],
+    kinds: Sequence[Kind],
+    variances: Mapping[Levels, float],  # The variance in each subspace, see `Strategy.variances`
 ) -> Floats:
     """The variance of each number of a table of totals, cells and prefixes; axes that are summed up
     have length 1.
-
-    Parameters
-    ----------
-    variances
-        The variance in each subspace, see `Strategy.variances`.
     """
     norms = [_norms(axis, kind) for axis, kind in zip(axes, kinds, strict=True)]
     total = np.zeros(tuple(each[0].size for each in norms))
