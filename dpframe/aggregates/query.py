@@ -71,8 +71,8 @@ class Query:
     finds_limit: bool = False
     """Whether its last limit is found when it runs, and the release says about what it drops."""
     scope: QueryScope = field(default=None, repr=False)  # type: ignore[assignment]
-    """Its frame and groups, with what the kernel's rules say of them. A query that is made from
-    another one has the same, if its frame and groups are the same.
+    """Its frame and groups, with the results of the kernel's rules. A query that is made from
+    another one shares them, if its frame and groups are the same.
     """
 
     def __post_init__(self) -> None:

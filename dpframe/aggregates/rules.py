@@ -1,6 +1,6 @@
 """How far one individual moves what may be drawn of a query, by the kernel's rules.
 
-The planner has no rules of its own: it asks those by which the kernel verifies its plans.
+The planner has no rules of its own: it calls those by which the kernel verifies its plans.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ class Rules:
     facts: FrameFacts
     groups: Groups | None
     tables: dict[Table, int] = field(default_factory=dict)
-    """The places of the tables that were asked for."""
+    """The places of tables."""
     nodes: list[kernel.Table] = field(default_factory=list)
     """These tables as the kernel has them, of frame 0."""
     keys: dict[tuple[int, ...] | None, kernel.Keys | None] = field(default_factory=dict)
     """The keys of tables, by the columns that they keep."""
     reach: list[Facts] = field(default_factory=list)
-    """What the kernel knows of the frame, once that was asked for."""
+    """What the kernel knows of the frame; empty until it is needed."""
     bounds: list[ContributionBounds] = field(default_factory=list)
-    """How rows may lie among the groups, once that was asked for."""
+    """How rows may lie among the groups; empty until it is needed."""
     norms: dict[object, ExactSensitivity] = field(default_factory=dict)
     ranges: dict[object, ScoreRange] = field(default_factory=dict)
     """What is known already, by what it is of."""
@@ -115,8 +115,8 @@ class Rules:
         return self.keys[kept]
 
     def sensitivity(self, what: object, node: Callable[[], kernel.What]) -> ExactSensitivity:
-        """How far one individual moves the numbers of a node, in steps. What was asked before is
-        remembered by `what`.
+        """How far one individual moves the numbers of a node, in steps; computed once for each
+        `what`.
         """
         found = self.norms.get(what)
         if found is None:
@@ -133,7 +133,7 @@ class Rules:
         return ExactSensitivity(max(1, norms.l0), *of_one)
 
     def score_range(self, what: object, node: Callable[[], kernel.What]) -> ScoreRange:
-        """How far one individual moves scores of a choice against each other; as above."""
+        """How far one individual moves scores of a choice against each other; also once."""
         found = self.ranges.get(what)
         if found is None:
             choice = node()
