@@ -97,7 +97,7 @@ def _unsound(why: str) -> Unsound:
 def _differences(prepared: PreparedTogether) -> Iterator[str]:
     """What of a plan does not follow from what will run."""
     plan = prepared.plan
-    if (wrong := contradiction(plan)) is not None:
+    if (wrong := contradiction(plan, verified=True)) is not None:
         yield wrong
     read = [windows_read(query.relation, query.groups) for query in prepared.queries]
     every = [windows for windows in read if windows is not None]
@@ -113,7 +113,7 @@ def _differences(prepared: PreparedTogether) -> Iterator[str]:
     first, *_ = blocks_of(plan)
     yield from _of_part(prepared.parts[0], first)
     for choice, option in zip(choices, options, strict=True):
-        if choice.cost != option.plan.cost or contradiction(option.plan) is not None:
+        if choice.cost != option.plan.cost or contradiction(option.plan, verified=True) is not None:
             yield f"limit {choice.n}"
         if choice.fingerprint != earlier_fingerprint(option.plan):
             yield f"limit {choice.n}"
