@@ -12,6 +12,8 @@ from functools import partial
 from itertools import count
 from typing import TypeAlias, cast, get_args
 
+import polars as pl
+
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, NumberCells, PointCells, PositionCells
 from dpframe.aggregates.cells import Cells as CellsOfRows
@@ -77,6 +79,7 @@ from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.frames.without_found import WithoutFound
 from dpframe.kernel import plan as kernel
+from dpframe.lower import Handles
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import definition
@@ -101,12 +104,15 @@ class Translation:
         The plan.
     parts
         Where tables and draws stand in it, for each query that it runs.
+    handles
+        The frames that it names.
     options
         The same of each plan that may run afterwards.
     """
 
     plan: kernel.Plan
     parts: tuple[Places, ...]
+    handles: Handles
     options: tuple[Translation, ...] = ()
 
 
@@ -148,7 +154,8 @@ def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None)
         tuple(option.plan for option in translated),
         composition,
     )
-    return Translation(made, tuple(Places(made, *places) for places in found), translated)
+    places = tuple(Places(made, *places) for places in found)
+    return Translation(made, places, lists.handles, translated)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,6 +294,10 @@ class _Lists:
     frames: dict[kernel.Frame, int] = field(default_factory=dict)
     tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
+    protected: dict[str, Relation] = field(default_factory=dict)
+    """Protected frames by these names, without steps."""
+    public: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Public frames and public keys by their digests."""
     relations: dict[tuple[int, bool], tuple[Relation, int]] = field(default_factory=dict)
     """Frames after all steps, by their identities and choices, and their places. They are kept here
     so that no other one gets such an identity.
@@ -295,6 +306,11 @@ class _Lists:
     """The exact tables of the query whose draws are added, by their places."""
     finder: int = 0
     """The draw that finds the groups of the query whose draws are added."""
+
+    @property
+    def handles(self) -> Handles:
+        """What the plan names."""
+        return Handles(self.protected, self.sources, self.public)
 
     def add(self, part: Prepared, plan: PlanData) -> tuple[dict[int, ExactTable], dict[Draw, int]]:
         """All draws of one query. Where its tables and draws stand."""
@@ -350,6 +366,7 @@ class _Lists:
         listed = sorted(facts.columns.items())  # sources have them in any order
         columns = tuple((n, type_words(domain.dtype)) for n, domain in listed)
         name = self.source(relation.token, relation.name)
+        self.protected[name] = relation
         through = None
         if owners is not None:
             source = self.source(owners.token, owners.name)
@@ -361,6 +378,11 @@ class _Lists:
                 continue
             for part, known in step.parts(before):
                 made = _step(part, known, place)
+                match part:
+                    case JoinPublic(public=public, digest=digest):
+                        self.public[digest] = public
+                    case PerIndividual(listed=pl.DataFrame() as listed_keys, digest=str(digest)):
+                        self.public[digest] = listed_keys
                 if shares and isinstance(made, kernel.KeepRows):
                     made = replace(made, of=tuple(sorted(known.columns)))
                 place = self.frame(made)
@@ -388,13 +410,22 @@ class _Lists:
         facts = query.relation.facts
         made = kernel.Table(
             self.relation(query.relation, shares_choices(query.relation)),
-            None if groups is None else _keys(groups, self.finder),
+            None if groups is None else self.keys(groups),
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),
         )
         place = self.tables.setdefault(made, len(self.tables))
         self.exact[place] = table
         return place
+
+    def keys(self, groups: Groups) -> kernel.Keys:
+        """The keys of a table."""
+        if groups.discovered:
+            return kernel.Found(_named(groups.by), self.finder)
+        sizes = groups.sizes if isinstance(groups, SetGroups) else (groups.size,)
+        digest = digest_of_keys(groups)
+        self.public[digest] = groups.keys
+        return kernel.Listed(_named(groups.by), sizes, digest)
 
     def what(self, measurement: Measurement, query: Query) -> kernel.What:
         """What is drawn."""
@@ -609,13 +640,6 @@ def _step(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
     keys_of_rows, made, bounds, beside = aggregates
     calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
     return kernel.Gather(place, _named(keys_of_rows), calls, bounds, beside)
-
-
-def _keys(groups: Groups, finder: int) -> kernel.Keys:
-    if groups.discovered:
-        return kernel.Found(_named(groups.by), finder)
-    sizes = groups.sizes if isinstance(groups, SetGroups) else (groups.size,)
-    return kernel.Listed(_named(groups.by), sizes, digest_of_keys(groups))
 
 
 _OneKind: TypeAlias = (

@@ -6,11 +6,14 @@ their last 64 bits alone, where they are the only key (met in Polars 1.32). So t
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from dpframe.core.dtypes import STRING, DType
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.operation import Namespace
+from dpframe.rows.polars_dtypes import to_polars
 
 GROUPED_AS_TEXT = (pl.Categorical, pl.Enum, pl.Int128, pl.Decimal)
 
@@ -19,6 +22,11 @@ def grouped_type(dtype: DType) -> DType:
     """The type of that form."""
     as_text = dtype.is_text or dtype.is_decimal or dtype.name == "Int128"
     return STRING if as_text else dtype
+
+
+def type_of_keys(dtype: DType) -> Any:
+    """The type that public keys have in Polars, for groups by values of a type."""
+    return pl.String() if dtype.name == "Categorical" else to_polars(dtype)
 
 
 def grouped(ns: Namespace, column: pl.Expr, dtype: DType) -> pl.Expr:
