@@ -21,17 +21,18 @@ from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.query import Query
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
+from dpframe.core.regular import canonical
 from dpframe.core.units import Identifier
 from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.frames.columns_of_limits import limit_by_columns
+from dpframe.frames.definition import definition
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.kernel.plan import Nights
 from dpframe.lower import Execution, mark_used
 from dpframe.mechanisms.noise import noise
 from dpframe.parse.periods import of_first_periods
-from dpframe.plan.definition import definition
-from dpframe.plan.document import canonical, earlier_fingerprint
+from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
 from dpframe.planning import Prepared, names_read
 from dpframe.release import Drawn, Places, RunningResults

@@ -24,6 +24,7 @@ from dpframe.api.release import Releases
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.binary import chain_words, frames_of
+from dpframe.frames.definition import definition
 from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.kept import (
     Attempt,
@@ -37,7 +38,6 @@ from dpframe.ledger.kept import (
     same_key,
 )
 from dpframe.pipeline import Results
-from dpframe.plan.definition import definition
 from dpframe.plan.document import earlier_fingerprint, job_digest
 from dpframe.plan.types_read import digest_of_types, types_read
 from dpframe.release import Intervals, Keep

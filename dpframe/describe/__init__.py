@@ -1,6 +1,6 @@
 """From choices to a plan that people read."""
 
-from dpframe.describe.describe import contents_of, described, digest_of_keys, entries_of
+from dpframe.describe.describe import contents_of, described, entries_of
 from dpframe.describe.forced import cost_of_forcing, is_forced, unforced
 from dpframe.describe.several import PAYS, described_together, gain_words
 
@@ -10,7 +10,6 @@ __all__ = [
     "cost_of_forcing",
     "described",
     "described_together",
-    "digest_of_keys",
     "entries_of",
     "gain_words",
     "is_forced",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 import polars as pl
 
@@ -39,14 +36,13 @@ from dpframe.describe.notes import (
     remarks_for,
     typical_of,
 )
-from dpframe.frames.groups import Groups
-from dpframe.frames.public import digest
+from dpframe.frames.definition import definition, steps_of
+from dpframe.frames.groups import digest_of_keys
 from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import Choice, CombinedNoise, VectorMechanism
 from dpframe.plan import NoisyAggregate, PlanColumn, PlanOutput, PlanStep
-from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.types_read import types_read
 from dpframe.report import Plan
@@ -302,22 +298,3 @@ def _steps(query: Query) -> tuple[PlanStep, ...]:
 
 def _stability(step: Step) -> str:
     return f"1-stable: {step.stability}" if step.is_one_stable else step.stability
-
-
-def digest_of_keys(groups: Groups) -> str:
-    """A digest of the public keys, equal for all forms of the same keys."""
-    keys = groups.keys
-    for seen, found in tuple(_DIGESTS):
-        if seen() is keys:
-            return found
-    small = (pl.Int8, pl.Int16, pl.Int32)
-    columns = keys.iter_columns()
-    found = digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))
-    _DIGESTS.append((weakref.ref(keys), found))
-    return found
-
-
-_DIGESTS: Final = deque[tuple["weakref.ref[pl.DataFrame]", str]](maxlen=8)
-"""Digests of the last frames of keys: a plan needs one many times, and there may be millions of
-keys.
-"""

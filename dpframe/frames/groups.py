@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from dataclasses import dataclass, replace
+from typing import Final
 
 import polars as pl
 
 from dpframe.core.tree import Column, Named
+from dpframe.frames.public import digest
 from dpframe.rows.fold import outer_words
 
 
@@ -69,3 +73,22 @@ class Groups:
 
 def _key(value: object) -> str:
     return repr(value) if isinstance(value, (str, bytes)) else str(value)
+
+
+def digest_of_keys(groups: Groups) -> str:
+    """A digest of the public keys, equal for all forms of the same keys."""
+    keys = groups.keys
+    for seen, found in tuple(_DIGESTS):
+        if seen() is keys:
+            return found
+    small = (pl.Int8, pl.Int16, pl.Int32)
+    columns = keys.iter_columns()
+    found = digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))
+    _DIGESTS.append((weakref.ref(keys), found))
+    return found
+
+
+_DIGESTS: Final = deque[tuple["weakref.ref[pl.DataFrame]", str]](maxlen=8)
+"""Digests of the last frames of keys: a plan needs one many times, and there may be millions of
+keys.
+"""

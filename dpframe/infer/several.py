@@ -16,13 +16,13 @@ from fractions import Fraction
 from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.query import Output, Query
 from dpframe.frames.binary import frames_of
+from dpframe.frames.definition import Json, definition, steps_of
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.places import named_by_place
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.infer.limit_search import LimitSearch
-from dpframe.plan.definition import Json, definition, steps_of
 from dpframe.plan.several import distinct_names
 
 __all__ = ["Kind", "Place", "Queries", "merge", "queries_by_place", "rows_of"]

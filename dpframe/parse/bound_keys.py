@@ -18,8 +18,8 @@ from dpframe.core.domain import Scalar
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Literal
 from dpframe.errors import MissingKeys
+from dpframe.frames.definition import definition
 from dpframe.frames.groups import Groups
-from dpframe.plan.definition import definition
 from dpframe.rows.fold import outer_words
 
 __all__ = ["BoundKeys", "plain_keys"]

@@ -16,6 +16,7 @@ from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.frames.contributions import touched
+from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.delays import Waits
 from dpframe.frames.first_parts import first_parts
 from dpframe.frames.groups import Groups
@@ -25,7 +26,6 @@ from dpframe.ledger.scopes import Level
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.parse.bound_keys import BoundKeys, plain_keys
 from dpframe.parse.groups import read_groups
-from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.types_read import types_read
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, outer_words

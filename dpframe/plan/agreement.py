@@ -27,12 +27,12 @@ from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column
 from dpframe.core.units import Adjacency, Identifier, Rows, Unit
 from dpframe.core.weights import PARTS
+from dpframe.frames.definition import definition
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import Facts, facts_of
 from dpframe.kernel.moves import norms_of, ranges_of
 from dpframe.mechanisms import KeyMechanism, NoisyTable
 from dpframe.plan.data import PlanData
-from dpframe.plan.definition import definition
 from dpframe.plan.laws import number_law
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput

@@ -30,12 +30,12 @@ from dpframe.aggregates.run_rank_error import RunRankError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import EXACT, fields_of, written
+from dpframe.core.regular import RULES, numbers_of_rule
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.bound import StatedBudget
 from dpframe.mechanisms import MECHANISMS
 from dpframe.plan.pieces import LimitChoice, PlanBlock
-from dpframe.plan.regular import RULES, numbers_of_rule
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -252,7 +252,7 @@ def _decoders(kind: Any) -> dict[str, _Decoder]:
 
 
 def _definition(data: Any, where: str) -> Any:
-    """JSON as `dpframe.plan.definition` writes it: readers may rely on names being text, and on
+    """JSON as `dpframe.frames.definition` writes it: readers may rely on names being text, and on
     numbers that can be shown.
 
     Raises

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.core.fields import written
+from dpframe.core.regular import by_rules, canonical, require_room, write_out
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.decimals import decimals
@@ -34,7 +35,6 @@ from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
 from dpframe.plan.meaning import meaning
 from dpframe.plan.parameters import template, without_values
-from dpframe.plan.regular import by_rules, require_room, write_out
 
 SCHEMA_VERSION = 2
 _FIRST_VERSION = 1
@@ -482,11 +482,6 @@ def _digest(value: object, *, of_first: bool = False) -> str:
     """The digest of JSON; for documents of the first version, of its long lists, too."""
     text = write_out(canonical(value)) if of_first else canonical(value)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def canonical(value: object) -> str:
-    """JSON in its only canonical form."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 def content_of(source: object) -> str | bytes:

@@ -1,17 +1,15 @@
-"""Mechanisms and numbers as the kernel writes them, and constants as text."""
+"""Mechanisms and numbers as the kernel writes them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.core.rationals import Rationals, rationals
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Mechanism, NoisyThreshold, WeighedThreshold
-from dpframe.plan.definition import Json
 
-__all__ = ["number_law", "numbers_of", "text_of"]
+__all__ = ["number_law", "numbers_of"]
 
 
 def number_law(law: Mechanism) -> tuple[int, Mechanism] | None:
@@ -34,8 +32,3 @@ def numbers_of(numbers: Sequence[Fraction]) -> kernel.Numbers:
         step = Fraction(numbers.numerators.step, numbers.denominator)
         return kernel.Progression(numbers[0], step, len(numbers))
     return kernel.Ratios(tuple(numbers.numerators), numbers.denominator)
-
-
-def text_of(constant: Json) -> str:
-    """A constant of a definition as JSON, in one form."""
-    return json.dumps(constant, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dpframe.core.parameters import Parameter
+from dpframe.frames.definition import PARAMETER, definition
 from dpframe.plan.codec import encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.definition import PARAMETER, definition
 from dpframe.plan.pieces import PlanStep
 
 _LISTED = "Listed"

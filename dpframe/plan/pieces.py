@@ -10,7 +10,7 @@ from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.core.budget import Budget
 from dpframe.core.fields import WRITTEN
 from dpframe.core.units import Unit
-from dpframe.plan.definition import Json
+from dpframe.frames.definition import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
+from dpframe.core.regular import canonical
 from dpframe.frames.binary import Binary, frames_of
+from dpframe.frames.definition import Json, steps_of, type_words
 from dpframe.frames.relation import Relation
-from dpframe.plan.definition import Json, definition, steps_of
-from dpframe.plan.document import canonical
 
-__all__ = ["TypesRead", "digest_of_types", "type_words", "types_read"]
+__all__ = ["TypesRead", "digest_of_types", "types_read"]
 
 TypesRead: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
 """Of each frame, in order of first use, its name and the type of each column that is read."""
@@ -49,7 +48,7 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     relation
         The frame, with the frames that it was joined with.
     asked
-        What is read of it after its steps, as `dpframe.plan.definition` writes it.
+        What is read of it after its steps, as `dpframe.frames.definition` writes it.
     """
     names: set[str | None] = {*_texts([*steps_of(relation), *asked])}
     joined = {
@@ -73,14 +72,6 @@ def digest_of_types(types: Sequence[object]) -> str:
     """A digest of the types of several queries, and of everything listed with them."""
     whole = canonical(["dpframe types 1", types])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def type_words(dtype: DType) -> str:
-    """A type as people read it, with a digest where that is not all of it."""
-    if not dtype.is_nested and dtype.name != "Enum":
-        return str(dtype)
-    whole = canonical(definition(dtype)).encode("utf-8", "surrogatepass")
-    return f"{dtype} {hashlib.sha256(whole).hexdigest()}"
 
 
 def _type(found: Domain) -> str:

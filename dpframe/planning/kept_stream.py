@@ -17,11 +17,11 @@ from typing import Any
 
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.core.budget import Budget
+from dpframe.core.regular import canonical
 from dpframe.errors import LedgerError
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.streams import StreamKept
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.plan.document import canonical
 from dpframe.planning.prepared import Prepared
 from dpframe.release import Draw, law_of, part_of
 from dpframe.report import Plan

@@ -55,17 +55,18 @@ from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.grid import Grid, squares_shortened
 from dpframe.core.parameters import Parameter
+from dpframe.core.regular import text_of
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.core.units import Identifier, Rows, Unit
-from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import Binary, Concat
 from dpframe.frames.columns_of_limits import shares_choices
+from dpframe.frames.definition import definition, type_words
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.group_by_individual import gather_parts
 from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, digest_of_keys
 from dpframe.frames.join_private import JoinPrivate
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
@@ -82,10 +83,8 @@ from dpframe.kernel import plan as kernel
 from dpframe.lower import Handles
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
-from dpframe.plan.definition import definition
-from dpframe.plan.laws import number_law, numbers_of, text_of
+from dpframe.plan.laws import number_law, numbers_of
 from dpframe.plan.several import blocks_of
-from dpframe.plan.types_read import type_words
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
 from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of

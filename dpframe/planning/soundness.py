@@ -33,17 +33,18 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Selection
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.windows import Windows
-from dpframe.describe import contents_of, digest_of_keys
+from dpframe.describe import contents_of
 from dpframe.errors import Unsound
 from dpframe.frames.binary import frames_of
+from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.facts import protected_facts
+from dpframe.frames.groups import digest_of_keys
 from dpframe.frames.relation import Relation
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import Refused, verify
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.data import PlanData
-from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.several import blocks_of

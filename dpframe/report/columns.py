@@ -13,8 +13,8 @@ from dpframe.core.dtypes import DType
 from dpframe.core.exact import show
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Literal
+from dpframe.frames.definition import definition
 from dpframe.frames.relation import Relation
-from dpframe.plan.definition import definition
 from dpframe.rows.literal import literal_words
 
 _FEW = 6

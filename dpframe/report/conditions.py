@@ -13,8 +13,8 @@ from functools import reduce
 from typing import Final, TypeAlias
 
 from dpframe.core.exact import show
+from dpframe.frames.definition import PARAMETER, Json, objects_in
 from dpframe.plan import PlanData, PlanOutput
-from dpframe.plan.definition import PARAMETER, Json, objects_in
 
 __all__ = [
     "Condition",

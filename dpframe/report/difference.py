@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 
 from dpframe.core.budget import Budget
 from dpframe.core.visible import quoted
+from dpframe.frames.definition import Json
 from dpframe.kernel.render import render
 from dpframe.plan.data import PlanData
-from dpframe.plan.definition import Json
 from dpframe.plan.document import fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import without_values

@@ -13,9 +13,9 @@ from typing import Final
 from dpframe.aggregates.error_rules import MeanError, NoErrorBound, RankError, VarianceError
 from dpframe.aggregates.run_rank_error import RunRankError
 from dpframe.errors import DPFrameError
+from dpframe.frames.definition import objects_in
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput
-from dpframe.plan.definition import objects_in
 from dpframe.plan.error import error_of
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated

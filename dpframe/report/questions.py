@@ -10,8 +10,8 @@ from typing import Final
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.exact import show
 from dpframe.core.units import Rows
+from dpframe.frames.definition import Json, objects_in
 from dpframe.plan import PlanData
-from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying, name_words, words_of
 from dpframe.plan.several import blocks_of
 from dpframe.report.conditions import conditions_by_output

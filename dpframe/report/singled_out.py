@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dpframe.core.units import Identifier
+from dpframe.frames.definition import Json, objects_in
 from dpframe.plan import PlanData
-from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying
 
 __all__ = ["identifying_columns", "single_people"]

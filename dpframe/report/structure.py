@@ -15,8 +15,8 @@ from typing import Final
 from dpframe.core.exact import show
 from dpframe.core.units import Identifier, Rows
 from dpframe.core.windows import NAMES
+from dpframe.frames.definition import Json, objects_in
 from dpframe.plan import PlanData, PlanOutput
-from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import (
     looks_identifying,
     looks_like_a_person,

@@ -11,11 +11,11 @@ from typing import Final, TypeAlias
 
 from dpframe.aggregates.error_rules import MeanError
 from dpframe.core.exact import as_given, exact
+from dpframe.core.regular import RULES, ends_of_rule
 from dpframe.errors import DPFrameError, InvalidBounds
+from dpframe.frames.definition import Json, objects_in
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
-from dpframe.plan.definition import Json, objects_in
-from dpframe.plan.regular import RULES, ends_of_rule
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated, shown
 

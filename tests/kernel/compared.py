@@ -23,9 +23,8 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, CellCounts, Table
-from dpframe.describe import digest_of_keys
 from dpframe.frames.binary import frames_of
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, digest_of_keys
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation

@@ -40,10 +40,10 @@ from dpframe.core.dtypes import DType
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Operation
 from dpframe.frames import individual_aggregates
+from dpframe.frames.definition import type_words
 from dpframe.frames.individual_aggregates import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
 from dpframe.kernel import plan as p
-from dpframe.plan.types_read import type_words
 from dpframe.rows.grouped import grouped_type
 from dpframe.rows.listed import listed
 from dpframe.rows.literal import literal_domain, literal_lower

@@ -27,8 +27,8 @@ from dpframe.aggregates.statistics import Statistic
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Named, identity
+from dpframe.frames.definition import definition
 from dpframe.frames.step import Step
-from dpframe.plan.definition import definition
 from dpframe.rows.clip import Clip
 from dpframe.rows.comparison import Eq, Ne
 

@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.errors import PlanMismatch
-from dpframe.plan import document
-from dpframe.plan.definition import definition
-from dpframe.plan.document import canonical
-from dpframe.plan.regular import (
+from dpframe.core.regular import (
     RULES,
     by_rules,
+    canonical,
     ends_of_rule,
     numbers_of_rule,
     require_room,
     rule_of,
     write_out,
 )
+from dpframe.errors import PlanMismatch
+from dpframe.frames.definition import definition
+from dpframe.plan import document
 from tests.plan import edits
 from tests.plan.documents import of_version_1
 

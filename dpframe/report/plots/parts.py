@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from dpframe.frames.definition import Json
 from dpframe.plan import PlanData
-from dpframe.plan.definition import Json
 
 _PARTS: Final = frozenset(
     f"dt_{part}"

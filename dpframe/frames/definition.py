@@ -7,6 +7,7 @@ the process, on the machine or on the version of Polars.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -14,17 +15,18 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.core.dtypes import DType
 from dpframe.core.fields import fields_of
 from dpframe.core.parameters import Listed, Parameter
 from dpframe.core.rationals import Rationals, rationals, texts
+from dpframe.core.regular import Json as Json
+from dpframe.core.regular import canonical, rule_of
 from dpframe.core.tree import Call
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.kernel.plan import LISTED_UP_TO
-from dpframe.plan.regular import Json as Json
-from dpframe.plan.regular import rule_of
 
 PARAMETER = "parameter"
 """What a constant that is the value of a parameter names it by, in definitions."""
@@ -151,3 +153,11 @@ def _fields(value: Any) -> dict[str, Json]:
             if content is not None:
                 result[field.name] = definition(content)
     return result
+
+
+def type_words(dtype: DType) -> str:
+    """A type as people read it, with a digest where that is not all of it."""
+    if not dtype.is_nested and dtype.name != "Enum":
+        return str(dtype)
+    whole = canonical(definition(dtype)).encode("utf-8", "surrogatepass")
+    return f"{dtype} {hashlib.sha256(whole).hexdigest()}"

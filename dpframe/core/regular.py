@@ -7,6 +7,7 @@ rule.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -20,10 +21,12 @@ __all__ = [
     "RULES",
     "Json",
     "by_rules",
+    "canonical",
     "ends_of_rule",
     "numbers_of_rule",
     "require_room",
     "rule_of",
+    "text_of",
     "write_out",
 ]
 
@@ -159,3 +162,13 @@ def write_out(canonical: str) -> str:
         return '[{"fraction":"' + '"},{"fraction":"'.join(texts(numbers)) + '"}]'
 
     return _WRITTEN.sub(write_list, canonical)
+
+
+def canonical(value: object) -> str:
+    """JSON in its only canonical form."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def text_of(constant: Json) -> str:
+    """A constant of a definition as JSON, in one form."""
+    return json.dumps(constant, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
