@@ -48,6 +48,7 @@ from dpframe.core.tree import Call, Column, Literal, Named, Operation, Tree
 from dpframe.core.units import Rows, Unit
 from dpframe.errors import DPFrameError
 from dpframe.frames.binary import Concat
+from dpframe.frames.definition import type_words
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import Filter
@@ -67,7 +68,6 @@ from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Select
 from dpframe.frames.without_found import WithoutFound
 from dpframe.kernel import plan as kernel
-from dpframe.plan.types_read import type_words
 from dpframe.rows.fold import domain
 from dpframe.rows.grouped import type_of_keys
 from dpframe.rows.registry import BY_NAME
@@ -113,14 +113,16 @@ class PlannedTables:
 
 
 def tables_of_plan(
-    plan: kernel.Plan, places: Iterable[int], handles: Handles, salt: int | None = None
-) -> list[PlannedTables]:
-    """Some tables of a plan. Those of one frame and of the same groups are together.
+    plan: kernel.Plan, handles: Handles, parts: Iterable[tuple[Iterable[int], int | None]]
+) -> list[list[PlannedTables]]:
+    """The tables of several parts of a plan. In each part those of one frame and of the same groups
+    are together.
 
     Parameters
     ----------
-    salt
-        Of the choice among an individual's rows, where several releases rest on it.
+    parts
+        The places of the tables of each part, and the salt of the choice among an individual's
+        rows, where several releases rest on it.
 
     Raises
     ------
@@ -130,16 +132,7 @@ def tables_of_plan(
     """
     try:
         reader = _Reader(plan, handles)
-        together = dict[tuple[int, kernel.Keys | None], dict[int, Table]]()
-        for place in places:
-            table = plan.tables[place]
-            together.setdefault((table.frame, table.keys), {})[place] = reader.table(table)
-        return [
-            PlannedTables(
-                replace(reader.frames[frame], salt=salt), reader.groups(keys, frame), tables
-            )
-            for (frame, keys), tables in together.items()
-        ]
+        return [reader.together(places, salt) for places, salt in parts]
     except (DPFrameError, LookupError, TypeError, ValueError) as error:
         raise kernel.Refused(f"its tables cannot be computed: {error}") from None
 
@@ -199,9 +192,7 @@ class _Reader:
                     self._types[type_words(one)] = one
         through = None
         if owners is not None:
-            through = kernel.Owners(
-                self.handles.names[owners.token], owners.here, owners.there
-            )
+            through = kernel.Owners(self.handles.names[owners.token], owners.here, owners.there)
         if scan.unit != _unit(facts.unit) or scan.owners != through:
             raise ValueError(f"rows of {scan.name!r} belong to others")
         facts = replace(facts, columns=columns(known))
@@ -309,6 +300,17 @@ class _Reader:
         return Value(tree, domain(tree, facts.columns))
 
     # Tables
+
+    def together(self, places: Iterable[int], salt: int | None) -> list[PlannedTables]:
+        """The tables of one part."""
+        found = dict[tuple[int, kernel.Keys | None], dict[int, Table]]()
+        for place in places:
+            table = self.plan.tables[place]
+            found.setdefault((table.frame, table.keys), {})[place] = self.table(table)
+        return [
+            PlannedTables(replace(self.frames[frame], salt=salt), self.groups(keys, frame), tables)
+            for (frame, keys), tables in found.items()
+        ]
 
     def groups(self, keys: kernel.Keys | None, frame: int) -> Groups | None:
         """The groups of a table."""
@@ -485,7 +487,7 @@ _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 def _constant(said: Any) -> Any:
-    """A constant of an operation, from its JSON: what `dpframe.plan.definition` writes."""
+    """A constant of an operation, from its JSON: what `dpframe.frames.definition` writes."""
     if isinstance(said, list):
         return tuple(map(_constant, said))
     if not isinstance(said, dict):

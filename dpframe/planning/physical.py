@@ -80,14 +80,14 @@ from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.frames.without_found import WithoutFound
 from dpframe.kernel import plan as kernel
-from dpframe.lower import Handles
+from dpframe.lower import Handles, PlannedTables
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.laws import number_law, numbers_of
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of
+from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
 from dpframe.workloads.running import coefficients
 
 __all__ = ["Exact", "Translation", "names_read", "physical", "translate"]
@@ -107,12 +107,15 @@ class Translation:
         The frames that it names.
     options
         The same of each plan that may run afterwards.
+    tables
+        The tables of each query, read from the plan once the kernel has verified it.
     """
 
     plan: kernel.Plan
     parts: tuple[Places, ...]
     handles: Handles
     options: tuple[Translation, ...] = ()
+    tables: tuple[tuple[PlannedTables, ...], ...] = ()
 
 
 def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:
@@ -191,7 +194,7 @@ class Exact:
         self, part: Measurement, counted: Mapping[ExactTable, CellCounts]
     ) -> list[CellCounts]:
         """The exact tables of a vector."""
-        return self.places.tables_of(self.nodes[part], counted)
+        return [counted[self.places.tables[place]] for place in tables_of(self.nodes[part])]
 
     def numbers(self, part: Measurement, counted: Mapping[ExactTable, CellCounts]) -> Integers:
         """What a vector is without noise; of choices the best candidates."""

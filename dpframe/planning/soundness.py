@@ -26,6 +26,7 @@ states, and that these costs add up to the charge.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 
 from dpframe.aggregates.joint_sums import JointSums
@@ -43,6 +44,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import Refused, verify
+from dpframe.lower import tables_of_plan
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.data import PlanData
 from dpframe.plan.document import earlier_fingerprint
@@ -83,9 +85,29 @@ def require_verified(prepared: PreparedTogether) -> Translation:
     try:
         translation = translate(prepared)
         verify(translation.plan)
+        return _with_tables(prepared, translation)
     except Refused as refused:
         raise _unsound(f"the kernel refuses the plan: {refused}") from None
-    return translation
+
+
+def _with_tables(prepared: PreparedTogether, translation: Translation) -> Translation:
+    """The same with the tables that are read from the plan: these are what runs."""
+    parts = list(zip(translation.parts, prepared.parts, strict=False))  # a search alone is a part
+    read = tables_of_plan(
+        translation.plan,
+        translation.handles,
+        [(places.tables_drawn, part.query.relation.salt) for places, part in parts],
+    )
+    options = () if prepared.limits is None else prepared.limits.options
+    return replace(
+        translation,
+        parts=tuple(
+            replace(places, tables={p: t for one in found for p, t in one.tables.items()})
+            for (places, _), found in zip(parts, read, strict=True)
+        ),
+        options=tuple(map(_with_tables, options, translation.options)),
+        tables=tuple(map(tuple, read)),
+    )
 
 
 def _unsound(why: str) -> Unsound:

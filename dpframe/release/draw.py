@@ -125,24 +125,30 @@ class Places:
         """The draw in the plan."""
         return self.plan.draws[self.draws[one]]
 
-    def tables_of(self, what: kernel.What, counted: Mapping[Table, CellCounts]) -> list[CellCounts]:
-        """The exact tables that a draw is of."""
-        return [counted[self.tables[place]] for place in tables_of(what)]
+    @property
+    def tables_drawn(self) -> list[int]:
+        """The places of the tables that draws are of, each once."""
+        return list(dict.fromkeys(p for one in self.draws for p in tables_of(self.node(one).what)))
+
+    def by_place(self, counted: Mapping[Table, CellCounts]) -> dict[int, CellCounts]:
+        """Exact tables by their places."""
+        return {place: counted[table] for place, table in self.tables.items()}
 
 
 def draw(
     one: Draw,
     places: Places,
-    counted: Mapping[Table, CellCounts],
+    counted: Mapping[int, CellCounts],
     ballots: CandidateScores | None = None,
 ) -> dict[MeasurementKey, Noisy]:
     """The noisy integers of all parts that are drawn at once, and of the vector that they follow
     from where that is another.
 
-    `ballots` are those of earlier draws from the same tables, if there are to be more.
+    `counted` has the exact tables by their places in the plan. `ballots` are those of earlier draws
+    from the same tables, if there are to be more.
     """
     node = places.node(one)
-    tables = places.tables_of(node.what, counted)
+    tables = [counted[place] for place in tables_of(node.what)]
     drawn = draw_node(places.plan, node.what, node.law, tables, ballots)
     if isinstance(one.measurement, Selection) and isinstance(node.what, kernel.Vector):
         # candidates whose numbers all have noise: the largest follow from these

@@ -15,7 +15,7 @@ from dpframe.planning.physical import Translation
 
 
 def without_parameters(value: Any) -> Any:
-    """A part of a plan whose constants are not said to be parameters: tables do not depend on it."""
+    """A part of a plan without the names of parameters, which decide no table."""
     if isinstance(value, p.Lit):
         return replace(value, parameter=None)
     if isinstance(value, tuple):
@@ -31,7 +31,7 @@ def translated_again(plan: p.Plan, handles: Handles) -> p.Plan:
     lists = physical._Lists(sources={**handles.names})
     shared = any(isinstance(frame, p.KeepRows) and frame.of is not None for frame in plan.frames)
     for place, table in enumerate(plan.tables):
-        (found,) = tables_of_plan(plan, [place], handles, 1 if shared else None)
+        ((found,),) = tables_of_plan(plan, handles, [([place], 1 if shared else None)])
         if isinstance(table.keys, p.Found):
             lists.finder = table.keys.draw
         query = Query(found.relation, found.groups, ())
