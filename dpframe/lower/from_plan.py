@@ -50,7 +50,7 @@ from dpframe.errors import DPFrameError
 from dpframe.frames.binary import Concat
 from dpframe.frames.definition import type_words
 from dpframe.frames.explode import Explode
-from dpframe.frames.facts import FrameFacts
+from dpframe.frames.facts import FrameFacts, protected_facts
 from dpframe.frames.filter import Filter
 from dpframe.frames.group_by_individual import Gather, gather_parts
 from dpframe.frames.grouping_sets import SetGroups
@@ -195,7 +195,7 @@ class _Reader:
             through = kernel.Owners(self.handles.names[owners.token], owners.here, owners.there)
         if scan.unit != _unit(facts.unit) or scan.owners != through:
             raise ValueError(f"rows of {scan.name!r} belong to others")
-        facts = replace(facts, columns=columns(known))
+        facts = protected_facts(columns(known), facts.unit)  # nothing else is known of the frame
         return replace(source, source=facts, steps=(), facts=facts, salt=None)
 
     @staticmethod
