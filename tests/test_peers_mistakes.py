@@ -18,7 +18,7 @@ from polars.io.plugins import register_io_source
 
 import dpframe as dp
 from dpframe.aggregates.statistics import GridSum
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 
 QUIET = 10**9
 """An epsilon at which noise on whole numbers is 0."""

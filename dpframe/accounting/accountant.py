@@ -16,8 +16,6 @@ from dpframe.core.budget import amount
 from dpframe.core.exact import Number, as_given, float_down
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
-__all__ = ["ACROSS", "WITHIN", "Accountant", "ValidFor"]
-
 ValidFor: TypeAlias = Literal["within one plan", "across plans"]
 WITHIN: Final = "within one plan"
 """Parameters of all events are fixed before any noise is drawn."""

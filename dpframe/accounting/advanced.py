@@ -12,8 +12,6 @@ from dpframe.accounting.accountant import WITHIN, Accountant, ValidFor
 from dpframe.accounting.basic import needing_delta, pure_parts
 from dpframe.core.exact import decimal_up, float_down, float_up
 
-__all__ = ["AdvancedAccountant", "ClosedFormAccountant", "SplitAccountant"]
-
 _SHARES: Final = tuple(Fraction(i, 100) for i in (2, *range(5, 100, 5), 98))
 """Which parts of delta are tried for the events that need one."""
 _FEW_SHARES: Final = _SHARES[2:20:4]

@@ -11,8 +11,6 @@ from dpframe.accounting.costs import epsilon_at, pure_epsilon
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.exact import decimal_up, float_down
 
-__all__ = ["BasicAccountant", "pure_parts"]
-
 
 class BasicAccountant(Accountant):
     """Epsilons add up, and deltas (Dwork, Kenthapadi, McSherry, Mironov and Naor 2006).

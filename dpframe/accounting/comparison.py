@@ -20,8 +20,6 @@ from dpframe.core.budget import amount
 from dpframe.core.exact import Number, as_given, nearest
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
-__all__ = ["ACCOUNTANTS", "Bound", "best", "bounds", "parallel"]
-
 ACCOUNTANTS: Final[tuple[type[Accountant], ...]] = (
     BasicAccountant,
     AdvancedAccountant,

@@ -13,8 +13,6 @@ from dpframe.accounting.search import least_reaching
 from dpframe.core.exact import dyadic_up, float_up
 from dpframe.kernel.losses import ADDED, Loss, Normals, losses_delta
 
-__all__ = ["Composition"]
-
 _NEAR = 1e-9
 """How much of an epsilon that is searched for may be too much."""
 

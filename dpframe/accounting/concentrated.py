@@ -11,8 +11,6 @@ from dpframe.accounting.costs import zcdp_rho
 from dpframe.accounting.zcdp import epsilon_of_rho, log_delta_zcdp, loose_epsilon_of_rho
 from dpframe.core.exact import float_up
 
-__all__ = ["LooseZCDPAccountant", "ZCDPAccountant"]
-
 
 class ZCDPAccountant(Accountant):
     """Sums of rho (Bun and Steinke 2016, Lemma 2.3), converted by Canonne, Kamath and Steinke 2020,

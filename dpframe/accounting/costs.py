@@ -25,8 +25,6 @@ from dpframe.accounting.search import least_true
 from dpframe.accounting.zcdp import epsilon_of_rho
 from dpframe.core.exact import exact, float_up
 
-__all__ = ["epsilon_at", "pure_epsilon", "shift_squared", "slack", "zcdp_rho"]
-
 
 def pure_epsilon(event: AnyEvent) -> Fraction | None:
     """Epsilon, but for the `slack`; None for noise that has no finite one."""

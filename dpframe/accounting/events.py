@@ -13,22 +13,6 @@ from typing import Any, Final, Self, TypeAlias, cast
 from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.errors import InvalidBudget
 
-__all__ = [
-    "AnyEvent",
-    "ApproxEvent",
-    "DiscreteGaussianEvent",
-    "DiscreteLaplaceEvent",
-    "Event",
-    "ExponentialEvent",
-    "GaussianEvent",
-    "LaplaceEvent",
-    "PermuteAndFlipEvent",
-    "RandomizedResponseEvent",
-    "SharedExponentialEvent",
-    "ZCDPEvent",
-]
-
-
 _LARGEST: Final = Fraction(10**60)
 _SMALLEST: Final = 1 / _LARGEST
 """Squares of ratios of parameters stay within floats."""

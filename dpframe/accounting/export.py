@@ -16,8 +16,6 @@ from dpframe.accounting.events import (
 from dpframe.core.exact import exact, float_down, float_up
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["to_dp_accounting"]
-
 
 def to_dp_accounting(events: Iterable[AnyEvent]) -> Any:
     """One `ComposedDpEvent` that says no less than these events, for dp-accounting 0.6 or later.

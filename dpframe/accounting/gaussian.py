@@ -12,8 +12,6 @@ from dpframe.accounting.loss_laws import smoothed_distance
 from dpframe.accounting.normal import log_delta_normal, normal_epsilon
 from dpframe.core.exact import float_up
 
-__all__ = ["GaussianDPAccountant"]
-
 
 class GaussianDPAccountant(Accountant):
     """Gaussian events only: mu**2 = sum((sensitivity / sigma)**2), converted exactly.

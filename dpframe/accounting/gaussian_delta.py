@@ -46,8 +46,6 @@ from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
 from dpframe.core.exact import digits_down, dyadic_up, float_down, float_up
 from dpframe.errors import InvalidBudget
 
-__all__ = ["delta_bound", "largest_mu_squared", "largest_shift", "smoothing", "variance_for"]
-
 _LARGE: Final = Fraction(2048**2)
 """From this variance on smoothing is within 5e-7 of the best bound on the integers."""
 

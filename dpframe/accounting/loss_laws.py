@@ -39,14 +39,6 @@ from dpframe.accounting.gaussian_delta import smoothing
 from dpframe.core.exact import exact
 from dpframe.kernel.losses import Geometrics, Loss, Normals, Ranged, Reported, Wholes
 
-__all__ = [
-    "LARGEST_STEPPED",
-    "Translated",
-    "discrete_gaussian_pair",
-    "smoothed_distance",
-    "translated",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Translated:

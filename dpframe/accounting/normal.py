@@ -6,8 +6,6 @@ import math
 
 from dpframe.accounting.search import least_true
 
-__all__ = ["log_delta_normal", "mills", "normal_epsilon"]
-
 
 def log_delta_normal(d: float, epsilon: float) -> float:
     """An upper bound on ln delta of continuous Gaussian noise at d = l2 / sigma.

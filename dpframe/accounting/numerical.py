@@ -22,8 +22,6 @@ from dpframe.accounting.zcdp import epsilon_of_rho
 from dpframe.core.exact import decimal_up, float_down
 from dpframe.kernel.losses import MOST_SUMS
 
-__all__ = ["PrivacyLossAccountant"]
-
 _ADDED: Final = 1e-9
 """Which part of epsilon may be too much where losses have many sums."""
 _ENOUGH: Final = 512

@@ -16,8 +16,6 @@ from dpframe.accounting.zcdp import epsilon_of_rho
 from dpframe.core.exact import float_down, float_up
 from dpframe.kernel.losses import Reported
 
-__all__ = ["OptimalAccountant"]
-
 
 class OptimalAccountant(SplitAccountant):
     """Kairouz, Oh and Viswanath 2015: no theorem that knows only epsilons and deltas gives less.

@@ -24,8 +24,6 @@ from dpframe.accounting.events import (
 from dpframe.accounting.zcdp import renyi_epsilon
 from dpframe.core.exact import exact, float_up
 
-__all__ = ["RenyiAccountant", "renyi_divergence"]
-
 Floats: TypeAlias = NDArray[np.float64]
 _MOST_STEPS: Final = 256
 

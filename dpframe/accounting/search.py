@@ -9,9 +9,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["least_reaching", "least_root", "least_true", "minimum"]
-
-
 _MOST_STEPS: Final = 100
 
 

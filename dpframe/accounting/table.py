@@ -12,8 +12,6 @@ from dpframe.core.exact import Number
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["compare"]
-
 
 def compare(events: Iterable[AnyEvent], delta: Number) -> pl.DataFrame:
     """Every bound on these events together, one row each.

@@ -13,14 +13,6 @@ from numpy.typing import NDArray
 from dpframe.accounting.search import minimum
 from dpframe.core.exact import dyadic_down, float_down, float_up
 
-__all__ = [
-    "epsilon_of_rho",
-    "largest_rho",
-    "log_delta_zcdp",
-    "loose_epsilon_of_rho",
-    "renyi_epsilon",
-]
-
 _BITS: Final = 28
 """Of rho: plans should be the same on machines whose logarithms differ in the last."""
 

@@ -26,9 +26,9 @@ from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.rationals import are_whole, floats, wholes
 from dpframe.core.tree import Tree
 from dpframe.errors import require
-from dpframe.rows.broadcast import unsigned_zero
+from dpframe.rows.constants import listed
 from dpframe.rows.fold import domain, lower, words
-from dpframe.rows.listed import listed
+from dpframe.rows.layouts import unsigned_zero
 from dpframe.rows.operation import Namespace
 
 _SHORT = 60

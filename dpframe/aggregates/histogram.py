@@ -31,8 +31,8 @@ from dpframe.core.rationals import Rationals, are_rising, are_whole, floats
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS
+from dpframe.rows.constants import listed
 from dpframe.rows.fold import domain, words
-from dpframe.rows.listed import listed
 from dpframe.rows.polars_dtypes import to_polars
 
 

@@ -27,8 +27,8 @@ from dpframe.core.grid import Grid, squares_shortened
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
-from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.layouts import unsigned_zero
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 

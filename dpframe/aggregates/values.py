@@ -26,8 +26,8 @@ from dpframe.core.exprs import Change
 from dpframe.core.rationals import Rationals, floats, of_floats, rationals, wholes
 from dpframe.core.tree import Column, Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
+from dpframe.rows.constants import physical
 from dpframe.rows.fold import words
-from dpframe.rows.literal import physical
 from dpframe.rows.operands import is_wide
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars

@@ -34,11 +34,10 @@ from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.infer import Queries
+from dpframe.rows.comparison import IsBetween
 from dpframe.rows.fold import domain
-from dpframe.rows.is_between import IsBetween
-from dpframe.rows.logic import And, Not
-from dpframe.rows.null_checks import IsNotNan
-from dpframe.rows.when import When
+from dpframe.rows.logic import And, Not, When
+from dpframe.rows.nulls import IsNotNan
 
 __all__ = ["DROPPED", "with_dropped", "with_share"]
 

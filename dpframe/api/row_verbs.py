@@ -22,7 +22,7 @@ from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.parse.size import shown
 from dpframe.rows.cast import Cast
-from dpframe.rows.fill_null import FillNan, FillNull
+from dpframe.rows.nulls import FillNan, FillNull
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.suggest import unknown_column
 from dpframe.sealed import all_sealed

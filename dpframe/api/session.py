@@ -19,12 +19,13 @@ from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.core.units import Unit, as_unit
+from dpframe.core.windows import Every
 from dpframe.errors import LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import open_ledger
-from dpframe.ledger.windows import Every, as_every
+from dpframe.ledger.windows import as_every
 from dpframe.sealed import all_sealed
 
 

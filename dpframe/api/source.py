@@ -36,8 +36,8 @@ from dpframe.lower.text import (
     type_words,
 )
 from dpframe.redaction import location
-from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.layouts import unordered
 from dpframe.rows.polars_dtypes import from_polars, schema_from_polars
 
 

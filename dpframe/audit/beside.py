@@ -22,8 +22,6 @@ from dpframe.audit.evidence import expected_share
 from dpframe.audit.people import Person, Picks
 from dpframe.audit.tuple_law import choices_apart
 
-__all__ = ["Crowd", "at_once", "expected_of", "rows_in", "worst_crowds"]
-
 Counted = Mapping[Table, CellCounts]
 Counting = Callable[[Sequence[Person]], Counted]
 _TRIES = 480

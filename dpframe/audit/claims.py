@@ -13,8 +13,6 @@ from dpframe.core.exact import float_up, nearest
 from dpframe.errors import DPFrameError
 from dpframe.report import Plan
 
-__all__ = ["claims_of"]
-
 _DELTAS = (1e-6, 1e-3, 1e-2, 3e-2, 0.1)
 """Where a claim in rho is turned into epsilons, samples prove most at some delta of these."""
 

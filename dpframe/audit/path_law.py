@@ -24,8 +24,6 @@ from dpframe.aggregates.cells import PointCells
 from dpframe.aggregates.quantile_tree import QuantileNode, QuantileTree
 from dpframe.mechanisms import RecursiveExponential
 
-__all__ = ["PathsApart"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PATHS: Final = 1024

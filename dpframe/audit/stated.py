@@ -17,8 +17,6 @@ from dpframe.planning import Exact
 from dpframe.release import Draw
 from dpframe.simulate.drawing import NoisyParts
 
-__all__ = ["StatedRatios", "is_noise_alone", "stated_loss"]
-
 Floats = NDArray[np.float64]
 Noise = AdditiveMechanism | VectorMechanism
 _DIGITS = 6

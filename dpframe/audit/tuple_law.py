@@ -27,8 +27,6 @@ from dpframe.audit.path_law import PathsApart
 from dpframe.mechanisms import JointExponential, RecursiveExponential
 from dpframe.release import Draw
 
-__all__ = ["TuplesApart", "choices_apart"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Counted = Mapping[Table, CellCounts]

@@ -21,8 +21,6 @@ from dpframe.mechanisms import AdditiveMechanism
 from dpframe.plan import ForcedError, NoisyAggregate, PlanOutput
 from dpframe.report import Plan
 
-__all__ = ["cost_of_forcing", "is_forced", "unforced"]
-
 _OF_PARTS: Final = {MeanError: (1.0, 1.0), VarianceError: (0.25, 1.0, 0.25)}
 """What the squared errors of parts, each relative to what a row adds, do to that of the result."""
 

@@ -20,8 +20,6 @@ from dpframe.errors import DPFrameError
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, lower, words
 
-__all__ = ["impossible_keys"]
-
 _TWICE: Final = frozenset(
     ["dt_truncate", "dt_month_start", "dt_month_end", "str_to_lowercase", "str_to_uppercase"]
 )

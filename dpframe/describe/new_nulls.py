@@ -11,8 +11,6 @@ from dpframe.core.tree import Call, Tree
 from dpframe.errors import DPFrameError
 from dpframe.rows.fold import domain, words
 
-__all__ = ["new_nulls"]
-
 _FORMATS: Final = ("str_to_date", "str_to_time", "str_to_datetime", "str_to_integer")
 
 

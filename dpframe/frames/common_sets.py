@@ -22,9 +22,9 @@ from dpframe.core.tree import Literal, Named, Tree
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.rows.fold import domain
-from dpframe.rows.is_in import IsIn
-from dpframe.rows.null_checks import IsNotNull
-from dpframe.rows.when import When
+from dpframe.rows.logic import When
+from dpframe.rows.lookup import IsIn
+from dpframe.rows.nulls import IsNotNull
 
 __all__ = ["CommonSets", "ListedKeys", "Margins", "SetsOfQuery", "common_sets"]
 

@@ -15,7 +15,7 @@ import polars as pl
 from dpframe.core.exact import as_given
 from dpframe.core.windows import NAMES, Every, first_day, number_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.rows.spans import Span, span
+from dpframe.rows.temporal import Span, span
 
 __all__ = ["Delay", "Waits"]
 

@@ -21,9 +21,8 @@ from dpframe.frames.limits import RowLimit, renamed
 from dpframe.frames.sampling import once, unused
 from dpframe.frames.step import FramePart, Step
 from dpframe.frames.with_columns import Drop, Select, WithColumns, unique_names
-from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower, outer_words
-from dpframe.rows.grouped import grouped, grouped_type
+from dpframe.rows.layouts import grouped, grouped_type, unordered
 from dpframe.rows.operation import Namespace
 
 __all__ = ["Gather", "GroupByIndividual", "OverIndividual", "with_aggregates"]

@@ -36,8 +36,7 @@ from dpframe.core.engines import EVERYWHERE, POLARS
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.core.tree import Call, Constant, Operation, Tree, walk
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
-from dpframe.rows.broadcast import unordered, unsigned_zero
-from dpframe.rows.grouped import grouped
+from dpframe.rows.layouts import grouped, unordered, unsigned_zero
 from dpframe.rows.operands import is_number, is_wide, may_be_infinite, widen, widen_to_float
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars

@@ -17,9 +17,9 @@ from dpframe.core.dtypes import INT64, DType
 from dpframe.core.windows import Windows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import comparable, require_identifier, unused
-from dpframe.rows.grouped import grouped_type
+from dpframe.rows.layouts import grouped_type
 from dpframe.rows.operation import Namespace
-from dpframe.rows.window_number import NO_TIME, window_number
+from dpframe.rows.temporal import NO_TIME, window_number
 
 __all__ = ["Owners", "owner_columns", "window_of", "within_windows"]
 

@@ -27,9 +27,9 @@ from dpframe.frames.sampling import (
     unused,
 )
 from dpframe.frames.step import Step
-from dpframe.rows.grouped import grouped_type
+from dpframe.rows.failures import OPTIMIZATIONS
+from dpframe.rows.layouts import grouped_type
 from dpframe.rows.operation import Namespace
-from dpframe.rows.optimizations import OPTIMIZATIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from dpframe.frames.sampling import (
     unused,
 )
 from dpframe.frames.step import Step
-from dpframe.rows.encoded import is_encodable
+from dpframe.rows.failures import OPTIMIZATIONS
+from dpframe.rows.layouts import is_encodable
 from dpframe.rows.operation import Namespace
-from dpframe.rows.optimizations import OPTIMIZATIONS
 
 
 @dataclass(frozen=True, slots=True)

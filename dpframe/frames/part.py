@@ -17,10 +17,10 @@ from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.refine import refine
 from dpframe.frames.step import Step
-from dpframe.rows.broadcast import unordered
 from dpframe.rows.comparison import Eq
+from dpframe.rows.constants import literal_lower, literal_words
 from dpframe.rows.fold import domain, lower, outer_words
-from dpframe.rows.literal import literal_lower, literal_words
+from dpframe.rows.layouts import unordered
 from dpframe.rows.operation import Namespace
 
 

@@ -19,9 +19,8 @@ from dpframe.frames.limits import RowLimit
 from dpframe.frames.public import digest, grouped_keys, held, within_keys
 from dpframe.frames.sampling import require_identifier, unused
 from dpframe.frames.step import Step
-from dpframe.rows.broadcast import unordered, unsigned_zero
 from dpframe.rows.fold import domain, lower, words
-from dpframe.rows.grouped import grouped, grouped_type
+from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
 from dpframe.rows.operation import Namespace
 
 ROWS, GROUPS, FULLEST = "rows", "groups", "rows in the fullest group"

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.grouped import GROUPED_AS_TEXT
+from dpframe.rows.layouts import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
 

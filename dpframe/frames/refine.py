@@ -13,13 +13,12 @@ from math import ceil, floor
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Tree
-from dpframe.rows.grouped import distinct
-from dpframe.rows.is_between import IsBetween
-from dpframe.rows.is_in import IsIn
-from dpframe.rows.listed import listed
-from dpframe.rows.literal import physical
+from dpframe.rows.comparison import IsBetween
+from dpframe.rows.constants import listed, physical
+from dpframe.rows.layouts import distinct
 from dpframe.rows.logic import And, Not
-from dpframe.rows.null_checks import IsFinite, IsNotNan, IsNotNull, IsNull
+from dpframe.rows.lookup import IsIn
+from dpframe.rows.nulls import IsFinite, IsNotNan, IsNotNull, IsNull
 
 _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _EXACT = 2**53

@@ -9,8 +9,7 @@ import polars as pl
 from dpframe.core.tree import Call, Column, Tree
 from dpframe.core.windows import Every
 from dpframe.frames.facts import FrameFacts
-from dpframe.rows.temporal import FIRST_DAY, LAST_DAY
-from dpframe.rows.temporal_methods import Truncate
+from dpframe.rows.temporal import FIRST_DAY, LAST_DAY, Truncate
 
 __all__ = ["follows_from_window"]
 

@@ -21,12 +21,9 @@ from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.broadcast import unordered
-from dpframe.rows.encoded import encoded
-from dpframe.rows.grouped import grouped
-from dpframe.rows.in_order import in_order
+from dpframe.rows.failures import OPTIMIZATIONS
+from dpframe.rows.layouts import encoded, grouped, in_order, unordered
 from dpframe.rows.operation import Namespace
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.suggest import unknown_column
 
 

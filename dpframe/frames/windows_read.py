@@ -37,9 +37,8 @@ from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.rows.comparison import Eq
 from dpframe.rows.fold import domain
-from dpframe.rows.null_checks import IsNotNull, IsNull
-from dpframe.rows.possible import CLOCK, TIME, Known, by_clocks, holds_one, may_be
-from dpframe.rows.window_times import times_of
+from dpframe.rows.nulls import IsNotNull, IsNull
+from dpframe.rows.possible import CLOCK, TIME, Known, by_clocks, holds_one, may_be, times_of
 
 __all__ = ["windows_read"]
 

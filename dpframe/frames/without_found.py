@@ -16,7 +16,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.sampling import unused
 from dpframe.frames.step import Step
 from dpframe.rows.fold import domain, lower, outer_words
-from dpframe.rows.grouped import grouped
+from dpframe.rows.layouts import grouped
 from dpframe.rows.operation import Namespace
 
 __all__ = ["WithoutFound", "rounds_of", "without"]

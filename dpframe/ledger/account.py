@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.windows import Every
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import Record
 from dpframe.ledger.scopes import Totals
-from dpframe.ledger.windows import Every
 
 
 @dataclass(slots=True)

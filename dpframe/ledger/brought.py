@@ -15,8 +15,6 @@ from dpframe.ledger.store import Store
 from dpframe.ledger.streaming import digest_of
 from dpframe.ledger.streams import Batch, OpenedStream
 
-__all__ = ["bring", "bring_rest"]
-
 
 def bring(chain: Chain, source: Store, destination: Store) -> int:
     """Copy what records of a ledger name, and is not there; how much that was.

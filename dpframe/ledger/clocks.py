@@ -14,8 +14,6 @@ from typing import Any
 
 from dpframe.errors import LedgerError
 
-__all__ = ["Clock", "other_clock", "require_clocks"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Clock:

@@ -22,8 +22,6 @@ from dpframe.ledger.standing import require_here
 from dpframe.ledger.store import Store
 from dpframe.ledger.streams import OpenedStream, Streams
 
-__all__ = ["Terms", "close_stream", "require_drawing", "stream_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:

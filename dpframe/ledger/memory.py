@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.windows import Every
 from dpframe.errors import LedgerError
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
@@ -20,7 +21,7 @@ from dpframe.ledger.scopes import Scope, Totals
 from dpframe.ledger.streaming import MemoryStreams
 from dpframe.ledger.streams import StreamOpening
 from dpframe.ledger.watching import happened, report_charge
-from dpframe.ledger.windows import Every, Timeline
+from dpframe.ledger.windows import Timeline
 
 
 class MemoryLedger:

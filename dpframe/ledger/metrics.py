@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from dpframe.core.budget import Budget
+from dpframe.core.windows import Windows, number_of
 from dpframe.ledger.account import Account
 from dpframe.ledger.decimals import decimals
 from dpframe.ledger.entry import Status
 from dpframe.ledger.report import chosen
 from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.store import Store
-from dpframe.ledger.windows import Windows, number_of
 
 STATUSES: tuple[Status, ...] = ("charged", "released", "failed")
 """How charges are; one that is only charged is open: its query runs, or its process died."""

@@ -18,8 +18,6 @@ from dpframe.ledger.kept import Attempt
 from dpframe.ledger.record import Draft, short_text
 from dpframe.ledger.store import Store
 
-__all__ = ["Pruned", "prune"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pruned:

@@ -35,8 +35,6 @@ from dpframe.ledger.record import Draft, short_text
 from dpframe.ledger.store import Store
 from dpframe.ledger.streams import OpenedStream
 
-__all__ = ["Redrawing", "redraw", "to_redraw"]
-
 
 @dataclass(frozen=True, slots=True)
 class Redrawing:

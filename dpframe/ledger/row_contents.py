@@ -16,8 +16,6 @@ from typing import Protocol
 
 from dpframe.errors import LedgerError
 
-__all__ = ["FolderRows", "MemoryRows", "RowContents"]
-
 ROWS = ".streams"
 """Added to the name of a ledger's file."""
 

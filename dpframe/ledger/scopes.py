@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpframe.core.budget import Budget
+from dpframe.core.windows import Every, Windows
 from dpframe.ledger.clocks import Clock, other_clock
 from dpframe.ledger.exact_text import amounts_text, read_amounts
 from dpframe.ledger.largest import Division
 from dpframe.ledger.record import Record
-from dpframe.ledger.windows import Every, Timeline, Windows, as_every
+from dpframe.ledger.windows import Timeline, as_every
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.core.budget import GDP, ApproxDP, Budget
+from dpframe.core.windows import NAMES, Every
 from dpframe.errors import LedgerError
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
@@ -28,7 +29,6 @@ from dpframe.ledger.stored_keeping import StoredKeeping, kept
 from dpframe.ledger.streaming import StoredStreams
 from dpframe.ledger.streams import StreamOpening
 from dpframe.ledger.watching import happened, report_charge
-from dpframe.ledger.windows import NAMES, Every
 
 _OTHER_FLOATS = Fraction(1, 10**6)
 """How far the rho that two machines compute may differ; it is rounded down by less than that."""

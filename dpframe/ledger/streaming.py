@@ -22,8 +22,6 @@ from dpframe.ledger.streams import (
     typed_draft,
 )
 
-__all__ = ["STAYS", "MemoryStreams", "StoredStreams", "StreamBook", "digest_of"]
-
 STAYS = "a ledger keeps the streams that were opened"
 
 

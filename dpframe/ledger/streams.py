@@ -25,8 +25,6 @@ from typing import Any, TypeAlias
 from dpframe.errors import LedgerError
 from dpframe.ledger.record import Draft, Record
 
-__all__ = ["STREAMED", "Batch", "OpenedStream", "StreamKept", "StreamOpening", "Streams"]
-
 STREAMED = frozenset({"stream", "drawn", "typed", "redrawn", "ended"})
 """Kinds of records of streams."""
 _DIGEST = re.compile("[0-9a-f]{64}")

@@ -16,11 +16,9 @@ from typing import Any
 
 from dpframe.core import windows
 from dpframe.core.budget import Budget
-from dpframe.core.windows import NAMES, Every, Windows, number_of, window_words
+from dpframe.core.windows import Every, Windows
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.exact_text import amounts_text, read_amounts
-
-__all__ = ["NAMES", "Every", "Timeline", "Windows", "as_every", "number_of", "window_words"]
 
 
 def as_every(given: object) -> Every:

@@ -42,7 +42,7 @@ from dpframe.lower.sink import Sink, can_sink
 from dpframe.lower.spill import Spill, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 from dpframe.progress import part
-from dpframe.rows.grouped import grouped
+from dpframe.rows.layouts import grouped
 
 __all__ = ["in_buckets", "people_of"]
 

@@ -69,10 +69,8 @@ from dpframe.frames.with_columns import Select
 from dpframe.frames.without_found import WithoutFound
 from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import domain
-from dpframe.rows.grouped import type_of_keys
+from dpframe.rows.layouts import type_of_keys
 from dpframe.rows.registry import BY_NAME
-
-__all__ = ["Handles", "PlannedTables", "tables_of_plan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.rows.grouped import GROUPED_AS_TEXT
+from dpframe.rows.layouts import GROUPED_AS_TEXT
 
 _SPARSE = 4
 """Whole numbers are looked up in an array of at most this many entries per key."""

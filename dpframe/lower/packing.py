@@ -17,7 +17,7 @@ import polars as pl
 from dpframe.core.dtypes import DType
 from dpframe.frames.binary import Binary
 from dpframe.frames.relation import Relation
-from dpframe.rows.broadcast import unordered
+from dpframe.rows.layouts import unordered
 
 FIRST_BITS, OTHER_BITS = 33, 30
 """The bits of the first number, and of all others together: 63 that an Int64 has for numbers

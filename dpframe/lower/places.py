@@ -27,7 +27,7 @@ from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.statistics import RowCount, Statistic
 from dpframe.frames.groups import Groups
 from dpframe.lower.numbering import listed_keys
-from dpframe.rows.in_order import in_order
+from dpframe.rows.layouts import in_order
 
 __all__ = ["CountedRows", "count_places", "counted_rows", "counts_of_places", "places_of_rows"]
 

@@ -49,9 +49,8 @@ from dpframe.lower.places import (
 )
 from dpframe.lower.row_columns import row_columns
 from dpframe.lower.together import sortable
-from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.grouped import grouped, grouped_type
+from dpframe.rows.layouts import grouped, grouped_type, unordered
 from dpframe.rows.operation import Namespace
 
 Frames: TypeAlias = "Mapping[int, pl.LazyFrame]"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
 from dpframe.lower.pair_limits import RowLimit
-from dpframe.rows.in_order import in_order
+from dpframe.rows.layouts import in_order
 
 __all__ = ["RowsOfPairs", "pairs_together", "sortable"]
 

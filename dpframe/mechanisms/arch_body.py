@@ -22,17 +22,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "area",
-    "ends_at",
-    "moment_of_square",
-    "moment_of_sum",
-    "reach_at",
-    "second_moments",
-    "square_above",
-    "sum_above",
-]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 _Polynomial: TypeAlias = list[Fraction]
 

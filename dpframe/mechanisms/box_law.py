@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from dpframe.core.sums import weighted_sum
 
-__all__ = ["Radii", "oddness", "radii_of", "variances"]
-
 Floats = NDArray[np.float64]
 
 _FINE: Final = 64

@@ -17,8 +17,6 @@ from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism
 from dpframe.mechanisms.noise_sums import Tail, tail_of_independent
 from dpframe.samplers import Arch
 
-__all__ = ["Boxes", "CombinableNoise", "IndependentNoise"]
-
 Floats = NDArray[np.float64]
 
 _WIDE: Final = 64.0

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
     from dpframe.accounting.loss_laws import Translated
 
-__all__ = ["CombinedNoise", "fair_coins"]
 
 Floats = NDArray[np.float64]
 

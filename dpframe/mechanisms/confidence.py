@@ -11,8 +11,6 @@ from typing import Final
 from dpframe.core.exact import as_given, exact
 from dpframe.errors import InvalidBounds
 
-__all__ = ["DIGITS", "log_tier", "miss", "miss_per_cell"]
-
 DIGITS: Final = Context(prec=60, Emin=-(10**9), Emax=10**9)
 """Sixty digits: the standard library's decimal logarithm and exponential are correctly rounded."""
 

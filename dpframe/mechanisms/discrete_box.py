@@ -53,7 +53,6 @@ from dpframe.samplers.box import (
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["DiscreteBox"]
 
 Floats = NDArray[np.float64]
 

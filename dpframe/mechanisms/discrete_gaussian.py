@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
     from dpframe.accounting.loss_laws import Translated
 
-__all__ = ["DiscreteGaussian"]
-
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(IndependentNoise):

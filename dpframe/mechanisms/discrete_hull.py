@@ -20,7 +20,7 @@ factor of exp(k epsilon) at most. All else is as for boxes (`discrete_box`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,7 @@ from dpframe.mechanisms.tasks import AdditiveTask, Box
 from dpframe.samplers import Arch
 from dpframe.samplers.hull import require_arches
 
-__all__ = ["DiscreteHull"]
-
-Floats = NDArray[np.float64]
+Floats: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,6 @@ from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["DiscreteLaplace"]
-
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(IndependentNoise):

@@ -25,7 +25,6 @@ from dpframe.mechanisms.tasks import AdditiveTask
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["DiscreteStaircase"]
 
 LEAST_RATE: Final = Fraction(1, 8)
 MOST_RATE: Final = Fraction(64)

@@ -24,8 +24,6 @@ from dpframe.mechanisms.tasks import SelectionTask
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["Exponential"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exponential(ScaledSelection):

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from dpframe.core.sensitivity import ExactSensitivity
 
-__all__ = ["Exposure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exposure:

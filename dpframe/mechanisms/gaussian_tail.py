@@ -18,8 +18,6 @@ import numpy as np
 
 from dpframe.kernel.tails import TWO, D, gaussian_tail
 
-__all__ = ["least_covering"]
-
 _SERIES: Final = 512.0
 """Up to this sigma floats add up the terms."""
 

@@ -33,8 +33,6 @@ from dpframe.mechanisms.confidence import log_tier
 from dpframe.mechanisms.noise_sums import Tail, tail_in_box
 from dpframe.samplers import Arch
 
-__all__ = ["Hull"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _WHOLE: Final = 12

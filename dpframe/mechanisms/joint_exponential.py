@@ -20,7 +20,6 @@ from dpframe.samplers import MOST_CHOSEN
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["JointExponential"]
 
 Integers = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, Mechanism
 from dpframe.mechanisms.tasks import KeyTask
 
-__all__ = ["KeyMechanism", "slack_of"]
-
 
 class KeyMechanism(Mechanism):
     """A rule by which groups appear."""

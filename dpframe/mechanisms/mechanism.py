@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
     from dpframe.accounting.loss_laws import Translated
 
-__all__ = [
-    "AdditiveMechanism",
-    "Choice",
-    "Mechanism",
-    "ReportMechanism",
-    "SelectionMechanism",
-    "VectorMechanism",
-    "charged",
-    "log_deviation",
-]
 
 _ROUNDING = Fraction(1, 2**36)
 

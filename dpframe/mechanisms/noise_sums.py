@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms.box_law import Radii
 
-__all__ = ["MOST_TERMS", "Tail", "reach_of_sum", "tail_in_box", "tail_of_independent"]
-
 Floats = NDArray[np.float64]
 Tail: TypeAlias = Callable[[float], float]
 

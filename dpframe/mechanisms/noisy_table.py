@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
     from dpframe.accounting.loss_laws import Translated
 
-__all__ = ["NoisyTable"]
 
 _NOISES: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLaplace)
 

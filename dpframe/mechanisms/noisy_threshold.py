@@ -17,7 +17,6 @@ from dpframe.mechanisms.tasks import KeyTask
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["NoisyThreshold"]
 
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
 """The least epsilon of an event, because what costs none."""

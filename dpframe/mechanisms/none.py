@@ -16,8 +16,6 @@ from dpframe.mechanisms.mechanism import AdditiveMechanism
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["NoNoise"]
-
 
 @dataclass(frozen=True, slots=True)
 class NoNoise(AdditiveMechanism):

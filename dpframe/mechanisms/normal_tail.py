@@ -10,8 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gaussian_above", "normal_above"]
-
 Floats = NDArray[np.float64]
 
 _STEP: Final = 2.0**-7

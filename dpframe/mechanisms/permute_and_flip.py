@@ -14,8 +14,6 @@ from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.mechanisms.tasks import SelectionTask
 
-__all__ = ["PermuteAndFlip"]
-
 
 @dataclass(frozen=True, slots=True)
 class PermuteAndFlip(ScaledSelection):

@@ -44,8 +44,6 @@ from numpy.typing import NDArray
 from dpframe.core.exact import digits_up, dyadic_up
 from dpframe.mechanisms.confidence import DIGITS
 
-__all__ = ["laplace_rho", "laplace_scale", "pure_rho", "response_rho"]
-
 _UP: Final = 1 + Fraction(1, 10**18)
 """More than 60 digits are off by, cancellation included."""
 _ENOUGH: Final = 20

@@ -22,8 +22,6 @@ from dpframe.mechanisms.tasks import ResponseTask
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["RandomizedResponse"]
-
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(ReportMechanism):

@@ -22,7 +22,6 @@ from dpframe.mechanisms.tasks import RecursiveTask, SelectionTask
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["RecursiveExponential"]
 
 Integers = NDArray[np.int64]
 

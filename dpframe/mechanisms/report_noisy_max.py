@@ -14,8 +14,6 @@ from dpframe.mechanisms.discrete_laplace import chance_apart
 from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
-__all__ = ["ReportNoisyMax"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReportNoisyMax(ScaledSelection):

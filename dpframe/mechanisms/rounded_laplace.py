@@ -20,8 +20,6 @@ from dpframe.mechanisms.rounding import in_range, nonnegative
 from dpframe.mechanisms.tasks import AdditiveTask
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
-__all__ = ["RoundedLaplace"]
-
 _FINE: Final = 1025
 _FEW_STEPS: Final = 16
 """Vectors that move by more steps than this have losses as finely spread as a finer grid gives."""

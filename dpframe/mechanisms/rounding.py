@@ -8,14 +8,6 @@ from typing import Final
 from dpframe.core.exact import dyadic_up
 from dpframe.errors import InvalidBudget
 
-__all__ = [
-    "in_range",
-    "nonnegative",
-    "positive_budget",
-    "positive_sensitivity",
-    "short_up",
-]
-
 _LONGEST: Final = 1024
 
 

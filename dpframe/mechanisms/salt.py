@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from dpframe.samplers import OS
 
-__all__ = ["fresh_salt"]
-
 
 def fresh_salt() -> int:
     """64 secret bits from the operating system."""

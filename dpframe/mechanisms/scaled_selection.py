@@ -25,8 +25,6 @@ from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["ScaledSelection", "required_ranges"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScaledSelection(SelectionMechanism):

@@ -11,17 +11,6 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.samplers import Arch
 
-__all__ = [
-    "AdditiveTask",
-    "Box",
-    "KeyTask",
-    "MechanismTask",
-    "RecursiveTask",
-    "ResponseTask",
-    "SelectionTask",
-    "TogetherTask",
-]
-
 
 class _Task:
     """What tasks have in common."""

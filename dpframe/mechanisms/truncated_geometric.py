@@ -23,7 +23,6 @@ from dpframe.samplers.coins import ONE
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["TruncatedGeometric"]
 
 _MOST: Final = 1 << 22
 """Groups of this many individuals would have to be distinguished: more than is worth while."""

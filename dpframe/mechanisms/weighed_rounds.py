@@ -19,7 +19,6 @@ from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["WeighedRounds"]
 
 RATIO: Final = 8
 """How many times the rho of the round before a round has; docs/benchmarks.md says why."""

@@ -24,7 +24,6 @@ from dpframe.mechanisms.tasks import KeyTask
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["WeighedThreshold"]
 
 _HALF: Final = Fraction(1, 2)
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)

@@ -20,10 +20,8 @@ from dpframe.parse.hints import function_key
 from dpframe.parse.parameters import SQL, marked
 from dpframe.parse.reader import tree_of
 from dpframe.rows.constants import constant
-from dpframe.rows.fill_null import FillNull
-from dpframe.rows.logic import And
-from dpframe.rows.null_checks import IsNotNan, IsNotNull
-from dpframe.rows.when import When
+from dpframe.rows.logic import And, When
+from dpframe.rows.nulls import FillNull, IsNotNan, IsNotNull
 
 _NULLS, _NANS = "DropNulls", "DropNans"
 

@@ -21,9 +21,9 @@ from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
+from dpframe.rows.constants import listed
 from dpframe.rows.fold import domain, words
-from dpframe.rows.grouped import distinct, type_of_keys
-from dpframe.rows.listed import listed
+from dpframe.rows.layouts import distinct, type_of_keys
 
 MOST_GROUPS = 50_000_000
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.quoted import snake
+from dpframe.rows.operation import snake
 
 _AGGREGATE = "it combines many rows, and would carry no noise here"
 _NEIGHBOURS = "its value in a row depends on other rows"

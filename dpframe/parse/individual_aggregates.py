@@ -35,8 +35,8 @@ from dpframe.parse.reader import Reader
 from dpframe.parse.reader import tree_of as row_tree
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain
-from dpframe.rows.given import Operand
-from dpframe.rows.null_checks import IsNull
+from dpframe.rows.nulls import IsNull
+from dpframe.rows.operation import Operand
 
 __all__ = ["read_group", "read_row"]
 

@@ -21,12 +21,9 @@ from dpframe.core.dtypes import (
 )
 from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.constants import constant
-from dpframe.rows.given import Values
-from dpframe.rows.ipc import read_ipc
-from dpframe.rows.literal_casts import decimal_literal, from_physical, nearest_float32
-from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.written_dtypes import TIME_UNITS, read_dtype, read_zone
+from dpframe.rows.constants import constant, decimal_literal, from_physical, nearest_float32
+from dpframe.rows.operation import Values
+from dpframe.rows.polars_dtypes import TIME_UNITS, from_polars, read_dtype, read_ipc, read_zone
 
 _EPOCH = datetime(1970, 1, 1)
 _TEMPORAL = ("Date", "Datetime", "Duration", "Time")

@@ -11,7 +11,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.parse.aggregate_nodes import held
 from dpframe.parse.hints import refuse
 from dpframe.parse.parameters import SQL, marked
-from dpframe.rows.ipc import read_ipc
+from dpframe.rows.polars_dtypes import read_ipc
 
 Node: TypeAlias = "Any"
 

@@ -12,7 +12,7 @@ import re
 from dpframe.core.parameters import NotAValue, Parameter
 from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.given import Operand, Values
+from dpframe.rows.operation import Operand, Values
 
 SQL = "dpframe:sql"
 """The name of an expression that was written in SQL, by which the reader knows it."""

@@ -29,8 +29,8 @@ from dpframe.parse.names import output_name
 from dpframe.parse.outputs import polars_schema
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain, outer_words, words
-from dpframe.rows.given import Values
-from dpframe.rows.null_checks import IsNotNull, IsNull
+from dpframe.rows.nulls import IsNotNull, IsNull
+from dpframe.rows.operation import Values
 
 _ONE = constant(1)
 _INTERPOLATIONS = ("Nearest", "Linear")

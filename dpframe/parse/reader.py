@@ -34,8 +34,7 @@ from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, 
 from dpframe.parse.sql_dates import adapted, standing
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.fold import words
-from dpframe.rows.given import Operand, operand
-from dpframe.rows.operation import OPERAND
+from dpframe.rows.operation import OPERAND, Operand, operand
 from dpframe.rows.registry import READERS
 from dpframe.rows.suggest import unknown_column
 

@@ -22,18 +22,17 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.parameters import given, marked
 from dpframe.parse.sql import TRUNCATED
 from dpframe.rows.cast import Cast
+from dpframe.rows.constants import out_of_range
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.given import Operand, Values
-from dpframe.rows.literal_casts import out_of_range
-from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.temporal_methods import (
+from dpframe.rows.operation import Operand, Values
+from dpframe.rows.polars_dtypes import from_polars, read_dtype_expression
+from dpframe.rows.temporal import (
     DateOf,
     OffsetBy,
     ReplaceTimeZone,
     Truncate,
     zoned_constant,
 )
-from dpframe.rows.written_dtypes import read_dtype_expression
 
 _COMPARISONS = {
     *(f"Operator.{name}" for name in ("Eq", "NotEq", "Lt", "LtEq", "Gt", "GtEq")),

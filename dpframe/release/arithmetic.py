@@ -34,12 +34,12 @@ from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Operation, Tree, column_names
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.integers import Bools, Integers, choose
+from dpframe.rows.arithmetic import quotient
 from dpframe.rows.clip import Clip
-from dpframe.rows.division import quotient
-from dpframe.rows.literal import literal_domain, physical
+from dpframe.rows.constants import literal_domain, physical
+from dpframe.rows.maths import Round
 from dpframe.rows.operands import INT64_LIMITS, is_number
 from dpframe.rows.polars_dtypes import from_polars, to_polars
-from dpframe.rows.rounding import Round
 from dpframe.rows.temporal_arithmetic import (
     DATE_LIMITS,
     counted_interval,

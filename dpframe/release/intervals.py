@@ -43,7 +43,7 @@ from dpframe.release.draw import Draw
 from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.release.missing import MissingRows
 from dpframe.release.sampling import Sampling
-from dpframe.rows.division import FloorDiv, Mod, TrueDiv
+from dpframe.rows.arithmetic import FloorDiv, Mod, TrueDiv
 from dpframe.rows.fold import domain
 
 Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"

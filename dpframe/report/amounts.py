@@ -8,8 +8,6 @@ from fractions import Fraction
 from dpframe.core.budget import Budget
 from dpframe.report.numbers import shown
 
-__all__ = ["amounts", "change_words"]
-
 
 def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
     """The old and the new cost, a line for each amount that changed."""

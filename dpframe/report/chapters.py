@@ -34,8 +34,6 @@ from dpframe.report.windows import windows_words
 _USELESS: Final = 20_000
 """A plan without a guess of its size has a risk if an error is above a tenth of this many rows."""
 
-__all__ = ["Chapter", "chapters", "listed", "notes_in", "queries_of_block", "risks_in"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chapter:

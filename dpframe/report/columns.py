@@ -15,7 +15,7 @@ from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Literal
 from dpframe.frames.definition import definition
 from dpframe.frames.relation import Relation
-from dpframe.rows.literal import literal_words
+from dpframe.rows.constants import literal_words
 
 _FEW = 6
 _EPOCH = datetime(1970, 1, 1)

@@ -16,17 +16,6 @@ from dpframe.core.exact import show
 from dpframe.frames.definition import PARAMETER, Json, objects_in
 from dpframe.plan import PlanData, PlanOutput
 
-__all__ = [
-    "Condition",
-    "Constant",
-    "aggregates_of",
-    "branch_numbers",
-    "columns_by_name",
-    "conditions_by_output",
-    "constants_in",
-    "ways_by_output",
-]
-
 _SIGNS: Final = {
     "eq": "==",
     "eq_missing": "==",

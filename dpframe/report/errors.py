@@ -21,8 +21,6 @@ from dpframe.report.group_size import about
 from dpframe.report.numbers import separated
 from dpframe.report.too_wide import Typical
 
-__all__ = ["PLACES", "Error", "errors_of", "limits_of", "rounded"]
-
 PLACES: Final = "places in sorted order"
 """The unit of the error of a quantile."""
 

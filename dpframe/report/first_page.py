@@ -32,17 +32,6 @@ from dpframe.report.structure import A_YEAR, yearly
 from dpframe.report.too_wide import Typical
 from dpframe.report.wording import reword
 
-__all__ = [
-    "DECIDE",
-    "DETAILS",
-    "QUESTIONS",
-    "RISKS",
-    "Entry",
-    "OutputLine",
-    "first_page",
-    "spend_words",
-]
-
 DECIDE: Final = "DECIDE"
 RISKS: Final = "Risks"
 QUESTIONS: Final = "Only you can answer"

@@ -6,8 +6,6 @@ from typing import Final
 
 from dpframe.plan import PlanData
 
-__all__ = ["forced_words"]
-
 _SHOWN: Final = 8
 _SAME: Final = 0.005
 

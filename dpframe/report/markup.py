@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 
 from dpframe.core.visible import visible
 from dpframe.report.stylesheet import PAGE_STYLE, STYLE
@@ -11,7 +11,7 @@ from dpframe.report.stylesheet import PAGE_STYLE, STYLE
 
 def escaped(text: str) -> str:
     """Text that HTML shows unchanged, on one line, for any characters."""
-    return html.escape(visible(text))
+    return escape(visible(text))
 
 
 def code(text: str) -> str:

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from dpframe.core.exact import show
 
-__all__ = ["bounds_separated", "separated", "shown"]
-
 _LONG = re.compile(r"(?<![\w.,'\"])(\d{5,})(?!\w)")
 """Five digits or more before the point, but not in names. Years have four."""
 _POWER = re.compile(r"(?<![\w.,'\"])(\d(?:\.\d+)?e(?:[5-9]|1[0-4]))(?!\w)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.core.exact import Number
+from dpframe.core.regular import canonical
 from dpframe.core.visible import visible
 from dpframe.plan import PlanData, document
 from dpframe.plan.agreement import disagreement
@@ -272,7 +273,7 @@ class Plan(PlanData):
             if (wrong := disagreement(plan, plan.physical)) is not None:
                 raise document.edited(f"{wrong} contradicts the physical plan")
         wrong = contradiction(plan)
-        if wrong is None and document.canonical(document.document_of(plan)) != whole:
+        if wrong is None and canonical(document.document_of(plan)) != whole:
             wrong = "the fingerprint"
         if wrong is not None:
             raise document.edited(f"{wrong} does not follow from the rest")

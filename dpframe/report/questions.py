@@ -19,8 +19,6 @@ from dpframe.report.errors import errors_of, rounded
 from dpframe.report.structure import bounds_in, key_values, yearly, yearly_risk
 from dpframe.report.too_wide import Typical
 
-__all__ = ["anded", "keys_of_stream", "limits_in", "periods_of", "questions_in"]
-
 _MOST: Final = 5
 _MUCH_NOISE: Final = 500
 """An output that is good from fewer rows on needs no question."""

@@ -14,8 +14,6 @@ from dpframe.core.exact import show
 from dpframe.errors import DPFrameError
 from dpframe.plan import PlanData
 
-__all__ = ["ReleasedTable", "ends_of", "kinds_of", "released_table"]
-
 _SINGLE = {"count", "sum", "histogram", "cdf", "n_unique"}
 """Results whose error is that of one noisy number, or of the largest of several."""
 _OF_PLAN = "± is the 95% error by privacy noise; it does not cover sampling error"

@@ -24,8 +24,6 @@ from dpframe.report.structure import structural_risks
 from dpframe.report.too_wide import Typical, too_wide
 from dpframe.report.wording import reword
 
-__all__ = ["notes_of", "risks_of"]
-
 _LARGE: Final = {"epsilon": (Fraction(3), Fraction(5)), "rho": (Fraction(1, 5), Fraction(2, 5))}
 """Amounts that are large for a row, or a person in a window, and for a whole person. A rho of 1/5
 and of 2/5 are epsilons of about 3.5 and 5 at a delta of 1e-6.

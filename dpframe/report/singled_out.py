@@ -9,8 +9,6 @@ from dpframe.frames.definition import Json, objects_in
 from dpframe.plan import PlanData
 from dpframe.plan.looks import looks_identifying
 
-__all__ = ["identifying_columns", "single_people"]
-
 _EQUAL = frozenset(("eq", "ne", "eq_missing", "ne_missing"))
 _PICKING = frozenset(("inner", "semi", "anti"))
 """Joins with public rows that keep some rows and not others."""

@@ -16,8 +16,6 @@ from dpframe.report.amounts import change_words
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated
 
-__all__ = ["errors", "guarantee"]
-
 _WINDOWS: Final = ("1d", "1w", "1mo", "1q", "1y", None)
 """From the shortest window to all of a person."""
 _NEITHER: Final = "the guarantee changes"

@@ -36,17 +36,6 @@ from dpframe.report.conditions import (
     ways_by_output,
 )
 
-__all__ = [
-    "A_YEAR",
-    "Ends",
-    "bounds_in",
-    "differencing",
-    "key_values",
-    "starved",
-    "structural_risks",
-    "yearly_risk",
-]
-
 _MANY: Final = 3
 """This many equalities with constants select few people."""
 _FEW_DAYS: Final = 31

@@ -19,8 +19,6 @@ from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated, shown
 
-__all__ = ["Typical", "too_wide", "typical_of", "typical_value"]
-
 Typical: TypeAlias = "Sequence[PlanTypical]"
 
 _TIMES: Final = 100

@@ -11,13 +11,11 @@ from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.errors import Unsound
 from dpframe.kernel import Plan as PhysicalPlan
 from dpframe.kernel.plan import write
-from dpframe.kernel.render import render
+from dpframe.kernel.render import render as render_physical
 from dpframe.plan import document
 from dpframe.plan.agreement import disagreement
 from dpframe.plan.verified import require_verified
 from dpframe.report.plan import Plan
-
-__all__ = ["Verification", "verify"]
 
 _EARLIER = """\
 NOT VERIFIED: the document has schema version 1, which does not state what happens to rows.
@@ -122,7 +120,7 @@ def verify(plan: Plan | str | bytes | os.PathLike[str]) -> Verification:
             remedy="plan the query again",
         )
     whole = write(physical)
-    statements = tuple(render(physical).splitlines())
+    statements = tuple(render_physical(physical).splitlines())
     digest = hashlib.sha256(whole.encode()).hexdigest()
     return Verification(True, _cost(physical), plan.fingerprint, digest, statements)
 

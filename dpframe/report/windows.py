@@ -8,8 +8,6 @@ from dpframe.core.units import Identifier
 from dpframe.core.windows import NAMES, whole_person
 from dpframe.plan import PlanData
 
-__all__ = ["charged_words", "windows_words"]
-
 
 def windows_words(plan: PlanData) -> Iterator[str]:
     """What an individual is, which windows are read, and what holds of a whole person."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["reword"]
-
 _BETTER: Final = tuple(
     (re.compile(pattern), better)
     for pattern, better in (

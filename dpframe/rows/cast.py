@@ -22,13 +22,12 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.broadcast import unordered, unsigned_zero
-from dpframe.rows.given import Operand, operand
-from dpframe.rows.literal_casts import cast_literal
+from dpframe.rows.constants import cast_literal
+from dpframe.rows.layouts import unordered, unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean
-from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.operation import Kind, Namespace, Operand, ParametricOperation, operand, operation
+from dpframe.rows.polars_dtypes import read_dtype_expression
 from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
-from dpframe.rows.written_dtypes import read_dtype_expression
 
 _DATE_LIMITS = (-(2**31), 2**31 - 1)
 _TIME_LIMITS = (0, 86_400 * 10**9 - 1)

@@ -8,8 +8,8 @@ from polars.expr.whenthen import ChainedThen, Then
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.rows.constants import literal_domain, literal_lower, literal_words
 from dpframe.rows.failures import FAILURES, unexpected
-from dpframe.rows.literal import literal_domain, literal_lower, literal_words
 from dpframe.rows.operation import Namespace
 from dpframe.rows.suggest import unknown_column
 

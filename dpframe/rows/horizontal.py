@@ -19,7 +19,6 @@ from dpframe.core.interval import EVERYTHING, ZERO, Interval
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.arithmetic import sum_domain
-from dpframe.rows.given import Operand, require_some
 from dpframe.rows.layouts import divided
 from dpframe.rows.logic import condition, require_conditions
 from dpframe.rows.operands import (
@@ -27,7 +26,11 @@ from dpframe.rows.operands import (
     as_type,
     boolean,
     compute,
+    convert,
+    converted,
+    merged,
     require_numbers,
+    supertype,
     whole_or_real,
     whole_result,
     widen_to_float,
@@ -36,11 +39,12 @@ from dpframe.rows.operands import (
 from dpframe.rows.operation import (
     Kind,
     Namespace,
+    Operand,
     ParametricOperation,
     PlainOperation,
     operation,
+    require_some,
 )
-from dpframe.rows.supertype import convert, converted, merged, supertype
 
 
 class Extreme(PlainOperation):

@@ -1,11 +1,9 @@
-"""Conditions joined and negated, with null as "unknown" (Kleene's logic).
-
-Integers are joined and negated bit by bit.
-"""
+"""Conditions joined and negated, where null is "unknown" (Kleene), and values chosen by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import and_, or_, xor
 from typing import Any
 
@@ -14,12 +12,75 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import BOOLEAN, INT64
 from dpframe.core.engines import EVERYWHERE
-from dpframe.core.interval import UNIT, Interval
+from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
+from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.bits import are_whole, combined
-from dpframe.rows.forms import Infix
-from dpframe.rows.operands import as_result, as_type, boolean, compute, whole_result, widen
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
+from dpframe.rows.nulls import FillNan, IsNotNan, IsNull
+from dpframe.rows.operands import (
+    as_result,
+    as_type,
+    boolean,
+    compute,
+    convert,
+    merged,
+    supertype,
+    whole_result,
+    widen,
+    widened,
+)
+from dpframe.rows.operation import (
+    Infix,
+    Kind,
+    Namespace,
+    Operand,
+    PlainOperation,
+    operand,
+    operation,
+)
+
+# Whole numbers combined bit by bit, as Int64 or Int128 in two's complement.
+#
+# A Boolean counts as 0 or 1.
+
+
+def are_whole(domains: Sequence[Domain]) -> bool:
+    """Whether operands are combined as whole numbers rather than as conditions."""
+    types = [d.dtype for d in domains]
+    whole = all(t.is_integer or t.is_boolean or t.name == "Null" for t in types)
+    return whole and any(t.is_integer for t in types)
+
+
+def combined(op: str, args: Sequence[Domain]) -> Domain:
+    """The facts about two whole numbers combined by `&`, `|` or `^`."""
+    found = whole_result(f"bits ({op})", args, lambda a, b: _combined(op, a, b))
+    if found.dtype != INT64:
+        return found
+    x, y = (widened(d).interval for d in args)
+    return replace(found, interval=_combined(op, x, y))  # no bit leaves Int64: nothing wraps
+
+
+def _combined(op: str, a: Interval, b: Interval) -> Interval:
+    positive = [known for known in (a, b) if known.lo is not None and known.lo >= 0]
+    if op == "&" and positive:  # no bit is set that is not set in a number without a sign
+        return interval(0, min((k.hi for k in positive if k.hi is not None), default=None))
+    if not (a.bounded and b.bounded):
+        return interval(0, None) if len(positive) == 2 else EVERYTHING
+    power = 2 ** max(_bits(a), _bits(b))
+    least = 0 if len(positive) == 2 else -power
+    if op == "|" and len(positive) == 2:  # no bit is lost
+        return interval(max(known.ends[0] for known in positive), power - 1)
+    return interval(least, power - 1)
+
+
+def _bits(known: Interval) -> int:
+    """The number of bits of the numbers without their sign."""
+    lo, hi = (int(end) for end in known.ends)
+    return max(hi.bit_length(), (~lo).bit_length() if lo < 0 else lo.bit_length())
+
+
+# Conditions joined and negated, with null as "unknown" (Kleene's logic).
+#
+# Integers are joined and negated bit by bit.
 
 
 def require_conditions(what: str, domains: Sequence[Domain]) -> None:
@@ -165,4 +226,54 @@ class Not(PlainOperation):
         return f"~{args[0]}"
 
 
-OPERATIONS: tuple[Kind, ...] = (And(), Or(), Xor(), Not())
+# One of two values, by a condition.
+
+
+@operation
+class When(PlainOperation):
+    name = "when"
+    reads = ("Node.Ternary",)
+    engines = EVERYWHERE
+    summary = "`then` where the condition holds, `otherwise` where it does not or is null."
+    examples = (
+        'pl.when(pl.col("b")).then(pl.col("i32")).otherwise(0)',
+        'pl.when(pl.col("i64") > 0).then(pl.col("u64")).otherwise(pl.col("i64"))',
+        'pl.when(pl.col("b")).then(pl.col("f32")).otherwise(pl.col("i64"))',
+        'pl.when(pl.col("s") == "a").then(1).otherwise(2.5)',
+        'pl.when(pl.col("b")).then(pl.lit("yes")).otherwise(pl.lit("no"))',
+        'pl.when(pl.col("b")).then(pl.col("e")).otherwise(pl.lit("a"))',
+        'pl.when(pl.col("b")).then(pl.col("d"))',
+        'pl.when(pl.col("bb")).then(pl.col("dt")).otherwise(pl.col("dtms"))',
+        'pl.when(pl.col("b")).then(1).when(pl.col("bb")).then(2).otherwise(3)',
+        'pl.when(pl.col("b")).then(pl.col("li")).otherwise(None)',
+    )
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        predicate, then, otherwise = map(operand, operands)
+        if _is_fill_nan(predicate, then):
+            return FillNan().of(then, otherwise)
+        return self.of(predicate, then, otherwise)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        require_conditions("when", args[:1])
+        return merged(args[1:])
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = supertype(domains[1:])
+        yes, no = (convert(e, d, dtype) for e, d in zip(args[1:], domains[1:], strict=True))
+        result: pl.Expr = ns.when(condition(args[0], domains[0])).then(yes).otherwise(no)
+        return result
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"when({args[0]}).then({args[1]}).otherwise({args[2]})"
+
+
+def _is_fill_nan(predicate: Tree, then: Tree) -> bool:
+    """Whether a choice is what Polars writes for `fill_nan`."""
+    return predicate == Or().of(IsNotNan().of(then), IsNull().of(then))
+
+
+OPERATIONS: tuple[Kind, ...] = (
+    *(And(), Or(), Xor(), Not()),
+    When(),
+)

@@ -1,21 +1,141 @@
-"""What a row-wise operation is: one class with everything about it."""
+"""What a row-wise operation is: one class with everything about it, and how it is read."""
 
 from __future__ import annotations
 
+import inspect
+import json
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, dataclass_transform
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 import polars as pl
 
-from dpframe.core.domain import Domain
+from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Call, Constant, Operation, Tree
-from dpframe.errors import DPFrameError
-from dpframe.rows.given import Operand, operand
+from dpframe.core.parameters import Parameter
+from dpframe.core.tree import Call, Constant, Literal, Operation, Tree
+from dpframe.errors import DPFrameError, UnsupportedOperation
+
+# Text in the form for plans and messages.
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def quoted(text: str) -> str:
+    """Text as an analyst would write it, with odd characters escaped."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def snake(name: str) -> str:
+    """``"CumSum"`` as ``"cum_sum"``."""
+    return _CAMEL.sub("_", name).lower()
+
+
+# What a function of Polars is given: operands, and the constants among them.
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Several constants: a list, or a Series that the analyst wrote.
+
+    Only `is_in` and `replace` take them; anywhere else they would be rows of their own.
+    """
+
+    values: tuple[Scalar, ...]
+    dtype: DType
+    parameter: Parameter | None = None
+
+
+Operand: TypeAlias = "Tree | Values"
+Reader: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
+"""Makes the tree of a function from its operands and its parameters in Polars' form."""
+
+
+def single(values: Values) -> Literal:
+    """The one value of a Series used as an operand."""
+    if values.parameter is not None:
+        raise UnsupportedOperation(
+            f"the parameter {values.parameter.name!r} is a list, and one value is needed here",
+            remedy="compare with the whole list: .is_in(...), in SQL IN",
+        )
+    if len(values.values) != 1:
+        raise UnsupportedOperation(
+            f"a list or Series of {len(values.values)} values cannot be an operand: "
+            "its values would line up with private rows",
+            remedy=("use one constant", "compare with several values: .is_in([...])"),
+        )
+    return Literal(values.values[0], values.dtype)
+
+
+def operand(value: Operand) -> Tree:
+    """An operand as a tree: several constants at once are refused."""
+    return single(value) if isinstance(value, Values) else value
+
+
+def constant(value: Operand, what: str) -> Scalar:
+    """The constant that an operation needs.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is computed from columns.
+    """
+    tree = operand(value)
+    if isinstance(tree, Literal):
+        return tree.value
+    raise UnsupportedOperation(
+        f"{what} must be a constant, not a column or an expression",
+        remedy=("write a constant", "write one pl.when(...).then(...) branch for each constant"),
+    )
+
+
+def text(value: Operand, what: str) -> str:
+    found = constant(value, what)
+    if isinstance(found, str):
+        return found
+    raise _wrong(what, "a text")
+
+
+def text_or_none(value: Operand, what: str) -> str | None:
+    return None if constant(value, what) is None else text(value, what)
+
+
+def integer(value: Operand, what: str) -> int:
+    found = constant(value, what)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise _wrong(what, "an integer")
+    if not -(2**63) <= found < 2**63:
+        raise UnsupportedOperation(
+            f"{what} does not fit in Int64",
+            remedy="use a number between -2**63 and 2**63 - 1",
+        )
+    return found
+
+
+def integer_or_none(value: Operand, what: str) -> int | None:
+    return None if constant(value, what) is None else integer(value, what)
+
+
+def _wrong(what: str, kind: str) -> UnsupportedOperation:
+    return UnsupportedOperation(f"{what} is not {kind}", remedy=f"write {kind}")
+
+
+def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
+    """The operands; at least one is required."""
+    if not operands:
+        raise UnsupportedOperation(
+            f"{name} needs at least one column, and none is selected", remedy="name a column"
+        )
+    return operands
+
+
+# What a row-wise operation is: one class with everything about it.
 
 Namespace: TypeAlias = "Any"
 """The module that expressions are built with: `polars`, or another with the same functions."""
@@ -237,3 +357,116 @@ def _checks(kind: Any) -> tuple[tuple[str, Callable[[str, object], None]], ...]:
         if field.type not in _BY_TYPE:
             raise TypeError(f"no check is known for {kind.__name__}.{field.name}: {field.type}")
     return tuple((field.name, _BY_TYPE[field.type]) for field in fields(kind))
+
+
+# Operations that are one method of Polars, with constants.
+
+_CONSTANTS: Mapping[str, Callable[[Operand, str], Any]] = MappingProxyType(
+    {"str": text, "str | None": text_or_none, "int": integer, "int | None": integer_or_none}
+)
+"""What reads a constant from an operand, by the type of its field."""
+
+
+def _fields(kind: Any) -> tuple[Any, ...]:
+    """The constants of a class or a value that `operation` has made a dataclass."""
+    return fields(kind)
+
+
+class MethodOperation(ParametricOperation):
+    """One method of Polars, on one operand, with constants.
+
+    Everything follows from the class statement. ``class StripPrefix`` with the `namespace` ``str``
+    and the field ``prefix: str`` is ``.str.strip_prefix(prefix)``:
+
+    - `name` is ``str_strip_prefix``, and `reads` has ``StripPrefix`` of each of its `groups`. Where
+      the name of the class begins with the namespace, it counts once: ``ListGet`` is ``list_get``.
+    - `summary` is the first paragraph of the docstring.
+    - `read` takes constants from the operands after the first one, in the order of the fields. The
+      fields for which no operand is left are parameters of Polars, with the same names.
+    - `words` and `apply` call the method with the constants in this order. A flag has its keyword.
+
+    A subclass states what differs. One without examples is a base of others.
+    """
+
+    __slots__ = ()
+    namespace: ClassVar[str] = ""
+    groups: ClassVar[tuple[str, ...]] = ()
+    """The groups of Polars' functions that have one of this name."""
+    called: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What refusals call a constant, where its field has a name that says little."""
+    method: str
+    """With its namespace: ``"str.strip_prefix"``."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = vars(cls)
+        if "examples" not in own:
+            return
+        prefix = cls.namespace.capitalize()
+        camel = cls.__name__
+        if prefix and camel.removeprefix(prefix)[:1].isupper():  # ListGet, but not StripChars
+            camel = camel.removeprefix(prefix)
+        if "name" not in own:
+            cls.name = "_".join(filter(None, (cls.namespace, snake(camel))))
+        if "reads" not in own:
+            cls.reads = tuple(f"{group}.{camel}" for group in cls.groups)
+        if "summary" not in own:
+            cls.summary = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        if "method" not in own:
+            cls.method = cls.name.replace("_", ".", 1) if cls.namespace else cls.name
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, *given = operands
+        constants, left = _fields(cls)[: len(given)], _fields(cls)[len(given) :]
+        values = {
+            field.name: _CONSTANTS[field.type](
+                value, f"the {cls.called.get(field.name, field.name)} of {cls.method}"
+            )
+            for field, value in zip(constants, given, strict=True)
+        }
+        if left:
+            named = cls.parameters(params)
+            values |= {field.name: named[field.name] for field in left}
+        return cls(**values).of(source)
+
+    @classmethod
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        """Constants by their names, from the parameters in Polars' form; one may stand alone."""
+        return params if isinstance(params, Mapping) else {_fields(cls)[-1].name: params}
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        """The method of an operand that has the type which it takes."""
+        values = {field.name: getattr(self, field.name) for field in _fields(self)}
+        flags = {name: value for name, value in values.items() if isinstance(value, bool)}
+        others = (value for name, value in values.items() if name not in flags)
+        result: pl.Expr = attrgetter(self.method)(operand)(*others, **flags)
+        return result
+
+    def arguments(self) -> str:
+        """The constants between the parentheses, without those that are as if left out."""
+        shown = []
+        for field in _fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool):
+                shown += [f"{field.name}=True"] * value
+            elif value is not None:
+                shown.append(quoted(value) if isinstance(value, str) else repr(value))
+        return ", ".join(shown)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.method}({self.arguments()})"
+
+
+# Operations that are written as an operator.
+
+
+class Infix(PlainOperation):
+    """An operator between two operands."""
+
+    __slots__ = ()
+
+    symbol: ClassVar[str]
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"({args[0]} {self.symbol} {args[1]})"

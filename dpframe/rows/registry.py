@@ -12,8 +12,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 
 import dpframe.rows
-from dpframe.rows.given import Reader
-from dpframe.rows.operation import Kind, ParametricOperation, PlainOperation
+from dpframe.rows.operation import Kind, ParametricOperation, PlainOperation, Reader
 
 
 def _modules() -> list[ModuleType]:

@@ -10,12 +10,9 @@ from typing import Any
 
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.arithmetic import Add, Mul, Sub
-from dpframe.rows.division import TrueDiv
-from dpframe.rows.given import Operand, Reader
-from dpframe.rows.is_in import IsIn
-from dpframe.rows.operation import PlainOperation
-from dpframe.rows.quoted import snake
+from dpframe.rows.arithmetic import Add, Mul, Sub, TrueDiv
+from dpframe.rows.lookup import IsIn
+from dpframe.rows.operation import Operand, PlainOperation, Reader, snake
 
 _OPERATORS: Mapping[str, PlainOperation] = {
     "Plus": Add(),

@@ -1,43 +1,198 @@
-"""Methods of text. Characters are code points: a letter and its combining accent are two."""
+"""Methods of text, and dates, times and integers that are read from it."""
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, reduce
 from itertools import product
 from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import STRING, list_type
+from dpframe.core.domain import Domain, Scalar, domain_of_dtype
+from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type, list_type
 from dpframe.core.engines import EVERYWHERE
+from dpframe.core.interval import interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows.broadcast import unordered
-from dpframe.rows.given import Operand, Reader, require_some
-from dpframe.rows.layouts import together
-from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Kind, Namespace, ParametricOperation, on, operation
-from dpframe.rows.quoted import quoted
-from dpframe.rows.text import (
-    LONGEST_TEXT,
-    TextMethod,
-    TextToCount,
-    TextToFlag,
-    TextToText,
-    bounded,
-    check_pattern,
-    known_results,
+from dpframe.rows.failures import FAILURES
+from dpframe.rows.layouts import together, unordered
+from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.operation import (
+    Kind,
+    MethodOperation,
+    Namespace,
+    Operand,
+    ParametricOperation,
+    Reader,
+    RowOperation,
+    on,
+    operation,
+    quoted,
+    require_some,
 )
+from dpframe.rows.polars_dtypes import read_dtype, read_dtype_expression, require_zone, to_polars
+from dpframe.rows.temporal import (
+    DAY,
+    INT64_LIMITS,
+    calendar,
+    in_zone,
+    kept_inside,
+    require_null_if_ambiguous,
+)
+
+# What operations on text share: their operand, and what is known of their result.
+#
+# Enum and Categorical values are read as the text of their category. Where all values of the
+# operand are known, the operation is run on that public list to find the values of the result.
+
+LONGEST_TEXT = 2**16
+"""Characters after which text that was joined or replaced is cut."""
+_LENGTHS = interval(0, 2**32 - 1)
+"""How many bytes a text of an engine can have."""
+_MOST_CATEGORIES = 10_000
+"""Longer lists of categories are not carried through text operations."""
+
+
+def require_text(domain: Domain, what: str) -> None:
+    """Refuse an operand that is not text, with how to get text from its type."""
+    dtype = domain.dtype
+    if dtype.is_text:
+        return
+    if dtype.name in ("Datetime", "Date"):
+        remedy = "use the methods of .dt, such as .dt.year()"
+    elif dtype.name == "Struct":
+        remedy = "take one of its fields first: .struct.field(name)"
+    elif dtype.is_nested:
+        remedy = "take a value from it first: .list.get(0)"
+    elif dtype.name == "Binary":
+        remedy = "use a column of text"
+    else:
+        remedy = "cast it first: .cast(pl.String)"
+    raise UnsupportedOperation(f"{what} works on text, not on {dtype}", remedy=remedy)
+
+
+def bounded(text: pl.Expr) -> pl.Expr:
+    """Text cut to `LONGEST_TEXT` characters, where an operation could make it grow.
+
+    Text that doubles again and again would exhaust memory only if one row is not empty.
+    """
+    return text.str.head(LONGEST_TEXT)
+
+
+def known_results(operation: RowOperation, operand: Domain) -> tuple[Scalar, ...] | None:
+    """What the operation makes of each known value of its operand; None when they are not known.
+
+    The operation runs as it will on data, so this is what it yields, not what Python would.
+    """
+    values = operand.categories
+    if values is None or len(values) > _MOST_CATEGORIES:
+        return None
+    return _run(operation, tuple(value for value in values if isinstance(value, str)))
+
+
+@lru_cache(maxsize=256)
+def _run(operation: RowOperation, texts: tuple[str, ...]) -> tuple[Scalar, ...]:
+    expression = operation.lower(pl, [pl.col("value")], [Domain(STRING, nullable=False)])
+    frame = pl.DataFrame({"value": list(texts)}, schema={"value": pl.String})
+    return tuple(dict.fromkeys(frame.select(result=expression)["result"].to_list()))
+
+
+class TextMethod(MethodOperation):
+    """A method of text."""
+
+    __slots__ = ()
+    namespace = "str"
+    groups: ClassVar[tuple[str, ...]] = ("StringExpr",)
+
+    @abstractmethod
+    def result(self, operand: Domain) -> Domain:
+        """The domain of the result for an operand that is text."""
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        require_text(args[0], self.method)
+        return self.result(args[0])
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        is_text = domains[0].dtype == STRING
+        return self.apply(ns, args[0] if is_text else as_type(args[0], STRING))
+
+
+class TextToText(TextMethod):
+    """From text to text; never null where the operand is not."""
+
+    __slots__ = ()
+
+    def result(self, operand: Domain) -> Domain:
+        return Domain(STRING, operand.nullable, categories=known_results(self, operand))
+
+
+class TextToFlag(TextMethod):
+    """From text to a condition."""
+
+    __slots__ = ()
+
+    def result(self, operand: Domain) -> Domain:
+        return boolean(operand.nullable)
+
+
+class TextToCount(TextMethod):
+    """From text to an Int64 that is at least zero; null where there is nothing to count."""
+
+    __slots__ = ()
+
+    def result(self, operand: Domain) -> Domain:
+        return whole_number(self, operand, Domain(INT64, operand.nullable, interval=_LENGTHS))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(TextMethod.apply(self, ns, operand), INT64)
+
+
+def whole_number(operation: RowOperation, operand: Domain, otherwise: Domain) -> Domain:
+    """The facts about a whole number: those given, and its values where all texts are known."""
+    results = known_results(operation, operand)
+    if results is None:
+        return otherwise
+    numbers = tuple(value for value in results if isinstance(value, int))
+    known = interval(min(numbers), max(numbers)) if numbers else otherwise.interval
+    return replace(otherwise, interval=known, categories=numbers)
+
+
+@lru_cache(maxsize=256)
+def check_pattern(pattern: str) -> int:
+    """The number of groups of a regular expression, group 0 included.
+
+    One that Polars does not accept is refused: whether a query fails may not depend on rows.
+    """
+    probe = pl.Series([""], dtype=pl.String)
+    try:
+        probe.str.contains(pattern, literal=False, strict=True)
+        groups = probe.str.extract_groups(pattern).struct.fields
+    except FAILURES:
+        shown = repr(pattern if len(pattern) <= 60 else pattern[:57] + "...")
+        raise UnsupportedOperation(
+            f"{shown} is not a regular expression of Polars",
+            remedy=(
+                "correct the pattern, without look-around and back-references",
+                "write literal=True",
+            ),
+        ) from None
+    return len(groups) + 1
+
+
+# Methods of text. Characters are code points: a letter and its combining accent are two.
 
 WIDEST = 1_024
 """Characters to which a text is filled up at most: every row takes as much memory."""
 _LONGEST_REPLACEMENT = 256
 _MOST_OPERANDS = 64
 """This many texts at their longest are still small."""
-_MOST_CATEGORIES = 1_000
+_MOST_CHOICES = 1_000
 
 
 @operation
@@ -511,7 +666,7 @@ class ConcatStr(ParametricOperation):
                 return None
             values: list[str | None] = [v for v in arg.categories if isinstance(v, str)]
             choices.append([*values, None] if self.ignore_nulls and arg.nullable else values)
-        if prod(len(choice) for choice in choices) > _MOST_CATEGORIES:
+        if prod(len(choice) for choice in choices) > _MOST_CHOICES:
             return None
         joined = (self.separator.join(v for v in row if v is not None) for row in product(*choices))
         return tuple(dict.fromkeys(text[:LONGEST_TEXT] for text in joined))
@@ -530,10 +685,287 @@ def read_format(operands: Sequence[Operand], params: Any) -> Tree:
     return ConcatStr("", ignore_nulls=False).of(*pieces)
 
 
+# Dates, times and integers that are read from text; what cannot be read is null.
+
+_DIRECTIVE = re.compile(r"%(\.?[369]?f|[:#]?.|$)", re.DOTALL)
+_KNOWN = frozenset([*"YymbBhdeaAjGVuFDHkIlpPMSTR%", ".f"])
+_OFFSETS = frozenset({"z", ":z", "#z"})
+_SAMPLE = 1_049_558_828_000_000
+"""2003-04-05 16:07:08 UTC, in microseconds: all parts differ."""
+
+WITHOUT_FORMAT: dict[str, tuple[str, ...]] = {
+    "Date": ("%Y-%m-%d",),
+    "Datetime": ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"),
+    "Time": ("%H:%M:%S%.f",),
+}
+"""The formats that are read by default. Polars would guess one from the first rows that it meets,
+so that the result in one row would depend on others."""
+
+
+@operation
+class Parse(TextMethod):
+    """Without a format only ISO 8601 is read: no format is guessed from the data."""
+
+    groups = ()  # `read_parse` makes them all
+    kind: ClassVar[str]
+    format: str | None
+
+    def check(self) -> None:
+        if self.format is not None:
+            check_format(self.format, self.kind)
+
+    def formats(self) -> tuple[str, ...]:
+        return WITHOUT_FORMAT[self.kind] if self.format is None else (self.format,)
+
+
+@operation
+class ToDate(Parse):
+    """A date in a constant format (%Y-%m-%d without one); null outside years 1 to 9999."""
+
+    kind = "Date"
+    examples = (
+        'pl.col("s").str.to_date("%Y-%m-%d", strict=False)',
+        'pl.col("sb").str.to_date("%d/%m/%Y", strict=False)',
+        'pl.col("d").cast(pl.String).str.to_date(strict=False)',
+    )
+
+    def result(self, operand: Domain) -> Domain:
+        return Domain(DATE, nullable=True)
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        (form,) = self.formats()
+        return kept_inside(ns, parse_as(operand, form, self.kind, "us"), DATE, calendar(DATE))
+
+
+@operation
+class ToTime(Parse):
+    """A time of day in a constant format (%H:%M:%S, with or without decimals)."""
+
+    kind = "Time"
+    examples = (
+        'pl.col("s").str.to_time("%H:%M:%S", strict=False)',
+        'pl.col("sb").str.to_time("%H:%M", strict=False)',
+    )
+
+    def result(self, operand: Domain) -> Domain:
+        return Domain(TIME, nullable=True, interval=interval(0, DAY * 10**9 - 1))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        (form,) = self.formats()
+        parsed: pl.Expr = parse_as(operand, form, self.kind, "us")
+        return parsed
+
+
+@operation
+class ToDatetime(Parse):
+    """A date with a time in a constant format (ISO 8601 without one), in a constant zone.
+
+    A format with an offset (%z) gives instants, shown in `zone` or UTC. Otherwise `zone` says where
+    the local time is read; it is null where the clock there skips it or shows it twice.
+    """
+
+    kind = "Datetime"
+    examples = (
+        'pl.col("s").str.to_datetime("%Y-%m-%d %H:%M", strict=False)',
+        'pl.col("s").str.to_datetime("%Y-%m-%dT%H:%M:%S%z", time_unit="ms", strict=False)',
+        'pl.col("sb").str.to_datetime("%Y-%m-%d", time_unit="ns", strict=False)',
+        'pl.col("s").str.to_datetime('
+        '"%Y-%m-%d %H:%M:%S", time_zone="Europe/Amsterdam", strict=False)',
+    )
+
+    unit: str | None
+    zone: str | None
+
+    def check(self) -> None:
+        Parse.check(self)
+        if self.zone is not None:
+            require_zone(self.zone)
+
+    def result(self, operand: Domain) -> Domain:
+        return Domain(self._type(), nullable=True)
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        dtype, forms = self._type(), self.formats()
+        if any(map(has_offset, forms)):
+            (form,) = forms
+            parsed = _parsed(ns, operand, form, replace(dtype, zone="UTC"))
+            return parsed if dtype.zone == "UTC" else parsed.dt.convert_time_zone(dtype.zone or "")
+        parts = [_parsed(ns, operand, form, replace(dtype, zone=None)) for form in forms]
+        local = reduce(lambda first, second: ns.coalesce(first, second), parts)
+        if dtype.zone is None:
+            return local
+        return kept_inside(ns, in_zone(local, dtype.zone), dtype, calendar(dtype))
+
+    def _type(self) -> DType:
+        zone = self.zone
+        if zone is None and any(map(has_offset, self.formats())):
+            zone = "UTC"
+        return datetime_type(self.unit or "us", zone)
+
+    def arguments(self) -> str:
+        given = [] if self.format is None else [quoted(self.format)]
+        given += [f"time_unit={quoted(self.unit)}"] if self.unit not in (None, "us") else []
+        given += [f"time_zone={quoted(self.zone)}"] if self.zone is not None else []
+        return ", ".join(given)
+
+
+def has_offset(form: str) -> bool:
+    """Whether texts in this format carry an offset from UTC."""
+    return any(found in _OFFSETS for found in _DIRECTIVE.findall(form))
+
+
+@lru_cache(maxsize=256)
+def check_format(form: str, kind: str) -> None:
+    """Refuse a format that Polars may not read as a Date, Datetime or Time, or in which one cannot
+    be read back. Directives that versions of Polars read differently are unknown here.
+    """
+    allowed = _KNOWN | (_OFFSETS if kind == "Datetime" else frozenset())
+    for directive in _DIRECTIVE.findall(form):
+        if directive not in allowed:
+            raise UnsupportedOperation(
+                f"a {kind} cannot be parsed with %{directive} in {form!r}",
+                remedy=_remedy(directive),
+            )
+    if not _reads_back(form, kind):
+        raise UnsupportedOperation(
+            f"a {kind} cannot be parsed with {form!r}",
+            remedy='name every part of it, as in "%Y-%m-%d" or "%H:%M:%S"',
+        )
+
+
+def _remedy(directive: str) -> str:
+    if directive.endswith("f"):
+        return "use %.f, which reads any number of decimals with their point"
+    if directive in _OFFSETS:
+        return "parse a Datetime, then use .dt.date() or .dt.time()"
+    return f"use the directives {' '.join('%' + known for known in sorted(_KNOWN))}"
+
+
+def _reads_back(form: str, kind: str) -> bool:
+    """Whether what the format prints of a public moment is read again, at least in its year or
+    minute: Polars fills in parts that are not named.
+    """
+    moment = pl.Series([_SAMPLE]).cast(pl.Datetime("us", "UTC"))
+    try:
+        shown = moment.dt.strftime(form.replace("%#z", "%z"))
+        read = parse_as(shown, form, kind, "us")
+        if kind == "Time":
+            return [read.dt.hour().item(), read.dt.minute().item()] == [16, 7]
+        return bool(read.dt.year().item() == 2003)
+    except FAILURES:
+        return False
+
+
+def parse_as(text: Any, form: str, kind: str, unit: str) -> Any:
+    """A String expression or Series parsed with a format; null where it does not fit."""
+    if kind == "Date":
+        return text.str.to_date(form, strict=False)
+    if kind == "Time":
+        return text.str.to_time(form, strict=False)
+    return text.str.to_datetime(form, time_unit=unit, strict=False)
+
+
+def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
+    """A text in a format as a Datetime that is inside the calendar."""
+    unit = dtype.unit or "us"
+    if unit != "ns":
+        value: pl.Expr = parse_as(text, form, "Datetime", unit)
+        return kept_inside(ns, value, dtype, calendar(dtype))
+    # Nanoseconds overflow silently, so parsing to microseconds shows which ones did.
+    coarse = replace(dtype, unit="us")
+    limits = INT64_LIMITS[0] // 1000 + 1, INT64_LIMITS[1] // 1000 - 1
+    seen = kept_inside(ns, parse_as(text, form, "Datetime", "us"), coarse, limits)
+    expression: pl.Expr = ns.when(seen.is_not_null()).then(parse_as(text, form, "Datetime", unit))
+    return expression
+
+
+@operation
+class ToInteger(TextMethod):
+    """An integer in a constant base.
+
+    Digits with an optional sign, and nothing else; null where the number does not fit.
+    """
+
+    examples = (
+        'pl.col("s").str.to_integer(strict=False)',
+        'pl.col("i64").cast(pl.String).str.to_integer(strict=False)',
+        'pl.col("sb").str.to_integer(base=16, dtype=pl.Int8, strict=False)',
+    )
+
+    base: int
+    dtype: DType
+
+    def check(self) -> None:
+        if not 2 <= self.base <= 36:
+            raise InvalidBounds(
+                f"str.to_integer has no base {self.base}",
+                remedy="write a base from 2 to 36, such as base=16",
+            )
+        if not self.dtype.is_integer:
+            raise UnsupportedOperation(
+                f"str.to_integer cannot return {self.dtype}",
+                remedy="write an integer type, such as dtype=pl.Int64",
+            )
+
+    @classmethod
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        node = params.get("dtype")
+        read = read_dtype_expression if isinstance(node, dict) else read_dtype
+        return {"dtype": INT64 if node is None else read(node)}
+
+    def result(self, operand: Domain) -> Domain:
+        known = domain_of_dtype(self.dtype).interval
+        return whole_number(self, operand, Domain(self.dtype, nullable=True, interval=known))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return operand.str.to_integer(base=self.base, dtype=to_polars(self.dtype), strict=False)
+
+    def arguments(self) -> str:
+        given = [f"base={self.base}"] if self.base != 10 else []
+        given += [f"dtype={self.dtype}"] if self.dtype != INT64 else []
+        return ", ".join(given)
+
+
+_OFFSET_DIRECTIVES = ("%z", "%:z", "%#z", "%+")
+
+
+def read_parse(operands: Sequence[Operand], params: Any) -> Tree:
+    """All parsing of dates and times."""
+    source, ambiguous = operands[0], operands[1]
+    dtype, options = read_dtype_expression(params[0]), params[1]
+    name = {"Date": "str.to_date", "Time": "str.to_time"}.get(dtype.name, "str.to_datetime")
+    require_null_if_ambiguous(ambiguous, name)
+    if not options.get("exact", True):
+        raise UnsupportedOperation(
+            f"exact=False in {name} is not supported",
+            remedy="use .str.extract(pattern) first, and leave exact out",
+        )
+    return _parser(options["format"], dtype).of(source)
+
+
+def _parser(form: str | None, dtype: DType) -> Parse:
+    match dtype.name:
+        case "Date":
+            return ToDate(form)
+        case "Time":
+            return ToTime(form)
+        case "Datetime":
+            zone = dtype.zone
+            if zone is None and form is not None and any(d in form for d in _OFFSET_DIRECTIVES):
+                zone = "UTC"  # what Polars makes of texts that carry an offset
+            return ToDatetime(form, dtype.unit, zone)
+        case _:
+            raise LookupError(dtype)  # Polars itself takes no other
+
+
 OPERATIONS: tuple[Kind, ...] = (
     *(ToLowercase, ToUppercase, ToTitlecase, LenChars, LenBytes),
     *(StripChars, StripCharsStart, StripCharsEnd, StripPrefix, StripSuffix),
     *(Slice, Head, Tail, PadStart, PadEnd, Zfill),
     *(StartsWith, EndsWith, Contains, Find, CountMatches, Replace, Extract, Split, ConcatStr),
+    *(ToDate, ToTime, ToDatetime, ToInteger),
 )
-READERS: Mapping[str, Reader] = {"StringExpr.Format": read_format}
+READERS: Mapping[str, Reader] = {
+    "StringExpr.Format": read_format,
+    "StringExpr.Strptime": read_parse,
+}

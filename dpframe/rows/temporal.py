@@ -1,29 +1,175 @@
-"""What operations on dates and times share: where they are defined, and local time.
-
-Polars panics, wraps or answers nonsense on dates far outside the calendar, differently from version
-to version. So an operation sees only dates of the years 1 to 9999 (for zoned times less one day at
-either end, so that local time stays inside too); others give null. A Datetime in nanoseconds spans
-the years 1677 to 2262 and is always inside.
-"""
+"""Dates, times and durations: spans, local time, their methods, parts and formats."""
 
 from __future__ import annotations
 
+import re
+import typing
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from fractions import Fraction
-from math import ceil, floor
-from typing import ClassVar, Literal, TypeAlias
+from math import ceil, floor, trunc
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
 
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval, interval
-from dpframe.errors import UnsupportedOperation
-from dpframe.rows.method import MethodOperation
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.polars_dtypes import to_polars
+from dpframe.core.tree import Literal, Tree
+from dpframe.core.windows import AFTER, BEFORE, Every
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.constants import zone_info
+from dpframe.rows.layouts import unordered
+from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.operation import (
+    Kind,
+    MethodOperation,
+    Namespace,
+    Operand,
+    PlainOperation,
+    RowOperation,
+    on,
+    operand,
+    operation,
+    quoted,
+    text,
+)
+from dpframe.rows.polars_dtypes import TIME_UNITS, is_shown, read_zone, require_zone, to_polars
+
+# Constant spans of time as Polars writes them: ``"1mo"``, ``"-2d12h"``.
+
+_SPAN = re.compile(r"(-?)((?:[0-9]+(?:ns|us|ms|mo|[smhdwqy]))+)")
+_PART = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
+_MONTHS = {"mo": 1, "q": 3, "y": 12}
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3_600 * 10**9,
+}
+_DAY_NS = 86_400 * 10**9
+_MOST_MONTHS = 120_000
+_MOST_DAYS = 100_000
+"""Longer spans overflow inside older versions of Polars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A length of time; months, weeks and days follow the calendar, nanoseconds the clock.
+
+    Parameters
+    ----------
+    months, weeks, days, nanoseconds
+        The parts, none negative.
+    negative
+        Whether the whole span goes back in time.
+    """
+
+    months: int
+    weeks: int
+    days: int
+    nanoseconds: int
+    negative: bool = False
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of units the span mixes."""
+        return sum(map(bool, (self.months, self.weeks, self.days, self.nanoseconds)))
+
+    @property
+    def seconds(self) -> int:
+        """At least as many seconds as the span can last."""
+        days = 31 * self.months + 7 * self.weeks + self.days
+        return days * 86_400 + -(-self.nanoseconds // 10**9)
+
+    @property
+    def calendar_part(self) -> Span:
+        """Without the nanoseconds."""
+        return Span(self.months, self.weeks, self.days, 0, self.negative)
+
+    @property
+    def text(self) -> str:
+        """The span as Polars reads it."""
+        parts = ((self.months, "mo"), (self.weeks, "w"), (self.days, "d"), (self.nanoseconds, "ns"))
+        shown = "".join(f"{count}{unit}" for count, unit in parts if count)
+        return ("-" if self.negative and shown else "") + (shown or "0d")
+
+
+def span(text: str) -> Span:
+    """The span that a text denotes.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it denotes none, or one that is too long to be safe.
+    """
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise UnsupportedOperation(
+            f"{text!r} is not a duration",
+            remedy='write numbers and units, such as "1d", "2h30m" or "1mo" '
+            "(ns, us, ms, s, m, h, d, w, mo, q, y)",
+        )
+    totals = {"months": 0, "weeks": 0, "days": 0, "nanoseconds": 0}
+    for digits, unit in _PART.findall(match[2]):
+        count = int(digits.lstrip("0")[:40] or "0")
+        if unit in _MONTHS:
+            totals["months"] += count * _MONTHS[unit]
+        elif unit in _NANOSECONDS:
+            totals["nanoseconds"] += count * _NANOSECONDS[unit]
+        else:
+            totals["weeks" if unit == "w" else "days"] += count
+    found = Span(**totals, negative=match[1] == "-")
+    fixed = (7 * found.weeks + found.days) * _DAY_NS + found.nanoseconds
+    if found.months > _MOST_MONTHS or fixed > _MOST_DAYS * _DAY_NS:
+        raise UnsupportedOperation(
+            f"the duration {text!r} is too long",
+            remedy=f"write at most 10,000 years in months or longer units, and {_MOST_DAYS:,} days "
+            "in weeks or shorter ones",
+        )
+    return found
+
+
+def require_resolution(found: Span, dtype: DType, what: str) -> None:
+    """Refuse a span that a type cannot represent.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For parts of a day on a Date, a part of the unit of a Datetime, or centuries on a Datetime
+        in nanoseconds, which cannot hold them.
+    """
+    if dtype.name == "Date":
+        if found.nanoseconds:
+            raise UnsupportedOperation(
+                f"{what} of a Date takes whole days", remedy='cast it to pl.Datetime("us") first'
+            )
+        return
+    if found.nanoseconds % (10**9 // dtype.units_per_second):
+        raise UnsupportedOperation(
+            f"the duration is finer than the unit of {dtype}",
+            remedy=("use a longer duration", 'write .dt.cast_time_unit("ns") first'),
+        )
+    if dtype.unit == "ns" and found.seconds > 2**62 // 10**9:
+        raise UnsupportedOperation(
+            f"the duration is too long for {dtype}, which spans the years 1677 to 2262",
+            remedy='use .dt.cast_time_unit("us") first',
+        )
+
+
+# What operations on dates and times share: where they are defined, and local time.
+#
+# Polars panics, wraps or answers nonsense on dates far outside the calendar, differently from
+# version to version. So an operation sees only dates of the years 1 to 9999 (for zoned times less
+# one day at either end, so that local time stays inside too); others give null. A Datetime in
+# nanoseconds spans the years 1677 to 2262 and is always inside.
 
 FIRST_DAY = -719_162
 """0001-01-01, in days since 1970-01-01."""
@@ -35,7 +181,7 @@ DAY = 86_400
 """Seconds of a day."""
 INT64_LIMITS = (-(2**63), 2**63 - 1)
 
-Fold: TypeAlias = 'Literal["earliest", "latest", "null"]'
+Fold: TypeAlias = 'typing.Literal["earliest", "latest", "null"]'
 """Which of two moments a local time is that the clock shows twice."""
 Limits: TypeAlias = "tuple[int, int]"
 """The first and last value of a type, in physical units, on which an operation is defined."""
@@ -290,3 +436,746 @@ class TemporalMethod(MethodOperation, TemporalOperation):
     __slots__ = ()
     namespace = "dt"
     groups = ("TemporalExpr",)
+
+
+# Methods of dates and times that give dates, times, or counts of a unit.
+
+_DATES = (-(2**31), 2**31 - 1)
+_FARTHEST = 2 * DAY
+"""Seconds; no two local times differ by more."""
+_LONGEST_MONTH = 31 * DAY
+_SHORTER_MONTH = 3 * DAY
+"""A month is at most this much shorter than another: across it two days may move farther from
+each other."""
+
+
+@operation
+class IsLeapYear(TemporalMethod):
+    """Whether the year has 366 days."""
+
+    engines = EVERYWHERE
+    examples = on("d dtz", "dt.is_leap_year()")
+
+    def result(self, operand: Domain) -> Domain:
+        return boolean(operand.nullable)
+
+
+@operation
+class DateOf(TemporalMethod):
+    """The date, local where there is a zone; null outside the years 1 to 9999."""
+
+    name = "dt_date"
+    reads = ("TemporalExpr.Date",)
+    engines = EVERYWHERE
+    examples = on("dt dtz dtb", "dt.date()")
+
+    def result(self, operand: Domain) -> Domain:
+        day, off = physical_units(operand.dtype, DAY), int(operand.dtype.zone is not None)
+        dates = operand.interval.increasing(lambda end: Fraction(floor(end / day)))
+        return Domain(DATE, nullable=operand.nullable, interval=dates + interval(-off, off))
+
+
+@operation
+class TimeOf(TemporalMethod):
+    """The time of day, local where there is a zone; null outside the years 1 to 9999."""
+
+    name = "dt_time"
+    reads = ("TemporalExpr.Time",)
+    examples = on("dt dtz t", "dt.time()")
+    types = ("Datetime", "Time")
+
+    def result(self, operand: Domain) -> Domain:
+        if operand.dtype == TIME:
+            return operand
+        return Domain(TIME, nullable=operand.nullable, interval=interval(0, DAY * 10**9 - 1))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        if domains[0].dtype == TIME:
+            return args[0]
+        return TemporalMethod.lower(self, ns, args, domains)
+
+
+@operation
+class InUnit(TemporalMethod):
+    """In a constant unit; null where it does not fit."""
+
+    unit: str
+
+    def check(self) -> None:
+        if self.unit not in ("ms", "us", "ns"):
+            raise ValueError(f"{self.unit!r} is not a time unit")
+
+    @classmethod
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"unit": TIME_UNITS[params]}
+
+    def limits(self, dtype: DType) -> Limits | None:
+        factor, every = self._factor(dtype), _DATES if dtype.name == "Date" else INT64_LIMITS
+        limits = ceil(INT64_LIMITS[0] / factor), floor(INT64_LIMITS[1] / factor)
+        return None if limits[0] <= every[0] and limits[1] >= every[1] else limits
+
+    def result(self, operand: Domain) -> Domain:
+        factor = self._factor(operand.dtype)
+        rounding: Callable[[Fraction], int] = trunc if operand.dtype.name == "Duration" else floor
+        known = operand.interval.increasing(lambda end: Fraction(rounding(end * factor)))
+        return Domain(self.type(operand.dtype), nullable=operand.nullable, interval=known)
+
+    @abstractmethod
+    def type(self, dtype: DType) -> DType:
+        """The type of the result."""
+
+    def _factor(self, dtype: DType) -> Fraction:
+        """Units of the result for one physical unit of the operand."""
+        per_second = DType("Duration", unit=self.unit).units_per_second
+        if dtype.name == "Date":
+            return Fraction(DAY * per_second)
+        return Fraction(per_second, dtype.units_per_second)
+
+
+@operation
+class Timestamp(InUnit):
+    """Units since 1970-01-01 (UTC where there is a zone); null where they do not fit."""
+
+    reads = ("TemporalExpr.TimeStamp",)
+    engines = EVERYWHERE
+    examples = (
+        *on("d dtz", 'dt.timestamp("ms")'),
+        *on("dt", 'dt.timestamp("us")'),
+        *on("dtb", 'dt.timestamp("ns")'),
+    )
+
+    def type(self, dtype: DType) -> DType:
+        return INT64
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(InUnit.apply(self, ns, operand), INT64)
+
+
+@operation
+class CastTimeUnit(InUnit):
+    """The same Datetime or Duration in another unit; null where it does not fit.
+
+    A coarser unit rounds a Datetime down and a Duration towards zero, as Polars does.
+    """
+
+    examples = (
+        *on("dt durb", 'dt.cast_time_unit("ms")'),
+        *on("dtb dur", 'dt.cast_time_unit("ns")'),
+    )
+    types = ("Datetime", "Duration")
+
+    def type(self, dtype: DType) -> DType:
+        return replace(dtype, unit=self.unit)
+
+
+class Move(TemporalMethod):
+    """To another date or time of the same type; null where that is outside the years 1 to 9999, or
+    a local time that the clock skips.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+        """The move of a value for which it is defined."""
+
+    @abstractmethod
+    def slack(self, dtype: DType) -> int:
+        """By how many physical units a later value may come to an earlier one."""
+
+    def result(self, operand: Domain) -> Domain:
+        def lower(value: pl.Expr) -> pl.Expr:
+            return self.lower(pl, [value], [operand])
+
+        return image(operand, lower, calendar(operand.dtype), self.slack(operand.dtype))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = domains[0].dtype
+        moved = guarded(
+            ns, args[0], dtype, self.limits(dtype), lambda value: self.move(ns, value, dtype)
+        )
+        return kept_inside(ns, moved, dtype, calendar(dtype))
+
+
+class WithinMonth(Move):
+    """A move that keeps the local time of day."""
+
+    __slots__ = ()
+
+    def limits(self, dtype: DType) -> Limits | None:
+        return calendar(dtype, _LONGEST_MONTH)
+
+    def slack(self, dtype: DType) -> int:
+        # The time of day stays, so within a month a later value can come to an earlier one.
+        day = 0 if dtype.name == "Date" else physical_units(dtype, DAY)
+        return day + may_be_off(dtype, _LONGEST_MONTH)
+
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+        return move_locally(ns, value, dtype, lambda local: self.apply(ns, local))
+
+
+@operation
+class MonthStart(WithinMonth):
+    """The first day of the month, at the same time; null where the clock skips that."""
+
+    engines = EVERYWHERE
+    examples = on("d dtz", "dt.month_start()")
+
+
+@operation
+class MonthEnd(WithinMonth):
+    """The last day of the month, at the same time; null where the clock skips that."""
+
+    engines = EVERYWHERE
+    examples = on("dtb dtz", "dt.month_end()")
+
+
+@operation
+class OffsetBy(Move):
+    """The date or time moved by a constant span such as 1mo or -2d12h.
+
+    Months, weeks and days move local time; hours and less then move the instant. A day that a
+    shorter month lacks becomes its last. A local time that the clock shows twice stays in the same
+    showing. A Datetime in nanoseconds is null where it is within the span of the type's ends.
+    """
+
+    engines = EVERYWHERE
+    examples = (
+        *on("d", 'dt.offset_by("1mo")'),
+        *on("dt", 'dt.offset_by("-1y2d")'),
+        *on("dtb", 'dt.offset_by("36h")'),
+        *on("dtz", 'dt.offset_by("1d12h")'),
+        *on("dtms", 'dt.offset_by("-250ms")'),
+    )
+    called = MappingProxyType({"by": "offset"})
+    by: str
+
+    def check(self) -> None:
+        span(self.by)
+
+    def limits(self, dtype: DType) -> Limits | None:
+        by = span(self.by)
+        require_resolution(by, dtype, self.method)
+        return calendar(dtype, by.seconds)
+
+    def slack(self, dtype: DType) -> int:
+        return may_be_off(dtype, _SHORTER_MONTH if span(self.by).months else 0)
+
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+        by, days = span(self.by), span(self.by).calendar_part
+        if days.kinds:
+            value = move_locally(ns, value, dtype, lambda local: local.dt.offset_by(days.text))
+        if not by.nanoseconds:
+            return value
+        units = by.nanoseconds // (10**9 // dtype.units_per_second)
+        signed = -units if by.negative else units
+        return value + point(ns, signed, DType("Duration", unit=dtype.unit))
+
+
+@operation
+class ToBoundary(Move):
+    """Outside the years 1 to 9999, and where the clock skips the boundary, the result is null."""
+
+    called = MappingProxyType({"every": "window"})
+    every: str
+
+    def check(self) -> None:
+        window(self.every)
+
+    def limits(self, dtype: DType) -> Limits | None:
+        """Where a Datetime in nanoseconds can be moved by two windows (weeks start in 1969)."""
+        every = window(self.every)
+        require_resolution(every, dtype, self.method)
+        return calendar(dtype, 2 * every.seconds + 7 * DAY)
+
+    def slack(self, dtype: DType) -> int:
+        return may_be_off(dtype, window(self.every).seconds)
+
+
+@operation
+class Truncate(ToBoundary):
+    """The last boundary of a constant window that is not later.
+
+    Where the clock shows a boundary twice, the last showing that is not later is taken.
+    """
+
+    engines = EVERYWHERE
+    examples = (
+        *on("d", 'dt.truncate("1mo")'),
+        *on("dt", 'dt.truncate("1h")'),
+        *on("dtb", 'dt.truncate("1w")'),
+        *on("dtz", 'dt.truncate("1d")'),
+        *on("dtms", 'dt.truncate("15m")'),
+    )
+
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+        return _truncate(ns, value, dtype, window(self.every))
+
+
+@operation
+class Round(ToBoundary):
+    """The nearest boundary of a constant window.
+
+    Ties go up. Parts of a day are counted on the clock's ticks, also where it is set.
+    """
+
+    engines = EVERYWHERE
+    examples = (
+        *on("d", 'dt.round("1mo")'),
+        *on("dt", 'dt.round("1h")'),
+        *on("dtb", 'dt.round("1w")'),
+        *on("dtz", 'dt.round("30m")'),
+    )
+
+    def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
+        every = window(self.every)
+        if every.nanoseconds:
+            half = every.nanoseconds // (2 * (10**9 // dtype.units_per_second))
+            later = value + point(ns, half, DType("Duration", unit=dtype.unit))
+            return _truncate(ns, later, dtype, every)
+
+        def nearest(local: pl.Expr) -> pl.Expr:
+            before = local.dt.truncate(every.text)
+            after = before.dt.offset_by(every.text)
+            is_nearer = (after - local) <= (local - before)
+            found: pl.Expr = ns.when(is_nearer).then(after).otherwise(before)
+            return found
+
+        return move_locally(ns, value, dtype, nearest)
+
+
+def _truncate(ns: Namespace, value: pl.Expr, dtype: DType, every: Span) -> pl.Expr:
+    return floor_locally(ns, value, dtype, lambda local: local.dt.truncate(every.text))
+
+
+def window(text: str) -> Span:
+    """A span to truncate or round to: positive, and of one kind of unit."""
+    every = span(text)
+    if every.negative or every.kinds == 0:
+        raise UnsupportedOperation(
+            f"a window of {text!r} is not positive", remedy='use a positive one, such as "1d"'
+        )
+    if every.kinds > 1:
+        raise UnsupportedOperation(
+            f"a window of {text!r} mixes months, weeks, days or parts of a day",
+            remedy='use one kind of unit, such as "36h" or "14d"',
+        )
+    return every
+
+
+@operation
+class ConvertTimeZone(TemporalMethod):
+    """The same instant in another time zone.
+
+    A Datetime without a zone is taken to be in UTC, as Polars takes it. Null less than a day inside
+    the years 1 to 9999, so that local time is in those years too.
+    """
+
+    examples = (
+        *on("dtz", 'dt.convert_time_zone("UTC")'),
+        *on("dt", 'dt.convert_time_zone("America/New_York")'),
+    )
+    types = ("Datetime",)
+    zone: str
+
+    def check(self) -> None:
+        require_zone(self.zone)
+
+    @classmethod
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"zone": read_zone(params)}
+
+    def limits(self, dtype: DType) -> Limits | None:
+        return None
+
+    def result(self, operand: Domain) -> Domain:
+        dtype = replace(operand.dtype, zone=self.zone)
+        return inside(replace(operand, dtype=dtype, categories=None), calendar(dtype))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = replace(domains[0].dtype, zone=self.zone)
+        return kept_inside(ns, self.apply(ns, args[0]), dtype, calendar(dtype))
+
+
+@operation
+class ReplaceTimeZone(TemporalMethod):
+    """The same local time in another time zone, or in none.
+
+    Null where the clock of the new zone skips the local time or shows it twice, and where the
+    result is less than a day inside the years 1 to 9999.
+    """
+
+    examples = (
+        *on("dt", 'dt.replace_time_zone("Europe/Amsterdam")'),
+        *on("dtz", "dt.replace_time_zone(None)"),
+        *on("dtb", 'dt.replace_time_zone("UTC")'),
+    )
+    types = ("Datetime",)
+    zone: str | None
+
+    def check(self) -> None:
+        if self.zone is not None:
+            require_zone(self.zone)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, ambiguous = operand(operands[0]), operands[1]
+        zone = read_zone(params[0])
+        if isinstance(source, Literal):
+            constant = zoned_constant(source, zone, operand(ambiguous))
+            if constant is not None:
+                return constant
+        require_null_if_ambiguous(ambiguous, cls.method)
+        return cls(zone).of(source)
+
+    def limits(self, dtype: DType) -> Limits | None:
+        return calendar(dtype, _FARTHEST)
+
+    def result(self, operand: Domain) -> Domain:
+        dtype = replace(operand.dtype, zone=self.zone)
+        may_move = has_gaps(operand.dtype) or has_gaps(dtype)
+        off = physical_units(dtype, _FARTHEST) if may_move else 0
+        nullable = operand.nullable or has_gaps(dtype)
+        moved = Domain(dtype, nullable=nullable, interval=operand.interval + interval(-off, off))
+        return inside(moved, calendar(dtype))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return in_zone(operand, self.zone)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = replace(domains[0].dtype, zone=self.zone)
+        moved = TemporalMethod.lower(self, ns, args, domains)
+        return kept_inside(ns, moved, dtype, calendar(dtype))
+
+    def arguments(self) -> str:
+        return "None" if self.zone is None else quoted(self.zone)
+
+
+def require_null_if_ambiguous(value: Operand, what: str) -> None:
+    """Refuse a choice for ambiguous times that would differ from null, which they become."""
+    if text(value, f"ambiguous= of {what}") not in ("raise", "null"):
+        raise UnsupportedOperation(
+            f"ambiguous='earliest' or 'latest' in {what} is not supported",
+            remedy="leave it out: ambiguous and non-existent times become null",
+        )
+
+
+def zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Literal | None:
+    """A constant in another zone; the oldest Polars writes ``pl.lit(datetime)`` this way."""
+    value = source.value
+    if not isinstance(value, datetime) or not isinstance(ambiguous, Literal):
+        return None
+    if source.parameter is not None:
+        return None
+    wall = value.replace(tzinfo=None, fold=0)
+    dtype = datetime_type(source.dtype.unit or "us", zone)
+    if zone is None:
+        return Literal(wall, dtype)
+    choice = ambiguous.value
+    if not is_shown(wall, zone, str(choice) if choice in ("earliest", "latest") else None):
+        return None
+    return Literal(wall.replace(tzinfo=zone_info(zone), fold=int(choice == "latest")), dtype)
+
+
+# Whole numbers that are read from dates, times of day and durations, as Int64, in local time where
+# there is a zone.
+
+_EPOCH = date(1970, 1, 1)
+_Method: TypeAlias = "tuple[str, str, tuple[str, ...], str, tuple[str, ...]]"
+
+
+@operation
+class TemporalNumber(TemporalOperation, PlainOperation):
+    """A number that a method without constants reads."""
+
+    name: str
+    method: str
+    reads: tuple[str, ...]
+    summary: str
+    examples: tuple[str, ...]
+
+    @abstractmethod
+    def interval_of(self, operand: Domain) -> Interval:
+        """Where the numbers of values lie that have one."""
+
+    def result(self, operand: Domain) -> Domain:
+        return Domain(INT64, nullable=operand.nullable, interval=self.interval_of(operand))
+
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return as_type(attrgetter(self.method)(operand)(), INT64)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.method}()"
+
+
+@operation
+class DatePart(TemporalNumber):
+    """A part of a date."""
+
+    values: tuple[int, int] | Callable[[date], int]
+    """The least and the most that it can be; or what it is of a date, where it never decreases as
+    time goes on.
+    """
+    engines = EVERYWHERE
+
+    def interval_of(self, operand: Domain) -> Interval:
+        if isinstance(self.values, tuple):
+            return interval(*self.values)
+        return interval(*map(self.values, _days(operand)))
+
+    @property
+    def few_values(self) -> range | None:
+        if not isinstance(self.values, tuple) or self.values[1] > MOST_KEYS:
+            return None
+        return range(self.values[0], self.values[1] + 1)
+
+
+@operation
+class ClockPart(DatePart):
+    """A part of a time of day."""
+
+    types = ("Datetime", "Time")
+    engines = EVERYWHERE
+
+
+@operation
+class Total(TemporalNumber):
+    """A duration in a unit, towards zero; null where it does not fit in Int64."""
+
+    unit: int
+    """Its nanoseconds."""
+    types = ("Duration",)
+    engines = EVERYWHERE
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        if params is not None and params.get("fractional"):
+            raise UnsupportedOperation(
+                f"{self.method}(fractional=True) is not supported",
+                remedy="divide a finer total, such as .dt.total_seconds() / 86400",
+            )
+        return self.of(*operands)
+
+    def interval_of(self, operand: Domain) -> Interval:
+        size = self._size(operand.dtype)
+        return operand.interval.increasing(lambda end: Fraction(trunc(end / size)))
+
+    def limits(self, dtype: DType) -> Limits | None:
+        size = self._size(dtype)
+        return None if size >= 1 else (ceil(INT64_LIMITS[0] * size), trunc(INT64_LIMITS[1] * size))
+
+    def _size(self, dtype: DType) -> Fraction:
+        return Fraction(dtype.units_per_second * self.unit, 10**9)
+
+
+def _year(day: date) -> int:
+    return day.year
+
+
+def _iso_year(day: date) -> int:
+    return day.isocalendar().year
+
+
+def _century(day: date) -> int:
+    return (day.year - 1) // 100 + 1
+
+
+def _millennium(day: date) -> int:
+    return (day.year - 1) // 1000 + 1
+
+
+def _days(operand: Domain) -> tuple[date, date]:
+    """The first and last local date that an operand can have, which a zone may move by a day."""
+    dtype, interval_of = operand.dtype, operand.interval
+    farthest = 2**63 // (DAY * 10**9) + 2
+    earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
+    day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
+    first = earliest if interval_of.lo is None else int(interval_of.lo // day) - off
+    last = latest if interval_of.hi is None else int(interval_of.hi // day) + off
+    first, last = (min(max(day, earliest), latest) for day in (first, last))
+    return _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
+
+
+def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Method:
+    """What a method is called here and in Polars, what it gives, and examples."""
+    reads = f"TemporalExpr.{read or method.title().replace('_', '')}"
+    return f"dt_{method}", f"dt.{method}", (reads,), summary, on(columns, f"dt.{method}()")
+
+
+def _total(unit: str, summary: str, nanoseconds: int) -> Total:
+    name, method, reads, _, examples = _of(f"total_{unit}", "dur durb", summary)
+    between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
+    return Total(name, method, reads, summary, (*examples, between), nanoseconds)
+
+
+_NULL = "null outside the years 1 to 9999"
+_SECOND = "since the last whole second"
+_TOO_LONG = "null where they do not fit in Int64"
+
+
+# Dates and times written as text, by a constant format.
+
+LONGEST_FORMAT = 256
+_DIRECTIVE = re.compile(r"%([-_0](?=[a-zA-Z]))?(\.?[369]?f|:*z|.|$)", re.DOTALL)
+_DAY_CODES = frozenset("YCymbBhdeaAwuUWGgVjDxFv")
+_CLOCK = frozenset([*"HkIlPpMSfRTXr", ".f", ".3f", ".6f", ".9f", "3f", "6f", "9f"])
+_ANY = frozenset("nt%")
+_MOMENT = frozenset("cs")
+_ZONE = frozenset(["Z", "z", ":z"])
+_NUMBERS = frozenset("YCymdewuUWGgVjHkIlMSf")
+"""Directives that may be padded in another way, with -, _ or 0 before the letter."""
+_ISO = {"iso": " ", "iso:strict": "T"}
+_FRACTION = {"ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
+
+
+@operation
+class ToString(TemporalMethod):
+    """The date or time as text, by a constant format of chrono's directives, or in ISO form; null
+    outside the years 1 to 9999. Also dt.strftime.
+
+    Only directives that every value of the type has: others fail when a row is written.
+    """
+
+    examples = (
+        *on("d", 'dt.to_string("%Y-%m-%d")'),
+        *on("dt", 'dt.strftime("%d.%m.%y %H:%M:%S%.3f")'),
+        *on("dtms", 'dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%")'),
+        *(*on("dt", "dt.to_string()"), *on("d", 'dt.to_string("iso")')),
+        *(*on("dtz", 'dt.to_string("%F %T%:z")'), *on("t", 'dt.to_string("%H%M")')),
+    )
+    types = ("Date", "Datetime", "Time")
+    format: str
+
+    def result(self, operand: Domain) -> Domain:
+        check_format(self.format, operand.dtype)
+        return Domain(STRING, nullable=operand.nullable)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = domains[0].dtype
+        form = check_format(self.format, dtype)
+        written = guarded(ns, args[0], dtype, self.limits(dtype), lambda v: v.dt.to_string(form))
+        return unordered(ns, written)
+
+
+def check_format(form: str, dtype: DType) -> str:
+    """The format in chrono's directives, which every value of the type must have."""
+    if form in _ISO:
+        return _iso(_ISO[form], dtype)
+    if len(form) > LONGEST_FORMAT:
+        raise InvalidBounds(
+            f"the format is longer than {LONGEST_FORMAT} characters", remedy="use a shorter one"
+        )
+    allowed = _allowed(dtype)
+    for match in _DIRECTIVE.finditer(form):
+        padding, directive = match.groups()
+        if directive not in allowed or (padding and directive not in _NUMBERS):
+            raise UnsupportedOperation(
+                f"the directive {match[0]!r} of a format is not supported for {dtype}",
+                remedy='use directives of chrono that the type has, such as "%Y-%m-%d" for a date '
+                'and "%H:%M:%S" for a time',
+            )
+    if form == "polars":
+        raise UnsupportedOperation(
+            "the format 'polars' is not supported", remedy='use "iso", or write the directives'
+        )
+    return form
+
+
+def _allowed(dtype: DType) -> frozenset[str]:
+    if dtype.name == "Date":
+        return _ANY | _DAY_CODES
+    if dtype.name == "Time":
+        return _ANY | _CLOCK
+    return _ANY | _DAY_CODES | _CLOCK | _MOMENT | (_ZONE if dtype.zone is not None else frozenset())
+
+
+def _iso(between: str, dtype: DType) -> str:
+    if dtype.name == "Date":
+        return "%F"
+    if dtype.name == "Time":
+        return "%T%.f"
+    return f"%F{between}%T{_FRACTION[dtype.unit or 'us']}{'' if dtype.zone is None else '%:z'}"
+
+
+# The number of the calendar window that a time is in, on every engine.
+#
+# Times before the year 1 are in one window, and so are those after 9999 (for times with a zone a
+# day further inside, as in operations on dates). The number of a time is never null, and never
+# decreases from one local time to a later one.
+
+NO_TIME = -(2**31)
+"""Stands for the window of rows without a time; no other has this number."""
+
+
+def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> pl.Expr:
+    """The window of a Date or Datetime as Int64, by the clocks of its zone; never null.
+
+    Parameters
+    ----------
+    value
+        The number in the given type.
+    every
+        The length of windows.
+    """
+    limits = calendar(dtype)
+    found = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
+    others = [ns.lit(NO_TIME, dtype=ns.Int64)]
+    if limits is not None:
+        low, high = (point(ns, limit, dtype) for limit in limits)
+        first, last = (ns.lit(end[every], dtype=ns.Int64) for end in (BEFORE, AFTER))
+        beyond = (
+            ns.when(value < low)
+            .then(first)
+            .otherwise(ns.when(value > high).then(last).otherwise(None))
+        )
+        others.insert(0, beyond)
+    return unordered(ns, ns.coalesce(found, *others))
+
+
+def _number(value: pl.Expr, every: Every, ns: Namespace) -> pl.Expr:
+    """The number of a time that is inside the calendar."""
+    if every in ("1d", "1w"):
+        day = as_type(value.dt.date().to_physical(), INT64) - (FIRST_DAY - 1)
+        return day if every == "1d" else (day - 1) // 7
+    year = as_type(value.dt.year(), INT64)
+    if every == "1y":
+        return year
+    month = as_type(value.dt.month(), INT64) - 1
+    return year * 12 + month if every == "1mo" else year * 4 + month // 3
+
+
+OPERATIONS: tuple[Kind, ...] = (
+    *(IsLeapYear, DateOf, TimeOf, MonthStart, MonthEnd, Timestamp, CastTimeUnit),
+    *(OffsetBy, Truncate, Round, ConvertTimeZone, ReplaceTimeZone),
+    DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), _year),
+    DatePart(*_of("iso_year", "d dtb", f"Year that the ISO week belongs to; {_NULL}."), _iso_year),
+    DatePart(*_of("century", "d dtb", "Century: 20 for the years 1901 to 2000."), _century),
+    DatePart(
+        *_of("millennium", "dt dtb", "Millennium: 2 for the years 1001 to 2000."), _millennium
+    ),
+    DatePart(*_of("quarter", "d dtms", "Quarter of the year, 1 to 4."), (1, 4)),
+    DatePart(*_of("month", "d dtz", "Month, 1 to 12."), (1, 12)),
+    DatePart(*_of("week", "d dtz", "ISO week, 1 to 53."), (1, 53)),
+    DatePart(*_of("weekday", "d dtz", "Day of the week, 1 (Monday) to 7.", "WeekDay"), (1, 7)),
+    DatePart(*_of("day", "d dtz", "Day of the month, 1 to 31."), (1, 31)),
+    DatePart(*_of("ordinal_day", "d dtz", "Day of the year, 1 to 366."), (1, 366)),
+    DatePart(*_of("days_in_month", "d dtz", "Length of the month, 28 to 31."), (28, 31)),
+    ClockPart(*_of("hour", "dt dtz t", f"Hour, 0 to 23; {_NULL}."), (0, 23)),
+    ClockPart(*_of("minute", "dt dtz t", "Minute, 0 to 59."), (0, 59)),
+    ClockPart(*_of("second", "dt dtz t", "Whole second, 0 to 59."), (0, 59)),
+    ClockPart(*_of("millisecond", "dt dtms", f"Milliseconds {_SECOND}, 0 to 999."), (0, 999)),
+    ClockPart(
+        *_of("microsecond", "dtz t dt", f"Microseconds {_SECOND}, 0 to 999,999."), (0, 999_999)
+    ),
+    ClockPart(
+        *_of("nanosecond", "dtms t dt", f"Nanoseconds {_SECOND}, 0 to 999,999,999."),
+        (0, 999_999_999),
+    ),
+    _total("days", "Whole days, towards zero.", DAY * 10**9),
+    _total("hours", "Whole hours, towards zero.", 3_600 * 10**9),
+    _total("minutes", "Whole minutes, towards zero.", 60 * 10**9),
+    _total("seconds", "Whole seconds, towards zero.", 10**9),
+    _total("milliseconds", f"Whole milliseconds, towards zero; {_TOO_LONG}.", 10**6),
+    _total("microseconds", f"Whole microseconds, towards zero; {_TOO_LONG}.", 10**3),
+    _total("nanoseconds", f"Nanoseconds; {_TOO_LONG}.", 1),
+    ToString,
+)

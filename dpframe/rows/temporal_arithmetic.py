@@ -1,27 +1,45 @@
-"""Moments and durations added and subtracted, exactly.
-
-Values are taken as whole numbers of their units, computed in 128 bits and put back; a result that
-its type cannot hold is null. The result has Polars' type: the coarser of two time units, into which
-both operands are converted first. A Date moved by a duration stays a Date, floored; the
-difference of two dates is in microseconds.
-"""
+"""Moments and durations put together, added and subtracted, exactly."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DATE, INT64, INT128, DType, datetime_type, duration_type
-from dpframe.core.interval import Interval
-from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operands import INT64_LIMITS, as_type
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exact import as_given
+from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
+from dpframe.core.tree import Literal, Tree
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.rows.constants import cast_literal, from_physical, too_fine
+from dpframe.rows.layouts import together
+from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64
+from dpframe.rows.operation import (
+    Kind,
+    Namespace,
+    Operand,
+    ParametricOperation,
+    integer,
+    operand,
+    operation,
+)
+from dpframe.rows.polars_dtypes import TIME_UNITS
+from dpframe.rows.temporal import DAY, ReplaceTimeZone, require_null_if_ambiguous, require_type
 
-DAY = 86_400
+# Moments and durations added and subtracted, exactly.
+#
+# Values are taken as whole numbers of their units, computed in 128 bits and put back; a result that
+# its type cannot hold is null. The result has Polars' type: the coarser of two time units, into
+# which both operands are converted first. A Date moved by a duration stays a Date, floored; the
+# difference of two dates is in microseconds.
+
 DATE_LIMITS = (-(2**31), 2**31 - 1)
 _COARSE_FIRST = ("ms", "us", "ns")
 
@@ -161,3 +179,324 @@ def _inside(total: Interval, limits: tuple[int, int]) -> Interval:
         total.lo if total.lo is not None and limits[0] <= total.lo <= limits[1] else None,
         total.hi if total.hi is not None and limits[0] <= total.hi <= limits[1] else None,
     )
+
+
+# Dates, times and durations put together from numbers, or from a date and a time of day.
+#
+# Everything is computed with integers here, because Polars fails at a date that does not exist.
+
+_EPOCH = date(1970, 1, 1)
+_FIRST_YEAR, _LAST_YEAR = 1, 9999
+_CLOCK = (("hour", 23), ("minute", 59), ("second", 59), ("microsecond", 999_999))
+_PER_DAY = DAY * 10**6
+_SPANS = (
+    ("weeks", 7 * DAY * 10**9),
+    ("days", DAY * 10**9),
+    ("hours", 3_600 * 10**9),
+    ("minutes", 60 * 10**9),
+    ("seconds", 10**9),
+    ("milliseconds", 10**6),
+    ("microseconds", 10**3),
+    ("nanoseconds", 1),
+)
+"""The parts of a duration, in nanoseconds."""
+
+
+def _require_whole(what: str, domains: Sequence[Domain]) -> None:
+    for domain in domains:
+        if not (domain.dtype.is_integer or domain.dtype.name == "Null"):
+            raise UnsupportedOperation(
+                f"the parts of {what} are integers, not {domain.dtype}",
+                remedy="cast them first, with .cast(pl.Int64)",
+            )
+
+
+@operation
+class MakeDatetime(ParametricOperation):
+    """Of year, month, day, hour, minute, second and microsecond.
+
+    Days are counted from years that begin in March, where a leap day is the last one: so month m of
+    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if its month has
+    this many.
+    """
+
+    name = "datetime"
+    reads = ("TemporalExpr.DatetimeFunction",)
+    engines = EVERYWHERE
+    summary = (
+        "A date and time from integers (also pl.date and pl.time); null where the date does not "
+        "exist in the years 1 to 9999, or the time does not exist."
+    )
+    examples = (
+        'pl.datetime(pl.col("i64"), pl.col("u8"), 31)',
+        'pl.datetime(2024, pl.col("i8"), pl.col("u8"), hour=7, minute=30)',
+        'pl.datetime(pl.col("i32"), 2, 29, time_unit="ns")',
+        'pl.datetime(2023, 2, pl.col("u32"), 1, 2, 3, pl.col("i64"), time_unit="ms")',
+        'pl.date(pl.col("i32") * 100, pl.col("i8"), 29)',
+        'pl.date(2024, pl.col("d").dt.month(), 30)',
+        'pl.time(pl.col("i8"), pl.col("u8"), 1)',
+    )
+    unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        *parts, ambiguous = map(operand, operands)
+        unit = TIME_UNITS[params["time_unit"]]
+        if not all(isinstance(part, Literal) for part in parts):
+            local = cls(unit).of(*parts)
+            if params["time_zone"] is None:
+                return local
+            require_null_if_ambiguous(ambiguous, "pl.datetime")
+            return _in_zone(local, ambiguous, params["time_zone"])
+        made = _constant_moment([integer(part, "a part of pl.datetime") for part in parts], unit)
+        return _in_zone(made, ambiguous, params["time_zone"])
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        _require_whole("pl.datetime", args)
+        dtype = datetime_type(self.unit)
+        return Domain(dtype, nullable=True, interval=_moments(in_int64(args[0]), dtype))
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        parts = [as_type(e, INT64) for e in args]
+        return together(ns, parts, lambda *found: _moment(ns, found, self.unit))
+
+    def words(self, args: Sequence[str]) -> str:
+        year, month, day, *clock = args
+        shown = [year, month, day]
+        shown += [f"{n}={v}" for (n, _), v in zip(_CLOCK, clock, strict=True) if v != "0"]
+        shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
+        return f"datetime({', '.join(shown)})"
+
+
+def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
+    """The moment of a local time; refusals name the time zone, because the local time is not an
+    operand that was written.
+    """
+    try:
+        return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
+    except DPFrameError as error:
+        named = zone["inner"] if isinstance(zone, dict) else zone
+        error.where = f"pl.datetime(..., time_zone={as_given(named)})"
+        raise error from None
+
+
+def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
+    """The moment of year, month, day and the parts of a time; null if none exists."""
+    year, month, day, *clock = parts
+    exists = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12) & (day >= 1)
+    year, month = year.clip(_FIRST_YEAR, _LAST_YEAR), month.clip(1, 12)
+    exists = exists & (day <= _days_of(ns, year, month))
+    day = day.clip(1, 31)
+    months = year * 12 + month - 3
+    in_march, since = months // 12, months % 12
+    days = (
+        in_march * 365 + in_march // 4 - in_march // 100 + in_march // 400
+        + (since * 153 + 2) // 5 + day - 719_469
+    )  # fmt: skip
+    micros = days * _PER_DAY
+    for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
+        exists = exists & part.is_between(0, most)
+        micros = micros + part.clip(0, most) * size
+    made: pl.Expr = ns.when(exists).then(_in_unit(micros, unit))
+    return made
+
+
+def _days_of(ns: Namespace, year: pl.Expr, month: pl.Expr) -> pl.Expr:
+    """How many days a month has."""
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    february = ns.when(leap).then(ns.lit(29)).otherwise(ns.lit(28))
+    other = (month + month // 8) % 2 + 30
+    length: pl.Expr = ns.when(month == 2).then(february).otherwise(other)
+    return length
+
+
+_SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
+"""The sizes of the parts of a time, in microseconds."""
+
+
+def _in_unit(micros: pl.Expr, unit: str) -> pl.Expr:
+    """Microseconds as a Datetime in a unit; null where that does not hold them."""
+    dtype = datetime_type(unit)
+    if dtype.unit == "ms":
+        micros = micros // 1_000
+    elif dtype.unit == "ns":
+        micros = as_type(as_type(micros, INT128) * 1_000, INT64)
+    return as_type(micros, dtype)
+
+
+def _moments(year: Domain, dtype: DType) -> Interval:
+    """From the first moment of the first year to the last one of the last."""
+    lo, hi = year.interval.lo, year.interval.hi
+    first = _FIRST_YEAR if lo is None else min(max(int(lo), _FIRST_YEAR), _LAST_YEAR)
+    last = _LAST_YEAR if hi is None else min(max(int(hi), first), _LAST_YEAR)
+    days = [(date(first, 1, 1) - _EPOCH).days, (date(last, 12, 31) - _EPOCH).days + 1]
+    per_day = DAY * dtype.units_per_second
+    known = interval(days[0] * per_day, days[1] * per_day - 1)
+    return known if known.within(INT64_LIMITS) else EVERYTHING
+
+
+def _constant_moment(parts: Sequence[int], unit: str) -> Literal:
+    year, month, day, hour, minute, second, micro = parts
+    try:
+        moment = datetime(year, month, day, hour, minute, second, micro)
+    except (ValueError, OverflowError):
+        raise UnsupportedOperation(
+            "pl.datetime has a part out of range", remedy="write a date that exists"
+        ) from None
+    made = cast_literal(Literal(moment, datetime_type()), datetime_type(unit))
+    if made is None:
+        raise UnsupportedOperation(
+            "pl.datetime is out of range of nanoseconds",
+            remedy='write one between the years 1678 and 2261, or time_unit="us"',
+        )
+    return made
+
+
+@operation
+class MakeDuration(ParametricOperation):
+    """Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds."""
+
+    name = "duration"
+    reads = ("TemporalExpr.Duration",)
+    engines = EVERYWHERE
+    summary = (
+        "A duration from integers; what is finer than its unit is cut off from each of them, "
+        "and what does not fit is null."
+    )
+    examples = (
+        'pl.duration(days=pl.col("i64"), hours=2)',
+        'pl.duration(weeks=pl.col("i8"), milliseconds=pl.col("i32"), time_unit="ms")',
+        'pl.duration(microseconds=pl.col("i64"), nanoseconds=pl.col("i64b"), time_unit="ms")',
+        'pl.duration(seconds=pl.col("u64"), nanoseconds=pl.col("i8"))',
+        'pl.duration(hours=pl.col("i8"), time_unit="ns")',
+    )
+    unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        parts = [operand(value) for value in operands]
+        unit = TIME_UNITS[params]
+        if not all(isinstance(part, Literal) for part in parts):
+            return cls(unit).of(*parts)
+        return _constant_span([integer(part, "a part of pl.duration") for part in parts], unit)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        _require_whole("pl.duration", args)
+        dtype = duration_type(self.unit)
+        parts = [in_int64(d) for d in args]
+        total = ZERO
+        for part, (_, size) in zip(parts, _SPANS, strict=True):
+            total = total + _counted(part.interval, size, dtype)
+        fits = total.within(INT64_LIMITS)
+        return Domain(
+            dtype,
+            nullable=not fits or any(p.nullable for p in parts),
+            interval=total if fits else EVERYTHING,
+        )
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = duration_type(self.unit)
+        total: pl.Expr | None = None
+        for arg, known, (_, size) in zip(args, domains, _SPANS, strict=True):
+            if known.interval == ZERO and not known.nullable:
+                continue
+            times, divided = _ratio(size, dtype)
+            number = as_type(as_type(arg, INT64), INT128) * times
+            if divided != 1:  # towards zero
+                up = ns.when(number < 0).then(divided - 1).otherwise(0)
+                number = (number + as_type(up, INT128)) // divided
+            total = number if total is None else total + number
+        whole = ns.lit(0) if total is None else total
+        return as_type(as_type(whole, INT64), dtype)
+
+    def words(self, args: Sequence[str]) -> str:
+        shown = [f"{n}={v}" for (n, _), v in zip(_SPANS, args, strict=True) if v != "0"]
+        shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
+        return f"duration({', '.join(shown)})"
+
+
+def _constant_span(counts: Sequence[int], unit: str) -> Literal:
+    nanoseconds = sum(n * size for n, (_, size) in zip(counts, _SPANS, strict=True))
+    micros, rest = divmod(nanoseconds, 1_000)
+    if rest:
+        raise too_fine()
+    return replace(from_physical(micros, duration_type("us")), dtype=duration_type(unit))
+
+
+@operation
+class Combine(ParametricOperation):
+    name = "dt_combine"
+    reads = ("TemporalExpr.Combine",)
+    summary = "The day of a date or Datetime without zone, with a time of day; null out of range."
+    examples = (
+        'pl.col("d").dt.combine(pl.col("t"))',
+        'pl.col("dt").dt.combine(time(12, 30))',
+        'pl.col("dtms").dt.combine(pl.col("t"), "ns")',
+        'pl.col("d").dt.combine(pl.col("t"), time_unit="ms")',
+    )
+    unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(TIME_UNITS[params]).of(*operands)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        day, clock = args
+        require_type(day, ("Date", "Datetime"), "dt.combine")
+        if day.dtype.zone is not None:
+            raise UnsupportedOperation(
+                f"dt.combine does not work on {day.dtype}",
+                remedy="use .dt.replace_time_zone(None) first, and .dt.replace_time_zone(zone) "
+                "on the result",
+            )
+        if clock.dtype.name != "Null":
+            require_type(clock, ("Time",), "the time of dt.combine")
+        dtype = datetime_type(self.unit)
+        per_day = DAY * dtype.units_per_second
+        known = _days_interval(day)
+        known = Interval(
+            None if known.lo is None else known.lo * per_day,
+            None if known.hi is None else known.hi * per_day + per_day - 1,
+        )
+        fits = known.within(INT64_LIMITS)
+        nullable = not fits or day.nullable or clock.nullable
+        return Domain(dtype, nullable=nullable, interval=known if fits else EVERYTHING)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype, source = datetime_type(self.unit), domains[0].dtype
+        days = as_type(args[0], INT64)
+        if source.name == "Datetime":
+            days = days // (DAY * source.units_per_second)
+        clock = as_type(as_type(args[1], DType("Time")), INT64) // (10**9 // dtype.units_per_second)
+        total = as_type(days, INT128) * (DAY * dtype.units_per_second) + as_type(clock, INT128)
+        return as_type(as_type(total, INT64), dtype)
+
+    def words(self, args: Sequence[str]) -> str:
+        unit = "" if self.unit == "us" else f", {self.unit!r}"
+        return f"{args[0]}.dt.combine({args[1]}{unit})"
+
+
+def _days_interval(day: Domain) -> Interval:
+    if day.dtype.name == "Date":
+        return day.interval
+    per_day = DAY * day.dtype.units_per_second
+    return day.interval.increasing(lambda end: Fraction(end // per_day))
+
+
+def _ratio(size: int, dtype: DType) -> tuple[int, int]:
+    """What a part is multiplied with, and then divided by, to count in the unit."""
+    unit = 10**9 // dtype.units_per_second
+    return max(1, size // unit), max(1, unit // size)
+
+
+def _counted(known: Interval, size: int, dtype: DType) -> Interval:
+    """Where a part of a duration lies, in its unit."""
+    times, divided = _ratio(size, dtype)
+    return known.increasing(lambda end: Fraction(math.trunc(end * times / divided)))
+
+
+OPERATIONS: tuple[Kind, ...] = (
+    MakeDatetime,
+    MakeDuration,
+    Combine,
+)

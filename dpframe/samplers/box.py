@@ -44,18 +44,6 @@ from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
 from dpframe.samplers.uniform import scaled_uniforms, uniform_integer
 
-__all__ = [
-    "MAX_BOX_DIMENSIONS",
-    "MAX_BOX_EPSILON",
-    "MAX_BOX_REACH",
-    "MAX_BOX_WIDTH",
-    "MAX_FINENESS",
-    "Radii",
-    "discrete_box",
-    "draw_boxes",
-    "require_box",
-]
-
 MAX_BOX_DIMENSIONS: Final = 64
 MAX_BOX_WIDTH: Final = 1 << 32
 MAX_BOX_EPSILON: Final = Fraction(1 << 14)

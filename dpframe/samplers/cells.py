@@ -34,17 +34,6 @@ from dpframe.samplers.exponential import (
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
 
-__all__ = [
-    "MAX_BITS",
-    "MAX_SCALE",
-    "MIN_SCALE",
-    "Cells",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "discrete_laplace_wide",
-    "wrap",
-]
-
 MIN_SCALE: Final = Fraction(1, 1 << 10)
 MAX_SCALE: Final = Fraction(1 << 56)
 MAX_BITS: Final = 4096

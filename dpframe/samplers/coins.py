@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import OS, BitSource
 
-__all__ = ["ONE", "coins"]
-
 ONE = 1 << 128
 
 

@@ -29,8 +29,6 @@ from dpframe.samplers.selection import check_scale
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.uniform import uniforms_below
 
-__all__ = ["exponential_mechanism", "exponential_mechanism_each", "exponential_mechanism_runs"]
-
 MAX_WEIGHT: Final = 1 << 62
 
 Codes = NDArray[np.int64]

@@ -16,16 +16,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import BitSource
 
-__all__ = [
-    "FILTER_MARGIN",
-    "SLACK",
-    "bernoulli_exp",
-    "bracket_exp",
-    "decay",
-    "geometric_exp",
-    "taylor_exp",
-]
-
 FILTER_MARGIN: Final = 2.0**-44
 """Float comparisons closer than this are repeated in exact integers; see `taylor_exp`."""
 

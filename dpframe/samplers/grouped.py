@@ -16,8 +16,6 @@ from dpframe.samplers.selection import check_scale, flips, noisy_winner
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.uniform import uniforms_below
 
-__all__ = ["permute_and_flip_each", "report_noisy_max_each"]
-
 Codes = NDArray[np.int64]
 
 

@@ -39,8 +39,6 @@ from dpframe.samplers.box import draw_boxes, require_box
 from dpframe.samplers.cells import wrap
 from dpframe.samplers.source import OS, BitSource
 
-__all__ = ["MAX_ARCHES", "Arch", "discrete_hull"]
-
 Arch: TypeAlias = tuple[int, int, int]
 """The places of a count, a sum and a sum of squares."""
 Codes = NDArray[np.int64]

@@ -55,8 +55,6 @@ from dpframe.samplers.exponential import decay
 from dpframe.samplers.source import BitSource
 from dpframe.samplers.uniform import uniform_below
 
-__all__ = ["MOST_CHOSEN", "Chain", "Line", "Runs"]
-
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from dpframe.samplers.exponential import bracket_exp
 from dpframe.samplers.source import OS, BitSource
 
-__all__ = ["randomized_responses"]
-
 _BLOCK: Final = 1 << 20
 _GUARD: Final = 64
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import OS, BitSource
 
-__all__ = ["PLACES", "row_places"]
-
 PLACES: Final = 1 << 16
 """How many places there are: 16 fair coins a row."""
 

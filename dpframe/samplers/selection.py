@@ -19,16 +19,6 @@ from dpframe.samplers.exponential import SLACK, bernoulli_exp, decay
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.uniform import uniform_below
 
-__all__ = [
-    "MAX_SELECTION_SCALE",
-    "MIN_SELECTION_SCALE",
-    "check_scale",
-    "flips",
-    "noisy_winner",
-    "permute_and_flip",
-    "report_noisy_max",
-]
-
 MAX_SELECTION_SCALE: Final = Fraction(1 << 62)
 MIN_SELECTION_SCALE: Final = Fraction(1, 1 << 10)
 

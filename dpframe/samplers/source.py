@@ -13,8 +13,6 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["OS", "BitSource", "OSBits", "uniform_words"]
-
 
 class BitSource(Protocol):
     """Independent, uniform bits in the shapes that the samplers ask for.

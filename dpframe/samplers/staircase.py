@@ -24,8 +24,6 @@ from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
 from dpframe.samplers.uniform import uniforms_below
 
-__all__ = ["staircase"]
-
 _FAR: Final = 44
 """The table reaches to levels of weight exp(-44)."""
 

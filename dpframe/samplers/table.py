@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import BitSource
 
-__all__ = ["LazyTable"]
-
 _SMALL: Final = 2048
 """Below this many draws the guide table does not pay: compare 64 bits at once."""
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import OS, BitSource
 
-__all__ = ["scaled_uniforms", "uniform_below", "uniform_integer", "uniforms_below"]
-
 
 def uniform_below(n: int, source: BitSource = OS) -> int:
     """A uniform integer in [0, n), 0 < n < 2**64."""

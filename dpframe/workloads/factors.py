@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from dpframe.workloads.axes import Axis
 
-__all__ = ["Factor", "Integers", "block_sums", "compared"]
-
 Integers: TypeAlias = "NDArray[np.int64]"
 _Numbers = TypeVar("_Numbers", "NDArray[np.int64]", "NDArray[np.float64]")
 

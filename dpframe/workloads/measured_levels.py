@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from dpframe.workloads.axes import Axis
 from dpframe.workloads.told_levels import Moments, ToldLevels
 
-__all__ = ["MeasuredLevels"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 
 

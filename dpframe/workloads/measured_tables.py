@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from dpframe.workloads.axes import Axis
 from dpframe.workloads.told_levels import Moments, ToldLevels
 
-__all__ = ["MeasuredTables"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 Columns: TypeAlias = tuple[int, ...]
 Cumulants: TypeAlias = tuple[float, ...]

@@ -21,8 +21,6 @@ from typing import Final, Literal, TypeAlias
 
 from dpframe.workloads.axes import Axis
 
-__all__ = ["KINDS", "Kind", "flat", "needs_of", "outputs", "share"]
-
 Kind: TypeAlias = Literal["total", "cells", "prefixes", "ranges"]
 """What is wanted of an axis: the sum of all cells, each cell, the sums of the first 1, 2, ...
 cells, or the sums of all runs of neighbouring cells."""

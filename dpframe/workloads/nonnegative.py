@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 from dpframe.workloads.factors import Integers
 from dpframe.workloads.subspaces import Filter, joined
 
-__all__ = ["MANY_CELLS", "apportioned", "nearest_nonnegative", "whole_deviation"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 Kept: TypeAlias = tuple[bool, ...]
 

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from dpframe.workloads.factors import Factor, Integers
 
-__all__ = ["Levels", "Part"]
-
 Levels: TypeAlias = tuple[int, ...]
 """A level of each axis: a subspace of tables, orthogonal to that of any others."""
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from dpframe.workloads.running import Floats, Integers, Moved, RunningSums, require_length
 
-__all__ = ["PeriodTree", "best_tree"]
-
 
 @dataclass(frozen=True, slots=True)
 class PeriodTree(RunningSums):

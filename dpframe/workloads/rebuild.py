@@ -19,8 +19,6 @@ from dpframe.workloads.factors import Integers, block_sums, compared
 from dpframe.workloads.parts import Levels
 from dpframe.workloads.strategy import Strategy
 
-__all__ = ["Estimate"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 
 

@@ -35,8 +35,6 @@ from numpy.typing import NDArray
 
 from dpframe.workloads.running import BITS, Moved, coefficients, prefix_inverse
 
-__all__ = ["MOST_ROOT_CELLS", "RootPrefixes", "toeplitz_sums"]
-
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -46,19 +46,6 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BITS",
-    "MOST_PERIODS",
-    "Moved",
-    "RunningSums",
-    "SquareRoot",
-    "coefficients",
-    "prefix_inverse",
-    "require_length",
-    "squared",
-    "sum_of_night",
-]
-
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 

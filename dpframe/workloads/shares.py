@@ -19,8 +19,6 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Degree", "divide", "error"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 Degree: TypeAlias = Literal[1, 2]
 

@@ -27,16 +27,6 @@ from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.shares import Degree, divide
 from dpframe.workloads.workload import Wanted, Workload
 
-__all__ = [
-    "Norm",
-    "Strategy",
-    "best_tables",
-    "best_tables_with_total",
-    "tables",
-    "tables_with_total",
-    "trees",
-]
-
 Norm: TypeAlias = Callable[[Part], Fraction]
 """How much noise a part needs: the square of what one individual adds to it, in the norm that its
 noise is scaled to."""

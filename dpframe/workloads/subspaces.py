@@ -20,8 +20,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Filter", "joined"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 Kept: TypeAlias = tuple[bool, ...]
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from dpframe.workloads.axes import Axis
 from dpframe.workloads.factors import block_sums
 
-__all__ = ["Moments", "ToldLevels"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 Moments: TypeAlias = tuple[Floats, Floats]
 """The sums of squared factors times variances, and of fourth powers times fourth cumulants."""

@@ -13,8 +13,6 @@ from dpframe.workloads.axes import Axis
 from dpframe.workloads.needs import Kind
 from dpframe.workloads.parts import Levels
 
-__all__ = ["cell_norms", "prefix_norms", "variances_of"]
-
 Floats: TypeAlias = "NDArray[np.float64]"
 
 

@@ -18,8 +18,6 @@ import numpy as np
 from dpframe.workloads.factors import Integers
 from dpframe.workloads.rebuild import Estimate
 
-__all__ = ["WholeTables", "rounding_variance"]
-
 _LARGEST: Final = float(2**63 - 1024)
 
 Kept: TypeAlias = tuple[bool, ...]

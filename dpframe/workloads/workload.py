@@ -13,8 +13,6 @@ from dpframe.workloads.axes import Axis
 from dpframe.workloads.needs import Kind, flat, needs_of, outputs
 from dpframe.workloads.parts import Levels
 
-__all__ = ["Wanted", "Workload"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

@@ -36,9 +36,9 @@ from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.grid import Grid
 from dpframe.core.tree import Tree
+from dpframe.rows.constants import physical
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.literal import physical
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.frames import values
 from tests.laws.neighbours import ballots, exact_tables, measurements_of, tables_of
 

@@ -21,7 +21,7 @@ from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, DType, datetime_type, duration_type
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, InvalidBounds
-from dpframe.rows.literal import physical
+from dpframe.rows.constants import physical
 from tests.api.exactly import exactly, protected
 
 WHOLE = Value(Column("x"), domain_of_dtype(INT64))

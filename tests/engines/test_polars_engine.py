@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.rows.optimizations import _optimizations
+from dpframe.rows.failures import _optimizations
 from tests.engines.plans import PLANS
 from tests.engines.running import on_polars, one_hash
 

@@ -44,13 +44,11 @@ from dpframe.frames.definition import type_words
 from dpframe.frames.individual_aggregates import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
 from dpframe.kernel import plan as p
-from dpframe.rows.grouped import grouped_type
-from dpframe.rows.listed import listed
-from dpframe.rows.literal import literal_domain, literal_lower
-from dpframe.rows.polars_dtypes import from_polars, to_polars
+from dpframe.rows.constants import listed, literal_domain, literal_lower
+from dpframe.rows.layouts import grouped_type
+from dpframe.rows.polars_dtypes import from_polars, since_epoch, to_polars
 from dpframe.rows.registry import BY_NAME
-from dpframe.rows.window_number import window_number
-from dpframe.rows.zones import since_epoch
+from dpframe.rows.temporal import window_number
 
 Number: TypeAlias = "int | float | Fraction"
 Key: TypeAlias = "tuple[object, ...]"

@@ -14,9 +14,9 @@ from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Tree
 from dpframe.lower.bind import bound_layers
 from dpframe.parse.reader import read
+from dpframe.rows.constants import physical
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.literal import physical
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.frames import SCHEMA, number, values
 from tests.laws.layouts import stored

@@ -45,7 +45,7 @@ from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
 from dpframe.planning import Exact, names_read
 from dpframe.release.numbers import Runs
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 

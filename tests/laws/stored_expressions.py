@@ -18,8 +18,8 @@ import polars as pl
 from dpframe.core.domain import Columns
 from dpframe.core.tree import Tree, column_names, substitute
 from dpframe.errors import DPFrameError
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower, words
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.checking import tree_of
 from tests.laws.frames import SCHEMA, nasty_frame, series, values, wide_columns
 from tests.laws.layouts import stored

@@ -13,8 +13,8 @@ import pytest
 import dpframe as dp
 from dpframe.core.tree import Column, Literal, Tree, column_names, substitute
 from dpframe.parse.reader import read
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower, words
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.registry import OPERATIONS
 from tests.api.exactly import ENOUGH
 from tests.laws.checking import Engine, tree_of

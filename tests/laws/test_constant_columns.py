@@ -11,9 +11,9 @@ import pytest
 import dpframe as dp
 from dpframe.core.tree import Literal, Tree, column_names, substitute
 from dpframe.errors import DPFrameError
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import lower, words
 from dpframe.rows.operation import Kind
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.registry import OPERATIONS
 from tests.api.exactly import ENOUGH, exactly, protected
 from tests.laws.checking import Engine, same, tree_of

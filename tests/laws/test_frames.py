@@ -43,7 +43,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.frames.without_found import WithoutFound
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.calls import call
 from tests.laws.amounts import examples

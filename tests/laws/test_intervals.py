@@ -20,7 +20,7 @@ import dpframe as dp
 from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.amounts import examples
 from tests.laws.checking import contradiction

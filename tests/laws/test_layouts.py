@@ -10,8 +10,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.core.tree import column_names
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import lower
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.api.exactly import ENOUGH, protected
 from tests.laws.checking import Engine, tree_of
 from tests.laws.frames import nasty_frame, wide_columns

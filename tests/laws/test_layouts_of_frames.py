@@ -16,8 +16,8 @@ from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.relation import Relation
 from dpframe.lower.tables import lower_rows
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower, words
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.registry import OPERATIONS
 from tests.api.exactly import ENOUGH, protected
 from tests.laws.checking import Engine, tree_of

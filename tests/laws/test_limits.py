@@ -19,7 +19,7 @@ import dpframe as dp
 from dpframe.frames.sampling import comparable
 from dpframe.lower import execution
 from dpframe.lower.tables import lower_rows
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import from_polars
 from tests.laws.amounts import examples
 from tests.laws.individuals import LIMITS, NAMES, POOLS, STEPS, frame_of, stepped

@@ -21,7 +21,7 @@ from dpframe.frames import individual_aggregates as aggregates
 from dpframe.frames.group_by_individual import GroupByIndividual
 from dpframe.frames.relation import Relation
 from dpframe.lower.tables import lower_rows
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.amounts import examples
 from tests.laws.checking import contradiction
 from tests.laws.frames import SCHEMA, frames, values

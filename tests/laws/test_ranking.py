@@ -25,7 +25,7 @@ from dpframe.frames.sampling import (
     keep_first,
     keep_first_of_many,
 )
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import from_polars
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored

@@ -23,7 +23,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.lower.tables import lower_rows
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.amounts import examples
 from tests.laws.individuals import frame_of
 from tests.laws.layouts import stored

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from dpframe.core.tree import Column, walk
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import lower
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.registry import OPERATIONS
 from tests.laws.amounts import amounts
 from tests.laws.checking import Engine, same, tree_of, values

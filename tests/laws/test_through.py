@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.lower.tables import lower_rows
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, measurements_of, moved, query_of, violation

@@ -29,7 +29,7 @@ from dpframe.lower.tables import lower_rows
 from dpframe.pipeline import read_rows
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.window_number import window_number
+from dpframe.rows.temporal import window_number
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     BEST,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.windows import NAMES as EVERY
 from dpframe.core.windows import Every, number_of
-from dpframe.rows.window_number import NO_TIME
+from dpframe.rows.temporal import NO_TIME
 from tests.laws.individuals import POOLS, SCHEMA, frame_of
 from tests.laws.neighbours import Pair
 

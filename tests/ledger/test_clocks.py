@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.core.windows import Windows
 from dpframe.ledger.clocks import Clock, other_clock, require_clocks
 from dpframe.ledger.in_scope import required
 from dpframe.ledger.scopes import Totals, WindowScope
-from dpframe.ledger.windows import Timeline, Windows
+from dpframe.ledger.windows import Timeline
 
 clocks = st.lists(
     st.builds(

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.core.windows import Windows, number_of
 from dpframe.ledger.budgets import close
 from dpframe.ledger.decimals import decimal, decimals, exact_fields, left_fields
 from dpframe.ledger.metrics import metrics
 from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.stored import StoredLedger
 from dpframe.ledger.watching import happened, watched
-from dpframe.ledger.windows import Windows, number_of
 from tests.ledger.ledgers import TENTH, UNIT, Place, filled, opened, store_at
 from tests.ledger.openmetrics import Family, read
 

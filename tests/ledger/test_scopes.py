@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.budget import Budget
+from dpframe.core.windows import Every, Windows, number_of, window_words
 from dpframe.errors import Unsound
 from dpframe.ledger import checkpoints
 from dpframe.ledger.caller import NOBODY, Caller
@@ -35,7 +36,7 @@ from dpframe.ledger.scopes import (
     per_text,
 )
 from dpframe.ledger.stored import StoredLedger
-from dpframe.ledger.windows import Every, Timeline, Windows, as_every, number_of, window_words
+from dpframe.ledger.windows import Timeline, as_every
 from tests.ledger.ledgers import UNIT, divided, opened, store_at, verify
 
 ZERO = dp.ApproxDP(0, 0)

@@ -25,8 +25,8 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.with_columns import Select, WithColumns
 from dpframe.lower.bind import bind
 from dpframe.lower.tables import lower_query, lower_rows
+from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.registry import OPERATIONS
 from tests.calls import call
 from tests.laws.amounts import examples

@@ -32,7 +32,7 @@ from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.room import Room, bytes_of, has_disk, room_for
 from dpframe.lower.sink import Sink, can_sink
 from dpframe.lower.spill import Spill, can_spill
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
 from tests.laws.neighbours import tables_of

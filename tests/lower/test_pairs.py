@@ -18,7 +18,7 @@ from dpframe.core.dtypes import INT64
 from dpframe.frames.sampling import keep_first
 from dpframe.lower import lower_query, tables
 from dpframe.lower.pair_limits import limit_on_pairs
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.amounts import amounts, examples
 from tests.laws.neighbours import tables_of
 

@@ -26,9 +26,8 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.with_columns import WithColumns
 from dpframe.lower.tables import lower_rows
 from dpframe.parse.reader import read
-from dpframe.rows.failures import BUG, FAILURES
+from dpframe.rows.failures import BUG, FAILURES, OPTIMIZATIONS
 from dpframe.rows.fold import words
-from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.registry import OPERATIONS
 from tests.laws.amounts import examples

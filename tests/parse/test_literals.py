@@ -19,10 +19,8 @@ from dpframe.core.tree import Call, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read
 from dpframe.rows.cast import Cast
-from dpframe.rows.constants import constant
-from dpframe.rows.cut import interval_labels
-from dpframe.rows.is_in import IsIn
-from dpframe.rows.literal_casts import cast_literal, from_physical, to_physical
+from dpframe.rows.constants import cast_literal, constant, from_physical, to_physical
+from dpframe.rows.lookup import IsIn, interval_labels
 from dpframe.rows.polars_dtypes import to_polars
 
 PARIS = ZoneInfo("Europe/Paris")

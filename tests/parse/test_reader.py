@@ -14,7 +14,7 @@ from dpframe.core.tree import Call, Column, Literal, Named, walk
 from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
 from dpframe.parse.reader import read
 from dpframe.parse.size import MAX_DEPTH
-from dpframe.rows.is_in import IsIn
+from dpframe.rows.lookup import IsIn
 from dpframe.rows.registry import BY_NAME, READERS
 from tests.calls import call
 from tests.laws.reference_adapter import states_its_meaning

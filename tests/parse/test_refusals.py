@@ -368,7 +368,7 @@ def test_an_unknown_zone_of_a_datetime_is_named_and_no_part_of_it(
     zone: str, first: pl.Expr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if zone == "UTC":  # as if this Polars did not know it
-        monkeypatch.setattr("dpframe.rows.zones._known", lambda zone: None)
+        monkeypatch.setattr("dpframe.rows.polars_dtypes._known", lambda zone: None)
     with pytest.raises(UnsupportedOperation, match="not a time zone") as caught:
         read(pl.datetime(first, pl.col("a"), 1, time_zone=zone), SCHEMA)
     assert caught.value.where == f"pl.datetime(..., time_zone={zone!r})"

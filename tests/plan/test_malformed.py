@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.plan import document, regular
+from dpframe.core import regular
+from dpframe.plan import document
 from dpframe.plan.agreement import disagreement
 from tests.plan.documents import ALL, plan_of
 from tests.plan.edits import at, paths, with_digest, with_fingerprint, with_value

@@ -7,11 +7,9 @@ import pytest
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read
-from dpframe.rows.spans import span
-from dpframe.rows.strings_parse import check_format
-from dpframe.rows.temporal_methods import window
-from dpframe.rows.text import check_pattern
-from dpframe.rows.zones import require_zone, time_zone
+from dpframe.rows.polars_dtypes import require_zone, time_zone
+from dpframe.rows.strings import check_format, check_pattern
+from dpframe.rows.temporal import span, window
 from tests.parse.spellings import SCHEMA, evaluate
 
 

@@ -8,7 +8,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import lower
-from dpframe.rows.lists import LONGEST_LIST
+from dpframe.rows.nested import LONGEST_LIST
 from dpframe.rows.strings import WIDEST
 from tests.laws.checking import tree_of
 from tests.laws.frames import wide_columns

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpframe.core.dtypes import FLOAT32, FLOAT64, INT64, STRING, DType, datetime_type
-from dpframe.rows.listed import listed
+from dpframe.rows.constants import listed
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ from dpframe.core.dtypes import STRING
 from dpframe.core.tree import Column, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.fold import words
-from dpframe.rows.lists import ListGet, ToList
-from dpframe.rows.null_checks import IsNotNull
+from dpframe.rows.nested import ListGet, ToList
+from dpframe.rows.nulls import IsNotNull
 from dpframe.rows.operation import on, operation
-from dpframe.rows.strings import Find, Split, StripChars, StripPrefix, ToLowercase
-from dpframe.rows.temporal_methods import DateOf
-from dpframe.rows.text import TextToText
+from dpframe.rows.strings import Find, Split, StripChars, StripPrefix, TextToText, ToLowercase
+from dpframe.rows.temporal import DateOf
 
 SOURCE, TEXT = Column("s"), Literal("a", STRING)
 

@@ -11,6 +11,7 @@ import pytest
 
 from dpframe.rows import registry
 from dpframe.rows.arithmetic import Add
+from dpframe.rows.maths import Round
 from dpframe.rows.operation import (
     Kind,
     ParametricOperation,
@@ -19,7 +20,6 @@ from dpframe.rows.operation import (
     operation,
 )
 from dpframe.rows.registry import BY_NAME, OPERATIONS, READERS
-from dpframe.rows.rounding import Round
 from tests.calls import call
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from dpframe.rows.spans import span
+from dpframe.rows.temporal import span
 
 STARTS = pl.datetime_range(datetime(2023, 1, 1), datetime(2025, 1, 1), "1d", eager=True)
 

@@ -10,7 +10,7 @@ from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.temporal_format import _NUMBERS, _allowed
+from dpframe.rows.temporal import _NUMBERS, _allowed
 from tests.calls import call
 from tests.laws.frames import CLOCKS, DAYS, MICROSECONDS, wide_columns
 

@@ -11,9 +11,8 @@ import pytest
 from dpframe.core.dtypes import datetime_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Literal
-from dpframe.rows.literal import literal_domain, literal_lower
-from dpframe.rows.literal_casts import from_physical
-from dpframe.rows.zones import in_zone, is_shown, since_epoch
+from dpframe.rows.constants import from_physical, literal_domain, literal_lower
+from dpframe.rows.polars_dtypes import in_zone, is_shown, since_epoch
 
 ZONES = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"]
 AMSTERDAM = ZoneInfo("Europe/Amsterdam")

@@ -18,7 +18,7 @@ import dpframe as dp
 from dpframe.api.frame import rows_of
 from dpframe.lower.engines import scans
 from dpframe.lower.engines.polars_engine import NOT_PUSHING, POLARS
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.failures import OPTIMIZATIONS
 from tests.api.exactly import exactly, protected
 from tests.storage import footers
 

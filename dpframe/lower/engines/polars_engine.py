@@ -14,9 +14,8 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.lower.engines.room import Room
 from dpframe.lower.engines.scans import kinds_of
-from dpframe.rows.failures import FAILURES
+from dpframe.rows.failures import FAILURES, NOTHING_PUSHED, OPTIMIZATIONS
 from dpframe.rows.operation import Namespace
-from dpframe.rows.optimizations import NOTHING_PUSHED, OPTIMIZATIONS
 
 Executor: TypeAlias = "Callable[[pl.LazyFrame], pl.DataFrame]"
 PolarsMode: TypeAlias = 'Literal["auto", "in-memory", "streaming", "gpu"] | Executor'

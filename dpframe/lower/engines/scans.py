@@ -22,9 +22,8 @@ from polars.io.plugins import register_io_source
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.datasets import require_readable, without_filter
-from dpframe.rows.broadcast import unordered
-from dpframe.rows.failures import FAILURES
-from dpframe.rows.optimizations import NOTHING_PUSHED
+from dpframe.rows.failures import FAILURES, NOTHING_PUSHED
+from dpframe.rows.layouts import unordered
 
 __all__ = ["guarded", "kinds_of", "require_no_pushdown"]
 

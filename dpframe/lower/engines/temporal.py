@@ -14,7 +14,7 @@ from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.lower.engines.moments import DURATION, MICROS_PER_DAY
 from dpframe.lower.engines.operators import Operators
-from dpframe.rows.spans import span
+from dpframe.rows.temporal import span
 
 _EPOCH_MONTH = 1970 * 12
 _MONDAY = 4

@@ -7,7 +7,7 @@ import polars as pl
 from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.strings_parse import parse_as
+from dpframe.rows.strings import parse_as
 
 _NUMBERS = (
     *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),

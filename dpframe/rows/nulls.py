@@ -1,0 +1,247 @@
+"""Whether a value is null, NaN or finite, and values in place of those that are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.tree import Tree
+from dpframe.rows.operands import (
+    as_type,
+    boolean,
+    convert,
+    converted,
+    merged,
+    require_numbers,
+    supertype,
+    widen_to_float,
+    widened_to_float,
+)
+from dpframe.rows.operation import (
+    Kind,
+    MethodOperation,
+    Namespace,
+    Operand,
+    PlainOperation,
+    on,
+    operation,
+    require_some,
+)
+
+# Whether a value is null, NaN or finite.
+
+
+class NullCheck(MethodOperation):
+    """Never null itself."""
+
+    __slots__ = ()
+    groups = ("Boolean",)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        return boolean(nullable=False)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return self.apply(ns, args[0])
+
+
+@operation
+class IsNull(NullCheck):
+    """Whether the value is null; never null itself."""
+
+    engines = EVERYWHERE
+    examples = on("i64 s st", "is_null()")
+
+
+@operation
+class IsNotNull(NullCheck):
+    """Whether the value is not null; never null itself."""
+
+    engines = EVERYWHERE
+    examples = on("f64 li", "is_not_null()")
+
+
+class NumberCheck(MethodOperation):
+    """A question about a float, whose answer for every other number is known."""
+
+    __slots__ = ()
+    groups = ("Boolean",)
+    propagates_null = True
+    otherwise: ClassVar[bool]
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        require_numbers(self.name, args)
+        return boolean(nullable=args[0].nullable)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        if domains[0].dtype.is_float:
+            return self.apply(ns, args[0])
+        answer: pl.Expr = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
+        return answer
+
+
+@operation
+class IsNan(NumberCheck):
+    """Whether the value is NaN; null stays null."""
+
+    engines = EVERYWHERE
+    examples = on("f64 f32 i64", "is_nan()")
+    otherwise = False
+
+
+@operation
+class IsNotNan(NumberCheck):
+    """Whether the value is not NaN; null stays null."""
+
+    engines = EVERYWHERE
+    examples = on("f64 u8", "is_not_nan()")
+    otherwise = True
+
+
+@operation
+class IsFinite(NumberCheck):
+    """Whether the value is neither infinite nor NaN; null stays null."""
+
+    engines = EVERYWHERE
+    examples = on("f64 dec", "is_finite()")
+    otherwise = True
+
+
+@operation
+class IsInfinite(NumberCheck):
+    """Whether the value is infinite; null stays null."""
+
+    engines = EVERYWHERE
+    examples = on("f64 i32", "is_infinite()")
+    otherwise = False
+
+
+# Values in place of null or NaN.
+
+
+@operation
+class FillNull(PlainOperation):
+    name = "fill_null"
+    reads = ("FillNull",)
+    engines = EVERYWHERE
+    summary = "The value, or another in place of null. NaN is not null."
+    examples = (
+        'pl.col("i32").fill_null(0)',
+        'pl.col("i8").fill_null(1000)',
+        'pl.col("u64").fill_null(0)',
+        'pl.col("u64").fill_null(-1)',
+        'pl.col("i64").fill_null(pl.col("f64"))',
+        'pl.col("f64").fill_null(0)',
+        'pl.col("s").fill_null("")',
+        'pl.col("e").fill_null("a")',
+        'pl.col("e").fill_null("other")',
+        'pl.col("b").fill_null(False)',
+        'pl.col("d").fill_null(date(1970, 1, 1))',
+        'pl.col("dtms").fill_null(pl.col("dt"))',
+        'pl.col("dec").fill_null(0)',
+        'pl.col("i64").fill_null(pl.lit(None))',
+    )
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        both = merged(args)
+        fill = converted(args[1], both.dtype)
+        return replace(both, nullable=both.nullable and fill.nullable)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = supertype(domains)
+        value, fill = (convert(e, d, dtype) for e, d in zip(args, domains, strict=True))
+        return as_type(value.fill_null(fill), dtype)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.fill_null({args[1]})"
+
+
+@operation
+class FillNan(PlainOperation):
+    name = "fill_nan"
+    reads = ()
+    engines = EVERYWHERE
+    summary = "The value, or another in place of NaN; integers have no NaN."
+    examples = (
+        'pl.col("f64").fill_nan(0.0)',
+        'pl.col("f64").fill_nan(None)',
+        'pl.col("f32").fill_nan(None)',
+        'pl.col("f32").fill_nan(1)',
+        'pl.col("f64").fill_nan(pl.col("i64"))',
+        'pl.col("i32").fill_nan(0)',
+    )
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        require_numbers("NaN to fill", args)
+        value, fill = args
+        if not value.dtype.is_float:
+            return value
+        if fill.dtype.name == "Null":
+            return replace(value, nullable=value.nullable or value.nan, nan=False)
+        filled = widened_to_float(fill)
+        both = merged([widened_to_float(value), filled])
+        nullable = value.nullable or (value.nan and filled.nullable)
+        return replace(both, nullable=nullable, nan=value.nan and filled.nan)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        value, fill = domains
+        if not value.dtype.is_float:
+            return args[0]
+        if fill.dtype.name == "Null":
+            known: pl.Expr = ns.when(args[0].is_not_nan()).then(args[0])
+            return known
+        number = widen_to_float(args[0], value)
+        result: pl.Expr = (
+            ns.when(number.is_nan()).then(widen_to_float(args[1], fill)).otherwise(number)
+        )
+        return result
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.fill_nan({args[1]})"
+
+
+# The first value that is not null.
+
+
+@operation
+class Coalesce(PlainOperation):
+    name = "coalesce"
+    reads = ("Coalesce",)
+    engines = EVERYWHERE
+    summary = "The first operand that is not null."
+    examples = (
+        'pl.coalesce("i64", "i64b", 0)',
+        'pl.coalesce("i32", "u64")',
+        'pl.coalesce("f32", "i64")',
+        'pl.coalesce("s", "e", pl.lit("none"))',
+        'pl.coalesce("dt", "dtms")',
+        'pl.coalesce(pl.lit(None), "b")',
+    )
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        return self.of(*require_some(self.name, operands))
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        found = merged(args)
+        nullable = all(converted(d, found.dtype).nullable for d in args)
+        return replace(found, nullable=nullable)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = supertype(domains)
+        operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
+        result: pl.Expr = ns.coalesce(*operands)
+        return as_type(result, dtype)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"coalesce({', '.join(args)})"
+
+
+OPERATIONS: tuple[Kind, ...] = (
+    *(IsNull, IsNotNull, IsNan, IsNotNan, IsFinite, IsInfinite),
+    *(FillNull(), FillNan()),
+    Coalesce(),
+)
