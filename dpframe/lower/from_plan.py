@@ -321,12 +321,13 @@ class _Reader:
                 return Groups(named, _no_keys(named, facts), "", discovered=True)
             case kernel.Listed(by, sizes, digest):
                 named, listed = self.named(by, facts), self.handles.public[digest]
-                if listed.columns != [n.name for n in named] or listed.height != prod(sizes):
+                if listed.width != len(named) or listed.height != prod(sizes):
                     raise ValueError("there are other public keys")
                 # the digest does not tell how wide whole numbers are
-                types = _types_of_keys(named, facts)
-                if dict(listed.schema) != types:
-                    listed = listed.select(pl.col(n).cast(t) for n, t in types.items())
+                types = [*_types_of_keys(named, facts).values()]
+                if listed.dtypes != types:
+                    given = zip(listed.iter_columns(), types, strict=True)
+                    listed = pl.DataFrame([column.cast(dtype) for column, dtype in given])
                 return (SetGroups if len(sizes) > 1 else Groups)(named, listed, "")
 
     def table(self, table: kernel.Table) -> Table:

@@ -170,10 +170,13 @@ class Exact:
         A plan with their tables, and without draws; and the exact table at each place.
     nodes
         What each vector is in it.
+    handles
+        The frames that the plan names.
     """
 
     places: Places
     nodes: Mapping[Measurement, kernel.What]
+    handles: Handles
 
     @classmethod
     def of(cls, query: Query, parts: Iterable[Measurement]) -> Exact:
@@ -181,9 +184,9 @@ class Exact:
         lists = _Lists(sources={})
         nodes = {part: lists.what(part, query) for part in parts}
         unit, nothing = query.relation.facts.unit, Fraction(0)
-        lasting = tuple(lists.frames), tuple(lists.tables), ()
+        lasting = _of_columns_read(lists), tuple(lists.tables), ()
         plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
-        return cls(Places(plan, lists.exact, {}), nodes)
+        return cls(Places(plan, lists.exact, {}), nodes, lists.handles)
 
     @property
     def plan(self) -> kernel.Plan:
