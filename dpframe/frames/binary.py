@@ -69,6 +69,11 @@ def frames_of(relation: Relation) -> Iterator[Relation]:
             yield from frames_of(step.other)
 
 
+def shares_choices(relation: Relation) -> bool:
+    """Whether several releases rest on one choice among the rows of an individual."""
+    return any(frame.salt is not None for frame in frames_of(relation))
+
+
 def chain_of(relation: Relation) -> str:
     """A frame, whom it protects and its steps, in full."""
     steps = (repr(step) for step, _ in relation.steps)

@@ -238,7 +238,9 @@ class _Reader:
                 return JoinPublic(public, here, there, how, "", digest, new)
             case kernel.KeepRows(_, n, by_names, first, of):
                 limit = LimitRows(n, by_names, first)
-                return limit if of is None else limit.by_columns(frozenset(of))
+                if of is not None and limit.columns_of(before) != [*of]:
+                    raise ValueError("rows are chosen by other columns")
+                return limit
             case kernel.KeepGroups(_, n, by_names, first):
                 return LimitGroups(n, by_names, first)
             case kernel.Weigh(_, norm):

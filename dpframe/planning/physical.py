@@ -58,8 +58,7 @@ from dpframe.core.parameters import Parameter
 from dpframe.core.regular import text_of
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.core.units import Identifier, Rows, Unit
-from dpframe.frames.binary import Binary, Concat
-from dpframe.frames.columns_of_limits import shares_choices
+from dpframe.frames.binary import Binary, Concat, shares_choices
 from dpframe.frames.definition import definition, type_words
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
@@ -90,7 +89,7 @@ from dpframe.release import Draw, Places, draw_node, number_of
 from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
 from dpframe.workloads.running import coefficients
 
-__all__ = ["Exact", "Translation", "names_read", "physical", "translate"]
+__all__ = ["Exact", "Translation", "physical", "translate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,11 +214,6 @@ class Exact:
         assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
         tables = self.tables_of(part, counted)
         return scores_of(self.plan, first_choice(node), tables, first, end)
-
-
-def names_read(plan: kernel.Plan) -> frozenset[str]:
-    """The names of the columns that a physical plan has, and others."""
-    return frozenset(_names_in(plan.frames, [*plan.tables, *plan.draws]))
 
 
 def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
