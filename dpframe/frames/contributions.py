@@ -32,9 +32,7 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
     if groups is None:
         return ContributionBounds(rows, 1, rows)
     plain = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
-    keys = [None] * len(groups.by) if groups.discovered else groups.keys.get_columns()
-    pairs = zip(groups.by, keys, strict=True)
-    free = [n.tree for n, listed in pairs if not follows_from_window(n.tree, facts, listed)]
+    free = [n.tree for n in groups.by if not follows_from_window(n.tree, facts)]
     used = {name for tree in free for name in column_names(tree)}
     listed = [] if groups.discovered else [groups.size]
     known = [

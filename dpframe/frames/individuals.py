@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.core.dtypes import INT64, DType
-from dpframe.core.windows import Windows
+from dpframe.core.windows import AFTER, BEFORE, Windows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import comparable, require_identifier, unused
 from dpframe.rows.layouts import grouped_type
@@ -98,6 +98,9 @@ def within_windows(
     number = window_of(facts, ns)
     if windows is None or number is None or windows.are_all:
         return frame
+    if windows.every == "1d":  # dates outside the calendar are read with the days next to it
+        inside = number.clip(BEFORE["1d"], AFTER["1d"])
+        number = ns.when(number == NO_TIME).then(number).otherwise(inside)
     if windows.none_with_time:
         return frame.filter(number == NO_TIME if windows.without else number < NO_TIME)
     kept = number > NO_TIME if windows.first is None else number >= windows.first

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import polars as pl
-
 from dpframe.core.tree import Call, Column, Tree
 from dpframe.core.windows import Every
 from dpframe.frames.facts import FrameFacts
-from dpframe.rows.temporal import FIRST_DAY, LAST_DAY, Truncate
+from dpframe.rows.temporal import Truncate
 
 __all__ = ["follows_from_window"]
 
@@ -34,9 +32,8 @@ _TRUNCATED: Mapping[str, frozenset[Every]] = {
 }
 
 
-def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = None) -> bool:
-    """Whether an expression of the time has one value, or is null, throughout each window; or at
-    most one of the public keys that are requested.
+def follows_from_window(tree: Tree, facts: FrameFacts) -> bool:
+    """Whether an expression of the time has one value, or is null, throughout each window.
 
     Guarantee
     ---------
@@ -48,16 +45,15 @@ def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = 
     a date, a month or a year that has a whole window in it is that of all its times. Times
     outside the calendar, for which the parts are null, are windows of their own, and so are rows
     without a time. A time with a zone that is truncated is an instant, and where clocks show the
-    beginning of a window twice there are two: so that is not among them. A date on its own has
-    several values in the windows before and after the calendar, and none of these is a key inside
-    it.
+    beginning of a window twice there are two: so that is not among them. A date is its own day,
+    also outside the calendar.
     """
     if facts.time is None or facts.every is None:
         return False
     match tree:
         case Column(name):
             is_day = name == facts.time and facts.columns[name].dtype.name == "Date"
-            return is_day and facts.every == "1d" and keys is not None and _are_days(keys)
+            return is_day and facts.every == "1d"
         case Call(Truncate(every), (Column(name),)):
             zoned = facts.columns[facts.time].dtype.zone is not None
             alike = facts.every in _TRUNCATED.get(every, ())
@@ -68,9 +64,3 @@ def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = 
             return follows_from_window(inner, facts)
         case _:
             return False
-
-
-def _are_days(keys: pl.Series) -> bool:
-    """Whether dates are inside the calendar, where they are not null."""
-    days = keys.to_physical().drop_nulls()
-    return bool(days.is_between(FIRST_DAY, LAST_DAY).all())

@@ -352,7 +352,7 @@ def _unite(left: Facts, right: Facts) -> Facts:
         complete=False,
         limits=tuple(limits),
         alone=False,
-        types=(),
+        types=tuple(pair for pair in left.types if pair in right.types),
     )
 
 
@@ -393,7 +393,7 @@ def _meet(frame: Meet, left: Facts, right: Facts) -> Facts:
                 replace(x, n=x.n + 1) if isinstance(x, GroupLimit) else x for x in others
             )
     limits = (*_times(left.limits, factor), *filter(_is_present, others))
-    return replace(left, columns=columns, complete=False, limits=limits, alone=False, types=())
+    return replace(left, columns=columns, complete=False, limits=limits, alone=False)
 
 
 def _rows_with(facts: Facts, names: set[str]) -> int | None:
@@ -662,11 +662,36 @@ _IN_WINDOW: Mapping[str, frozenset[str]] = {
 """Operations on a time, and the windows in which all times give one value. Weeks cross months."""
 
 
+_TRUNCATED: Mapping[str, frozenset[str]] = {
+    f'[["every","{every}"]]': windows
+    for every, windows in (
+        ("1d", frozenset({"1d"})),
+        ("1w", frozenset({"1d", "1w"})),
+        ("1mo", frozenset({"1d", "1mo"})),
+        ("1q", frozenset({"1d", "1mo", "1q"})),
+        ("3mo", frozenset({"1d", "1mo", "1q"})),
+        ("1y", frozenset({"1d", "1mo", "1q", "1y"})),
+        ("12mo", frozenset({"1d", "1mo", "1q", "1y"})),
+    )
+}
+"""The same of truncating a time."""
+
+
 def _follows_from_window(row: Row, facts: Facts) -> bool:
-    """Whether an expression of the time has one value in each window. Clocks of the
-    time's zone distinguish windows, and these parts of a time as well.
+    """Whether an expression of the time has one value, or is null, in each window.
+
+    Proof: clocks of the time's zone distinguish windows, and these parts of a time as well. Times
+    outside the years 1 to 9999 have no parts, and are in windows of their own. So are rows without
+    a time. A date is its own day, wherever it is. Where a time has a zone, clocks may show
+    the beginning of a window twice, so that it is truncated to two times.
     """
+    dtype = dict(facts.types).get(facts.time or "", ",")
     match row:
+        case Col(name):
+            return name == facts.time and facts.every == "1d" and dtype == "Date"
+        case Call("dt_truncate", (Col(name),), constants):
+            in_windows = _TRUNCATED.get(constants, frozenset())
+            return name == facts.time and facts.every in in_windows and "," not in dtype
         case Call(operation, (Col(name),), "[]") if operation in _IN_WINDOW:
             return name == facts.time and facts.every in _IN_WINDOW[operation]
         case Call(operation, (Call() as inner,)) if operation in _IN_WINDOW:

@@ -1098,9 +1098,9 @@ def _iso(between: str, dtype: DType) -> str:
 
 # The number of the calendar window that a time is in, on every engine.
 #
-# Times before the year 1 are in one window, and so are those after 9999 (for times with a zone a
-# day further inside, as in operations on dates). The number of a time is never null, and never
-# decreases from one local time to a later one.
+# A date is its own day. All other times before the year 1 are in one window, and so are those after
+# 9999 (for times with a zone a day further inside, as in operations on dates). The number of a time
+# is never null, and never decreases from one local time to a later one.
 
 NO_TIME = -(2**31)
 """Stands for the window of rows without a time; no other has this number."""
@@ -1116,9 +1116,13 @@ def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> 
     every
         The length of windows.
     """
+    none = ns.lit(NO_TIME, dtype=ns.Int64)
+    if dtype.name == "Date" and every == "1d":
+        days = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
+        return unordered(ns, ns.coalesce(days, none))
     limits = calendar(dtype)
     found = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
-    others = [ns.lit(NO_TIME, dtype=ns.Int64)]
+    others = [none]
     if limits is not None:
         low, high = (point(ns, limit, dtype) for limit in limits)
         first, last = (ns.lit(end[every], dtype=ns.Int64) for end in (BEFORE, AFTER))

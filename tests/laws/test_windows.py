@@ -18,13 +18,15 @@ import dpframe as dp
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.unit_statistics import UnitCount
-from dpframe.core.tree import Column, Named, Tree
-from dpframe.core.windows import Every
+from dpframe.core.tree import Named, Tree
+from dpframe.core.windows import AFTER, BEFORE, Every, Windows
 from dpframe.errors import DPFrameError
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.groups import Groups
+from dpframe.frames.individuals import within_windows
 from dpframe.frames.relation import Relation
 from dpframe.frames.same_in_window import follows_from_window
+from dpframe.kernel import verify
 from dpframe.lower.tables import lower_rows
 from dpframe.pipeline import read_rows
 from dpframe.rows.fold import domain, lower
@@ -324,6 +326,7 @@ SAME = [
     *(f'pl.col("at").dt.truncate("{every}")' for every in ("1d", "1w", "1mo", "3mo", "1q", "1y")),
     'pl.col("at").dt.truncate("1mo").dt.month()',
     'pl.col("at").dt.date().dt.year()',
+    'pl.col("at")',
 ]
 
 
@@ -373,7 +376,8 @@ def test_what_follows_from_a_window_is_the_same_throughout(dtype: Any, every: Ev
         ('pl.col("at").dt.truncate("1mo")', "1mo", pl.Datetime("us", "Europe/Berlin"), None),
         ('pl.col("at").dt.year()', "1w", pl.Datetime("us"), None),
         ('pl.col("at").dt.date()', "1mo", pl.Datetime("us"), None),
-        ('pl.col("at")', "1d", pl.Date(), None),
+        ('pl.col("at")', "1d", pl.Date(), 1),
+        ('pl.col("at")', "1w", pl.Date(), None),
         ('pl.col("at").dt.date()', "1d", pl.Date(), 1),
         ('pl.col("at")', "1d", pl.Datetime("us"), None),
         ('pl.col("d").dt.month()', "1mo", pl.Datetime("us"), None),
@@ -390,13 +394,38 @@ def test_a_person_in_a_window_is_in_one_group_by_it(
     assert found.groups == groups
 
 
-@pytest.mark.parametrize(("days", "groups"), [([0, 20_000, None], 1), ([0, 2_932_897], 2)])
-def test_days_that_are_listed(days: list[int | None], groups: int) -> None:
-    """A date outside the calendar is none of which a person has one at most."""
-    keys = pl.Series("at", days, dtype=pl.Int32).cast(pl.Date)
+@pytest.mark.parametrize("dtype", TIMES, ids=str)
+@pytest.mark.parametrize("every", EVERIES)
+def test_the_kernel_finds_the_same_groups(dtype: Any, every: Every) -> None:
+    """So what the planner says of groups by the time is verified, and no query of it is refused."""
+    frame = protected(dtype, every)
+    limited = frame.limit_rows(2)
+    times = times_of(WALLS[:3], dtype)
+    for text in SAME:
+        if tree_in(text, frame._relation) is None:
+            continue
+        key = eval(text, dict(NAMES))
+        keys = times.to_frame("at").select(key.alias("k")).unique()
+        for rows, made in ((frame, pl.col("id").dp_n_unique()), (limited, dp.count())):
+            plan = rows.group_by(key.alias("k"), keys=keys).agg(n=made).plan(epsilon=1)
+            assert plan.physical is not None
+            verify(plan.physical)
+
+
+def test_dates_outside_the_calendar_are_read_with_the_days_next_to_it() -> None:
+    days = [-(10**7), -719_163, -719_162, 0, 2_932_896, 2_932_897, 10**7, None]
+    frame = pl.DataFrame({"at": pl.Series(days, dtype=pl.Int32).cast(pl.Date)}).lazy()
     facts = protected(pl.Date(), "1d")._relation.facts
-    found = spread_of(facts, Groups((Named("at", Column("at")),), keys.to_frame(), ""))
-    assert found.groups == groups
+    first, last = BEFORE["1d"], AFTER["1d"]
+    for windows, kept in (
+        (Windows("1d", None, first, without=False), days[:2]),
+        (Windows("1d", first, first + 1, without=False), days[:3]),
+        (Windows("1d", last, None, without=False), days[5:7]),
+        (Windows("1d", last - 1, last, without=True), days[4:]),
+        (Windows("1d", first + 1, last - 1, without=False), days[2:5]),
+    ):
+        found = within_windows(frame, facts, windows, pl).collect()
+        assert found["at"].to_physical().to_list() == kept, windows
 
 
 @examples(20, 400)
