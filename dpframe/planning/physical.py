@@ -86,7 +86,7 @@ from dpframe.plan.laws import number_law, numbers_of
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
+from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of
 from dpframe.workloads.running import coefficients
 
 __all__ = ["Exact", "Translation", "physical", "translate"]
@@ -101,7 +101,7 @@ class Translation:
     plan
         The plan.
     parts
-        Where tables and draws stand in it, for each query that it runs.
+        Where draws stand in it, for each query that it runs.
     handles
         The frames that it names.
     options
@@ -155,7 +155,7 @@ def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None)
         tuple(option.plan for option in translated),
         composition,
     )
-    places = tuple(Places(made, *places) for places in found)
+    places = tuple(Places(made, draws) for draws in found)
     return Translation(made, places, lists.handles, translated)
 
 
@@ -165,15 +165,15 @@ class Exact:
 
     Parameters
     ----------
-    places
-        A plan with their tables, and without draws; and the exact table at each place.
+    plan
+        A plan with their tables, and without draws.
     nodes
         What each vector is in it.
     handles
         The frames that the plan names.
     """
 
-    places: Places
+    plan: kernel.Plan
     nodes: Mapping[Measurement, kernel.What]
     handles: Handles
 
@@ -185,18 +185,13 @@ class Exact:
         unit, nothing = query.relation.facts.unit, Fraction(0)
         lasting = _of_columns_read(lists), tuple(lists.tables), ()
         plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
-        return cls(Places(plan, lists.exact, {}), nodes, lists.handles)
-
-    @property
-    def plan(self) -> kernel.Plan:
-        """The plan."""
-        return self.places.plan
+        return cls(plan, nodes, lists.handles)
 
     def tables_of(
         self, part: Measurement, counted: Mapping[ExactTable, CellCounts]
     ) -> list[CellCounts]:
         """The exact tables of a vector."""
-        return [counted[self.places.tables[place]] for place in tables_of(self.nodes[part])]
+        return [counted[table] for table in part.tables]
 
     def numbers(self, part: Measurement, counted: Mapping[ExactTable, CellCounts]) -> Integers:
         """What a vector is without noise; of choices the best candidates."""
@@ -301,8 +296,6 @@ class _Lists:
     """Frames after all steps, by their identities and choices, and their places. They are kept here
     so that no other one gets such an identity.
     """
-    exact: dict[int, ExactTable] = field(default_factory=dict)
-    """The exact tables of the query whose draws are added, by their places."""
     finder: int = 0
     """The draw that finds the groups of the query whose draws are added."""
 
@@ -311,9 +304,8 @@ class _Lists:
         """What the plan names."""
         return Handles(self.protected, self.sources, self.public)
 
-    def add(self, part: Prepared, plan: PlanData) -> tuple[dict[int, ExactTable], dict[Draw, int]]:
-        """All draws of one query. Where its tables and draws stand."""
-        self.exact = {}
+    def add(self, part: Prepared, plan: PlanData) -> dict[Draw, int]:
+        """All draws of one query, and their places."""
         used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
         of_draws = [(plan.releases[used[d.keys[0]]], d) for d in part.draws]
         of_draws.sort(key=lambda one: one[0].draw)  # in the order of the plan that people read
@@ -339,7 +331,7 @@ class _Lists:
             else:
                 made = law.kernel_law
             self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
-        return self.exact, {draw: first + number for number, draw in enumerate(draws)}
+        return {draw: first + number for number, draw in enumerate(draws)}
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
@@ -413,9 +405,7 @@ class _Lists:
             None if table.cells is None else _cells(table.cells),
             _adds(table.statistic, facts),
         )
-        place = self.tables.setdefault(made, len(self.tables))
-        self.exact[place] = table
-        return place
+        return self.tables.setdefault(made, len(self.tables))
 
     def keys(self, groups: Groups) -> kernel.Keys:
         """The keys of a table."""

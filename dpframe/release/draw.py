@@ -6,7 +6,7 @@ What is drawn, and by which law, is read from the physical plan that the kernel 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -111,15 +111,15 @@ class Places:
     ----------
     plan
         The plan.
-    tables
-        The exact table at each place.
     draws
         The place of each draw.
+    tables
+        What the tables at some places are of.
     """
 
     plan: kernel.Plan
-    tables: Mapping[int, Table]
     draws: Mapping[Draw, int]
+    tables: Mapping[int, Table] = field(default_factory=dict)
 
     def node(self, one: Draw) -> kernel.Draw:
         """The draw in the plan."""
@@ -133,6 +133,12 @@ class Places:
     def by_place(self, counted: Mapping[Table, CellCounts]) -> dict[int, CellCounts]:
         """Exact tables by their places."""
         return {place: counted[table] for place, table in self.tables.items()}
+
+    def with_tables_of_draws(self) -> Places:
+        """The same with the tables that the query has for its draws."""
+        pairs = ((tables_of(self.node(one).what), one.measurement.tables) for one in self.draws)
+        found = {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
+        return replace(self, tables=found)
 
 
 def draw(

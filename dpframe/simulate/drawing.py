@@ -91,7 +91,7 @@ def draw_parts(
 def places_of(prepared: Prepared) -> Places:
     """Where the tables and draws of a query stand in its physical plan."""
     (places,) = translate(alone(prepared)).parts
-    return places
+    return places.with_tables_of_draws()
 
 
 def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:

@@ -41,6 +41,7 @@ from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
 from dpframe.planning import Exact
 from dpframe.release.numbers import Runs
+from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
@@ -186,7 +187,9 @@ def planned_tables(
     exact = Exact.of(replace(query, relation=relation), (one.measurement for one in draws))
     parts = [(range(len(exact.plan.tables)), None)]
     (found,) = tables_of_plan(exact.plan, exact.handles, parts)
-    return found, exact.places.tables
+    pairs = ((release_tables(node), part.tables) for part, node in exact.nodes.items())
+    names = {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
+    return found, names
 
 
 def same(one: Counted, other: Counted) -> bool:
