@@ -112,7 +112,7 @@ def grid_of_squares(inner: Grid, bits: int = RESOLUTION_BITS) -> Grid:
 
 
 def squares_on(inner: Grid, shift: int) -> Grid:
-    """The grid for squares of places on a grid that are shortened by so many binary places."""
+    """The grid for squares of places on a grid, shortened by this many binary places."""
     top = max(1, max(-inner.lo, inner.hi) ** 2 >> shift)
     step = inner.step**2 * _power(shift - 1)
     return Grid(step, top * step, -top, top)

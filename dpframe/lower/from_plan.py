@@ -325,7 +325,7 @@ class _Reader:
                 named, listed = self.named(by, facts), self.handles.public[digest]
                 if listed.width != len(named) or listed.height != prod(sizes):
                     raise ValueError("there are other public keys")
-                # the digest does not tell how wide whole numbers are
+                # columns of wider and of narrower whole numbers may have one digest
                 types = [*_types_of_keys(named, facts).values()]
                 if listed.dtypes != types:
                     given = zip(listed.iter_columns(), types, strict=True)
