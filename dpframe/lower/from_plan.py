@@ -445,10 +445,11 @@ def _dtype(words: str) -> DType:
     found = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?", words)
     if found is None:
         raise LookupError(f"the type {words}")
-    name, parts = found[1], [] if found[2] is None else found[2].split(", ")
+    name, parts = str(found[1]), [] if found[2] is None else str(found[2]).split(", ")
     if name == "Decimal":
         return DType(name, precision=int(parts[0]), scale=int(parts[1]))
-    return DType(name, *parts)
+    unit, zone = (*parts, None, None)[:2]
+    return DType(name, unit, zone)
 
 
 @lru_cache(maxsize=1024)

@@ -114,7 +114,7 @@ def planned(ask: Any, unit: Any = "who") -> Translation:
     frame = pl.LazyFrame(
         schema={"who": pl.Int64, "town": pl.String, "age": pl.Int64, "kind": pl.Enum(["x", "y"])}
     )
-    session = dp.Session(epsilon=1, delta="1e-6")
+    session = dp.Session(epsilon=1, delta=Fraction(1, 10**6))
     here = session.protect(frame, unit=unit, name="here", bounds={"age": (0, 90)})
     with warnings.catch_warnings(action="ignore"), watched() as found:
         ask(here).plan(epsilon=1)
@@ -216,7 +216,8 @@ def test_moments_are_on_the_clocks_of_their_column() -> None:
     plan, handles = found[-1].plan, found[-1].handles
     (((one,)),) = tables_of_plan(plan, handles, [([0], None)])
     ((step, _),) = one.relation.steps
-    moments = [tree.args[1].value for tree in step.exprs]  # type: ignore[union-attr]
+    calls: list[Any] = [*step.exprs]
+    moments = [call.args[1].value for call in calls]
     assert moments == twice
     assert [at.fold for at in moments] == [0, 1]
     assert {at.tzinfo for at in moments} == {zone}
