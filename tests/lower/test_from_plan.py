@@ -89,7 +89,8 @@ def require_equal_facts(prepared: PreparedTogether, translation: Translation) ->
             for table in one.tables.values():
                 assert table.cells is None or table.cells.size > 0
         read = {windows_read(one.relation, one.groups) for one in found}
-        assert read == windows_of(part.query, {places.tables[t].kept for t in places.tables_drawn})
+        tables = places.with_tables_of_draws().tables.values()
+        assert read == windows_of(part.query, {table.kept for table in tables})
 
 
 def windows_of(query: Query, sets: set[Any]) -> set[Windows | None]:
