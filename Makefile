@@ -12,7 +12,7 @@ SHARD ?= 1/1
 ANY_POLARS = accounting samplers mechanisms workloads core charge choose ledger infer planning stats held mutants schedule \
 	kernel plan report test_messages.py test_site.py test_words.py
 
-.PHONY: help demo test test-oldest test-nightly test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check check-text check-types-mypy check-types-pyright check-imports clean
+.PHONY: help demo test test-oldest test-nightly test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check check-text check-types-mypy check-types-pyright check-imports check-and-test clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -25,8 +25,10 @@ help: ## show this list
 	.venv/bin/python $(PIP_INSTALL) -e .
 	touch $@
 
+# Compiling every module takes longer than unpacking them, and tests import one in three: these are
+# compiled then.
 .venv/stamp-dev: .venv/stamp-created pyproject.toml
-	.venv/bin/python $(PIP_INSTALL) -e '.[dev]'
+	.venv/bin/python $(PIP_INSTALL) --no-compile -e '.[dev]'
 	touch $@ .venv/stamp-package
 
 .venv/stamp-docs: .venv/stamp-created pyproject.toml
@@ -65,7 +67,11 @@ check-imports: .venv/stamp-dev
 # Where the shell forbids to keep compiled modules, each process of tests would compile them again.
 test test-oldest test-nightly test-spark: export PYTHONDONTWRITEBYTECODE :=
 
-test: check ## everything a change must pass
+# The longest check runs beside the others and the tests, which leave no processor idle.
+test: .venv/stamp-dev ## everything a change must pass
+	@$(MAKE) --jobs 2 --no-print-directory check-types-pyright check-and-test
+
+check-and-test: check-text check-imports check-types-mypy
 	.venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules dpframe tests
 
 test-oldest: .venv-oldest/stamp ## the tests again, on the oldest Polars that is supported

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.mechanisms import weighed_rounds
+from dpframe.mechanisms import groups as weighed_rounds
 
 RATIOS, ROUNDS, RUNS = (1, 2, 4, 8, 16, 32), (2, 3), 5
 SHAPES = {

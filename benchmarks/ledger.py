@@ -26,8 +26,7 @@ from pathlib import Path
 import psycopg
 
 import dpframe as dp
-from dpframe.ledger.chain import row_of
-from dpframe.ledger.checkpoints import is_due, state_of
+from dpframe.ledger.chain import is_due, row_of, state_of
 from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import COLUMNS, Draft, Head
 from dpframe.ledger.stored import StoredLedger

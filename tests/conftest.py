@@ -6,6 +6,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -53,11 +55,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", default="1/1")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where several processes run all tests, let each import other files first: one of them then
+    rewrites the asserts of a file, and the rest read what it has written.
+    """
+    worker, folder = getattr(session.config, "workerinput", None), Path(__file__).parent
+    if worker is None or str(folder) not in {
+        str(Path(arg).absolute()) for arg in session.config.args
+    }:
+        return
+    files = sorted(folder.rglob("test_*.py"))
+    for file in files[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        name = ".".join(file.relative_to(folder.parent).with_suffix("").parts)
+        with suppress(Exception, pytest.skip.Exception):  # they come again when it is collected
+            import_module(name)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what waits for the night, before the marks are looked at, and keep one shard. Of the
     slow run, leave out what would do the same as in `make test`: tests that are neither slow nor
-    generated anew.
+    generated anew. The longest come first, so that no process waits for another at the end.
     """
     nightly, shard = tiers.nightly_names(), config.getoption("--shard")
     for item in items:
@@ -69,6 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=rest)
     left_out = set(rest)
     items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.get_closest_marker("always") is None)
 
 
 def _is_generated(item: pytest.Item) -> bool:

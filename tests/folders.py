@@ -28,10 +28,10 @@ import pytest
 import dpframe as dp
 from dpframe.audit import neighbours
 from dpframe.cli.main import _parser
-from dpframe.ledger import head_file, places
-from dpframe.ledger.postgres.store import PostgresStore
-from dpframe.ledger.sqlite import locks
-from dpframe.ledger.sqlite.store import SqliteStore
+from dpframe.ledger import head_file, sqlite
+from dpframe.ledger import head_file as places
+from dpframe.ledger.postgres import PostgresStore
+from dpframe.ledger.sqlite import SqliteStore
 from tests import postgres, spawned
 from tests.cli.commands import PEOPLE, PYTHON_JOB, ROOT, TOML_JOB
 from tests.clocks import setter
@@ -167,7 +167,7 @@ class Folder:
 
     def without_descriptions(self) -> None:
         """Let the operating system have no locks of open files: a file beside is locked."""
-        self._patches.setattr(locks, "BY_DESCRIPTION", False)
+        self._patches.setattr(sqlite, "BY_DESCRIPTION", False)
 
     def another_process(self) -> None:
         """Forget where this process has used ledgers."""
@@ -290,7 +290,7 @@ class Folder:
         self._patches.setattr(head_file, "TIMEOUT", 0.0)
         held = (self.tmp / file).open("r+b", buffering=0)
         fcntl.flock(held, fcntl.LOCK_EX)
-        locks._set(held.fileno(), fcntl.F_WRLCK, locks.GATE, length=2)
+        sqlite._set(held.fileno(), fcntl.F_WRLCK, sqlite.GATE, length=2)
         self._held.append(held)
         return held
 

@@ -34,7 +34,7 @@ from dpframe.core.sensitivity import (
 from dpframe.core.units import Identifier
 from dpframe.frames import nights
 from dpframe.frames.step import Step
-from dpframe.ledger.windows import Timeline
+from dpframe.ledger.scopes import Timeline
 from dpframe.rows.operation import RowOperation
 from dpframe.workloads import running
 

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.cli.input import BadInput, NotWritten
+from dpframe.cli.output import BadInput, NotWritten
 
 DUE = datetime(2027, 3, 13, tzinfo=UTC)
 _OPTIONAL = ("dpframe.ledger.postgres", "dpframe.lower.engines", "dpframe.report.plots")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dpframe as dp
+from tests.syntax import nodes_of
 
 ROOT = Path(dp.__file__).parent
 _REASONS = ("because", "; or ", "would ")
@@ -19,20 +20,21 @@ MOST_WITH_REASONS = 4
 
 
 @cache
-def _modules() -> dict[Path, tuple[ast.AST, ...]]:
-    """The nodes of the code of the package, by file."""
-    files = sorted(ROOT.rglob("*.py"))
-    return {file: tuple(ast.walk(ast.parse(file.read_text()))) for file in files}
+def _sources() -> dict[Path, str]:
+    """The code of the package, by file."""
+    return {file: file.read_text() for file in sorted(ROOT.rglob("*.py"))}
+
+
+_CLASS = re.compile(r"^ *class (\w+)\(([^)]*)\):", re.MULTILINE)
 
 
 @cache
 def _errors() -> set[str]:
     """The names of all error classes of the package."""
     bases = {
-        node.name: {b.id for b in node.bases if isinstance(b, ast.Name)}
-        for module in _modules().values()
-        for node in module
-        if isinstance(node, ast.ClassDef)
+        name: {base.strip() for base in of.split(",")}
+        for source in _sources().values()
+        for name, of in _CLASS.findall(source)
     }
     known = {"DPFrameError"}
     while more := {n for n, of in bases.items() if of & known} - known:
@@ -67,10 +69,12 @@ def _remedies(node: ast.expr) -> list[str]:
 def sites() -> tuple[tuple[str, ast.Call], ...]:
     """Each place of the package that makes an error."""
     names = _errors()
+    made = re.compile(rf"\b(?:{'|'.join(names)})\(")
     return tuple(
         (f"{file.relative_to(ROOT)}:{node.lineno}", node)
-        for file, module in _modules().items()
-        for node in module
+        for file, source in _sources().items()
+        if made.search(source)
+        for node in nodes_of(source)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
     )
 

@@ -25,7 +25,7 @@ import pytest
 import dpframe as dp
 from dpframe import accounting, mechanisms
 from dpframe.accounting.events import AnyEvent
-from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
+from dpframe.accounting.gaussian_noise import largest_rho, log_delta_zcdp
 from dpframe.core.exact import exact
 from dpframe.mechanisms import (
     DiscreteGaussian,

@@ -21,7 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dpframe.report.wording import reword
+from dpframe.report.numbers import reword
+from tests.syntax import nodes_of
 
 ROOT = Path(__file__).parents[1]
 CODE = "CODE"
@@ -231,7 +232,7 @@ def of_page(path: str, text: str) -> Iterator[Sentence]:
 
 def of_module(path: str, text: str) -> Iterator[Sentence]:
     """The sentences of a module: docstrings, strings of three words or more, comments."""
-    nodes = tuple(ast.walk(ast.parse(text)))
+    nodes = nodes_of(text)
     docs = {
         node.value
         for node in nodes
@@ -258,7 +259,7 @@ def _docstring(path: str, node: ast.Constant) -> Iterator[Sentence]:
 
 _PLANNING = "aggregates api choose describe frames mechanisms plan planning workloads"
 _OF_PLANS = tuple(f"dpframe/{folder}/" for folder in _PLANNING.split())
-"""Folders with sentences that plans store, and show in the words of `dpframe.report.wording`."""
+"""Folders with sentences that plans store, and show in the words of `dpframe.report.numbers`."""
 _CALL = re.compile(r"[\w.]*\w\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\}")
 """Code in a message, which is one word."""
 
@@ -269,7 +270,7 @@ def _strings(path: str, nodes: Sequence[ast.AST], docs: set[ast.Constant]) -> It
     raised = [node for node in nodes if shown and isinstance(node, ast.Raise)]
     messages = {part for node in raised for part in ast.walk(node)}
     for node in nodes:
-        if path == "dpframe/report/wording.py" and isinstance(node, ast.Tuple):
+        if path == "dpframe/report/numbers.py" and isinstance(node, ast.Tuple):
             inside.update(node.elts[:1])  # what is replaced
         if node in inside or node in docs:
             continue

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpframe.accounting.accountant import Accountant
-    from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
-    from dpframe.accounting.basic import BasicAccountant
+    from dpframe.accounting.accountants import (
+        AdvancedAccountant,
+        BasicAccountant,
+        ClosedFormAccountant,
+        GaussianDPAccountant,
+        LooseZCDPAccountant,
+        OptimalAccountant,
+        PrivacyLossAccountant,
+        RenyiAccountant,
+        ZCDPAccountant,
+    )
     from dpframe.accounting.comparison import Bound, best, bounds, parallel
-    from dpframe.accounting.concentrated import LooseZCDPAccountant, ZCDPAccountant
     from dpframe.accounting.events import (
         ApproxEvent,
         DiscreteGaussianEvent,
@@ -28,10 +36,6 @@ if TYPE_CHECKING:
         ZCDPEvent,
     )
     from dpframe.accounting.export import to_dp_accounting
-    from dpframe.accounting.gaussian import GaussianDPAccountant
-    from dpframe.accounting.numerical import PrivacyLossAccountant
-    from dpframe.accounting.optimal import OptimalAccountant
-    from dpframe.accounting.renyi import RenyiAccountant
     from dpframe.accounting.table import compare
 
 __all__ = [
@@ -65,16 +69,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "advanced": ("AdvancedAccountant", "ClosedFormAccountant"),
     "accountant": ("Accountant",),
-    "basic": ("BasicAccountant",),
+    "accountants": (
+        *("AdvancedAccountant", "BasicAccountant", "ClosedFormAccountant", "GaussianDPAccountant"),
+        *("LooseZCDPAccountant", "OptimalAccountant", "PrivacyLossAccountant", "RenyiAccountant"),
+        "ZCDPAccountant",
+    ),
     "comparison": ("Bound", "best", "bounds", "parallel"),
-    "concentrated": ("LooseZCDPAccountant", "ZCDPAccountant"),
     "export": ("to_dp_accounting",),
-    "gaussian": ("GaussianDPAccountant",),
-    "numerical": ("PrivacyLossAccountant",),
-    "optimal": ("OptimalAccountant",),
-    "renyi": ("RenyiAccountant",),
     "table": ("compare",),
 }
 

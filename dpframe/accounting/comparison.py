@@ -8,17 +8,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpframe.accounting.accountant import ACROSS, WITHIN, Accountant, ValidFor
-from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
-from dpframe.accounting.basic import BasicAccountant
-from dpframe.accounting.concentrated import LooseZCDPAccountant, ZCDPAccountant
+from dpframe.accounting.accountants import (
+    AdvancedAccountant,
+    BasicAccountant,
+    ClosedFormAccountant,
+    GaussianDPAccountant,
+    LooseZCDPAccountant,
+    OptimalAccountant,
+    PrivacyLossAccountant,
+    RenyiAccountant,
+    ZCDPAccountant,
+)
 from dpframe.accounting.events import AnyEvent
-from dpframe.accounting.gaussian import GaussianDPAccountant
-from dpframe.accounting.numerical import PrivacyLossAccountant
-from dpframe.accounting.optimal import OptimalAccountant
-from dpframe.accounting.renyi import RenyiAccountant
 from dpframe.core.budget import amount
 from dpframe.core.exact import Number, as_given, nearest
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+
+# All bounds side by side, and the best that may be used.
 
 ACCOUNTANTS: Final[tuple[type[Accountant], ...]] = (
     BasicAccountant,

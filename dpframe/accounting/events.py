@@ -1,7 +1,4 @@
-"""What happened: one frozen value per mechanism that ran. How it is counted is the accountants'.
-
-Parameters are exact: a float means the decimal that it prints as (see `dpframe.core.exact`).
-"""
+"""What happened: one frozen value per mechanism that ran, and its form for other libraries."""
 
 from __future__ import annotations
 
@@ -12,6 +9,10 @@ from typing import Any, Final, Self, TypeAlias, cast
 
 from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.errors import InvalidBudget
+
+# What happened: one frozen value per mechanism that ran. How it is counted is the accountants'.
+#
+# Parameters are exact: a float means the decimal that it prints as (see `dpframe.core.exact`).
 
 _LARGEST: Final = Fraction(10**60)
 _SMALLEST: Final = 1 / _LARGEST

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from dpframe.accounting.costs import pure_epsilon, slack, zcdp_rho
+from dpframe.accounting.accountant import pure_epsilon, slack, zcdp_rho
 from dpframe.accounting.events import (
     AnyEvent,
     DiscreteLaplaceEvent,

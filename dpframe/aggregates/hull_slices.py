@@ -1,4 +1,4 @@
-"""Slices of noise that is uniform in hulls of random size, see `dpframe.samplers.hull`.
+"""Slices of noise that is uniform in hulls of random size, see `dpframe.samplers.box`.
 
 Given the size, all numbers but one that moves only the first part are put at points. The
 remaining one is uniform between two ends: those of a section of its arch (`arch_body`), or of the
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.joint_noise import Slices
 from dpframe.aggregates.joint_slices import fewer_sizes, uniform_slices
 from dpframe.mechanisms import Arch, Boxes
-from dpframe.mechanisms.arch_body import area, ends_at, reach_at
+from dpframe.mechanisms.discrete_hull import area, ends_at, reach_at
 
 __all__ = ["hull_slices"]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_noise import Slices
 from dpframe.mechanisms import Boxes
-from dpframe.mechanisms.normal_tail import normal_above
+from dpframe.mechanisms.discrete_gaussian import normal_above
 
 __all__ = ["SLIGHT", "box_slices", "fewer_sizes", "gaussian_slices", "uniform_slices"]
 

@@ -121,7 +121,7 @@ class JointSums(Measurement):
     h**2 <= u / Q <= 1 (`grid_of_squares`), made of the very column of places that is added up
     (`row_columns`); a row is counted wherever it has a place. So over their widths 1, h and Q it
     adds (1, x, y) with 2 x**2 - 1 <= y <= 1, or (1, 0, 0) where it is counted and has no value, or
-    nothing: all in the hull of the arch (`dpframe.samplers.hull`) and its mirror image.
+    nothing: all in the hull of the arch (`dpframe.samplers.box`) and its mirror image.
 
     Parameters
     ----------

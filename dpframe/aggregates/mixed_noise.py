@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_noise import Independent, JointNoise, Slices
 from dpframe.aggregates.weighted_noise import WeightedNoise
-from dpframe.mechanisms.normal_tail import normal_above
+from dpframe.mechanisms.discrete_gaussian import normal_above
 
 __all__ = ["MixedNoise"]
 

@@ -30,7 +30,7 @@ from itertools import chain
 
 import polars as pl
 
-from dpframe.accounting.zcdp import largest_rho
+from dpframe.accounting.gaussian_noise import largest_rho
 from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether

@@ -34,7 +34,7 @@ class RunningError:
 
     For the square root, noises are Gaussian, and so is their sum, except for rounding to whole
     parts: each is a continuous Gaussian of nearly the same variance that was rounded at random
-    (`dpframe.accounting.gaussian_delta`). For a tree, totals are sums of this many independent
+    (`dpframe.accounting.gaussian_noise`). For a tree, totals are sums of this many independent
     noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
 
     Parameters

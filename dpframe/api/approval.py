@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from dpframe.core.visible import visible
 from dpframe.errors import DPFrameError, PlanMismatch
-from dpframe.ledger.approvals import Approval, Planned, Requirement, valid
+from dpframe.ledger.approvals import KEY_VARIABLE, Approval, Planned, Requirement, valid
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.place import DEFAULT_NAME
-from dpframe.ledger.signatures import KEY_VARIABLE
 from dpframe.plan.document import (
     earlier_fingerprint,
     says_the_same,

@@ -14,7 +14,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.mechanisms.noise_sums import MOST_TERMS, reach_of_sum
+from dpframe.mechanisms.combined import MOST_TERMS, reach_of_sum
 from dpframe.plan import confidence_of
 from dpframe.report import Plan
 from dpframe.rows.suggest import did_you_mean

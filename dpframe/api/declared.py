@@ -15,7 +15,7 @@ from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
 from dpframe.errors import InvalidBounds
-from dpframe.report.too_wide import typical_value
+from dpframe.report.errors import typical_value
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import unknown_column
 

@@ -26,7 +26,7 @@ import polars as pl
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.public import digest
 from dpframe.ledger.contents import locked, removed_if_left, sync_folder
-from dpframe.ledger.releasing import close_all
+from dpframe.ledger.locks import close_all
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 

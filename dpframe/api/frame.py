@@ -42,8 +42,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.parse.grouping_sets import SetsAsked, nothing_else
-from dpframe.report.columns import frame_words
-from dpframe.report.notebook import frame_html
+from dpframe.report.notebook import frame_html, frame_words
 from dpframe.sealed import all_sealed
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import nearest
-from dpframe.ledger.entry import Entry
+from dpframe.ledger.account import Entry
 from dpframe.ledger.scopes import WindowScope
 
 

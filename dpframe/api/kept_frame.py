@@ -6,8 +6,8 @@ import polars as pl
 
 from dpframe.api.packed import kept_blobs
 from dpframe.errors import LedgerError
-from dpframe.ledger.keeping import Keeping
 from dpframe.ledger.kept import Attempt, content_digest
+from dpframe.ledger.ledger import Keeping
 
 
 def kept_frame(keeping: Keeping) -> pl.DataFrame:

@@ -19,8 +19,8 @@ import polars as pl
 from dpframe.api.files import KEY, record_of
 from dpframe.errors import DPFrameError
 from dpframe.frames.public import digest
-from dpframe.ledger.keeping import Keeping
 from dpframe.ledger.kept import Attempt, Identity, content_digest
+from dpframe.ledger.ledger import Keeping
 from dpframe.plan.document import stated_in
 from dpframe.release import Doubt
 from dpframe.release.keep import Doubts

@@ -15,7 +15,7 @@ import polars as pl
 from dpframe.core.exact import as_given
 from dpframe.core.parameters import NAME, Held, NotAValue, Parameter, ParameterType
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.ledger.ranges import Allowed, Range, read_range
+from dpframe.ledger.approvals import Allowed, Range, read_range
 from dpframe.parse.parameters import mark
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import sealed

@@ -26,14 +26,12 @@ from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
-from dpframe.ledger.approvals import Requirement
-from dpframe.ledger.bound import StatedBudget
-from dpframe.ledger.drawing import Terms
+from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.scopes import WindowScope
-from dpframe.ledger.signatures import ApprovalKey
+from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.parse.periods import read_stream

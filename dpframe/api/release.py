@@ -21,8 +21,8 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.plan.several import own_plan
 from dpframe.report import Plan
 from dpframe.report.notebook import release_html, release_page
+from dpframe.report.numbers import released_table
 from dpframe.report.plots import plot_release
-from dpframe.report.released import released_table
 from dpframe.rows.suggest import did_you_mean
 
 _MOST_AS_TEXT = 10_000

@@ -17,7 +17,7 @@ import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.core.units import Rows
-from dpframe.describe.impossible_keys import impossible_keys
+from dpframe.describe.notes import impossible_keys
 from dpframe.errors import (
     DroppedRows,
     EventRows,

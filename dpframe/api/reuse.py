@@ -25,7 +25,6 @@ from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.binary import chain_words, frames_of
 from dpframe.frames.definition import definition
-from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.kept import (
     Attempt,
     Begun,
@@ -37,6 +36,7 @@ from dpframe.ledger.kept import (
     run_key,
     same_key,
 )
+from dpframe.ledger.ledger import Beginning, Keeping
 from dpframe.pipeline import Results
 from dpframe.plan.document import earlier_fingerprint, job_digest
 from dpframe.plan.types_read import digest_of_types, types_read

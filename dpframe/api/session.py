@@ -25,7 +25,7 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import open_ledger
-from dpframe.ledger.windows import as_every
+from dpframe.ledger.scopes import as_every
 from dpframe.sealed import all_sealed
 
 

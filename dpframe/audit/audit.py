@@ -2,31 +2,272 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.level_sums import CellSums
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
+from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
-from dpframe.audit.beside import at_once
-from dpframe.audit.calls import calls_beside
-from dpframe.audit.claims import claims_of
-from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
-from dpframe.audit.neighbours import Neighbours, worst_neighbours
-from dpframe.audit.outcomes import outcomes, runs_at_once
-from dpframe.audit.stated import is_noise_alone
+from dpframe.audit.evidence import (
+    best_event,
+    binomial_high,
+    binomial_low,
+    claims_of,
+    joint_scores,
+    likelihood_scores,
+    proved_epsilon,
+)
+from dpframe.audit.likelihood import (
+    Counted,
+    StatedRatios,
+    differing_groups,
+    entries_of,
+    is_noise_alone,
+)
+from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.without_found import rounds_of
+from dpframe.planning import Exact
 from dpframe.progress import progress
+from dpframe.release import CandidateScores
 from dpframe.report import Plan
 from dpframe.report.plots import plot_audit
+from dpframe.simulate.runs import NoisyParts, draw_parts, places_of
+
+# What a plan releases on two frames, run after run.
+
+Floats = NDArray[np.float64]
+_MOST_PLACES = 48
+"""The most places of one part: few differ, and the first ones are enough."""
+_MOST_ENTRIES = 1 << 20
+"""This many noisy numbers are drawn at once."""
+_TUPLES = 1 << 10
+"""This many choices of several quantiles are, which take milliseconds each."""
+
+Place = tuple[tuple[Measurement, str], int, int]
+
+
+def outcomes(
+    prepared: pipeline.Prepared,  # The plan
+    pair: Neighbours,  # The neighbours
+    runs: int,  # How often the plan runs on each
+    shown: Callable[[int], None] = lambda _: None,  # Receives the number of finished runs
+    # How many runs are drawn in one call of the noise; as many as there is room for by default.
+    at_once: int | None = None,
+) -> tuple[Floats, Floats]:
+    """What is drawn where neighbours differ, of shape (runs, 1 + numbers) on each side.
+
+    These are the noisy numbers and choices from which results are computed, without another look
+    at data: results reveal no more than they do. The first column is the log-likelihood ratio of
+    the numbers on the two sides if all noise has the stated law: no event is more informative
+    about numbers that are drawn jointly.
+    """
+    places = list(_places(prepared, pair))
+    draws, drawing = prepared.draws, places_of(prepared)
+    most = min(runs, at_once or runs_at_once(prepared, pair))
+    stated = StatedRatios(prepared, pair.counted)
+    copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
+    made: tuple[list[Floats], list[Floats]] = ([], [])
+    for start in range(0, runs, most):
+        if most >= _TUPLES or not start // most % 256:
+            shown(start)
+        for (counted, ballots), side in zip(copies, made, strict=True):
+            noisy, kept = draw_parts(drawing, draws, counted, ballots)
+            ratios = stated.of(noisy, kept, most)
+            side.append(np.column_stack([ratios, _numbers(noisy, kept, places, most)]))
+    one, other = (np.concatenate(side)[:runs] for side in made)
+    return one, other
+
+
+def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
+    """How many runs are drawn at once: noise of one run does not depend on another's."""
+    query = pair.query
+    size = next(iter(pair.counted[0].values())).size
+    entries = 0
+    for part in (one.measurement for one in prepared.draws):
+        if isinstance(part, (Responses, AdditiveOfSet, SelectionOfSet)):
+            return 1
+        if isinstance(part, Selection):
+            if part.entries(query.scope) != size:  # groups are the candidates
+                return 1
+            slow = isinstance(part, QuantilesAtOnce)
+            each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
+            entries += size * each
+        elif isinstance(part, Margin):
+            entries += size * part.cells
+        elif isinstance(part, CellSums):
+            entries += size * part.numbers
+        elif isinstance(part, JointSums):
+            entries += size * len(part.widths)
+        else:
+            cells = part.tables[0].cells
+            entries += size * (1 if cells is None else cells.size)
+    return max(1, _MOST_ENTRIES // max(1, entries))
+
+
+def repeated(counted: Counted, times: int) -> Counted:
+    """The same exact tables several times, as if all were one with more groups."""
+    if times == 1:
+        return counted
+    made = {}
+    for table, found in counted.items():
+        size = found.size * times
+        values = np.tile(found.values, times)
+        if found.groups is None or found.cells is None:
+            made[table] = CellCounts(None, None, values, size)
+        else:
+            shift = np.repeat(np.arange(times) * found.size, found.groups.size)
+            groups = np.tile(found.groups, times) + shift
+            made[table] = CellCounts(groups, np.tile(found.cells, times), values, size)
+    return made
+
+
+def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
+    """The noisy numbers that the individual moves."""
+    query, (one, other) = pair.query, pair.counted
+    exact = Exact.of(prepared.query, (one_draw.measurement for one_draw in prepared.draws))
+    for one_draw in prepared.draws:
+        part = one_draw.measurement
+        key = one_draw.keys[0] if one_draw.rebuilt is None else one_draw.vector
+        if isinstance(part, JointSums):
+            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
+                for number in range(len(part.widths)):
+                    yield key, group, number
+        elif isinstance(part, (Additive, CellSums, Margin, Responses)):
+            a, b = entries_of(exact, part, one), entries_of(exact, part, other)
+            moved = sorted({place for place, _ in a.items() ^ b.items()})
+            for group, cell in moved[:_MOST_PLACES]:
+                yield key, group, cell
+        elif isinstance(part, KeySelection):
+            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
+                yield key, group, 0
+        else:
+            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
+                for winner in range(getattr(part, "chosen", 1)):
+                    yield key, group, winner
+
+
+def _numbers(
+    noisy: NoisyParts, kept: NDArray[np.bool_] | None, places: Sequence[Place], runs: int
+) -> Floats:
+    """The numbers of some runs that were drawn at once, of shape (runs, places)."""
+    columns = []
+    appear = None if kept is None else kept.reshape(runs, -1)
+    for key, group, entry in places:
+        if isinstance(key[0], KeySelection):
+            assert appear is not None
+            columns.append(appear[:, group].astype(np.float64))
+            continue
+        found = noisy[key].reshape(runs, -1, noisy[key].shape[1])[:, group, entry]
+        values = found.astype(np.float64)
+        columns.append(values if appear is None else np.where(appear[:, group], values, np.nan))
+    return np.array(columns, dtype=np.float64).reshape(len(places), runs).T
+
+
+# Releases that are drawn one by one, compared with runs that are drawn jointly.
+#
+# An audit draws thousands of runs in a few calls of the noise, where a release is one call. A
+# mistake between calls, such as a source that starts again at each call, or a call that forgets its
+# noise, shows only in releases that are drawn one by one.
+
+MOST_CALLS: Final = 1_000
+"""How many releases are drawn one by one. In addition to 10,000 runs of several numbers, which
+are rarely the same twice, an audit of this many sees noise that is missing in one call of 50 with
+99%, in one of 100 with 73%.
+"""
+_MOST_NUMBERS: Final = 64
+
+
+def calls_beside(
+    # `prepared`, `pair`: the plan, and the neighbours; the releases are of the first of the two
+    # frames.
+    prepared: pipeline.Prepared,
+    pair: Neighbours,
+    # What was drawn jointly of that frame, of shape (runs, 1 + numbers), see `outcomes`.
+    runs: Floats,
+    doubt: float,  # The probability with which a difference may be named if none exists
+) -> tuple[int, tuple[str, ...]]:
+    """How many releases were drawn one by one, and in what they differ from runs drawn jointly."""
+    number = min(MOST_CALLS, len(runs))
+    calls, _ = outcomes(prepared, pair, number, at_once=1)
+    return number, differences(calls[:, 1:], runs[:, 1:], doubt)
+
+
+def differences(
+    # `calls`, `runs`: numbers of shape (draws, numbers).
+    calls: Floats,
+    runs: Floats,
+    doubt: float,  # The probability with which a difference may be named if none exists
+) -> tuple[str, ...]:
+    """In what independent draws of one law differ from others of it, in words; nothing where they
+    do not.
+
+    Three comparisons share the doubt. How often a row equals the row before is a sum of pairs: of
+    every other pair the rows are independent, so exact binomial bounds hold (Clopper and Pearson
+    1934). The row that is most frequent in one half of the calls is counted in the other half, with
+    the same bounds. Distribution functions of single numbers differ by less than the two bounds of
+    Dvoretzky, Kiefer and Wolfowitz with the constant of Massart 1990, which hold for laws with
+    atoms too.
+    """
+    if not calls.shape[1]:
+        return ()
+    share, words = doubt / 3, list[str]()
+    if _is_likelier(_repeats(calls), _repeats(runs), share):
+        words.append("a release repeats the one before more often than runs do")
+    row, _ = Counter(map(bytes, calls[::2])).most_common(1)[0]
+    if _is_likelier(_equals(calls[1::2], row), _equals(runs, row), share):
+        words.append("one result comes more often than in runs, as where noise is missing")
+    numbers = min(calls.shape[1], _MOST_NUMBERS)
+    each = share / numbers / 2  # of one bound for the calls, and of one for the runs
+    most = sum(math.sqrt(math.log(2 / each) / (2 * len(side))) for side in (calls, runs))
+    if any(_distance(calls[:, i], runs[:, i]) > most for i in range(numbers)):
+        words.append("a number has another distribution than in runs")
+    return tuple(words)
+
+
+def _repeats(rows: Floats) -> NDArray[np.bool_]:
+    """Of pairs that share no row, which have two equal ones."""
+    pairs = len(rows) // 2
+    return _same(rows[: 2 * pairs : 2], rows[1 : 2 * pairs : 2])
+
+
+def _equals(rows: Floats, row: bytes) -> NDArray[np.bool_]:
+    return _same(rows, np.frombuffer(row, dtype=np.float64)[None, :])
+
+
+def _same(one: Floats, other: Floats) -> NDArray[np.bool_]:
+    equal = (one == other) | (np.isnan(one) & np.isnan(other))
+    return np.asarray(equal.all(axis=1))
+
+
+def _is_likelier(calls: NDArray[np.bool_], runs: NDArray[np.bool_], doubt: float) -> bool:
+    """Whether an event is surely more likely in calls than in runs."""
+    least = binomial_low(int(calls.sum()), len(calls), doubt / 2)
+    return least > binomial_high(int(runs.sum()), len(runs), doubt / 2)
+
+
+def _distance(one: Floats, other: Floats) -> float:
+    """The largest difference of two empirical distribution functions; NaN is above all numbers."""
+    one, other = np.sort(one), np.sort(other)
+    points = np.concatenate([one, other])
+    shares = [np.searchsorted(side, points, side="right") / len(side) for side in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
 
 FEWEST_RUNS, MOST_RUNS = 100, 1_000_000
 _PILOTS = {True: (24, 1_000), False: (8, 200)}
@@ -35,8 +276,6 @@ _OF_FEW = 4_000
 """How often, where these are few that laws have found."""
 _MOST_LEARNT = 8
 """How many statistics are fitted to runs in addition to the law that a plan states."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,12 +415,7 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number | str) -> A
 
 def _require_one_round(query: Query) -> None:
     """Refuse to audit groups that are found in rounds: an audit draws from exact tables, which each
-    round but the first has others of.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to audit instead.
+    round but the first has others of. Raises `UnsupportedOperation` with what to audit instead.
     """
     if rounds_of(query.relation) > 1:
         raise UnsupportedOperation(

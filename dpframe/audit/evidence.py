@@ -1,21 +1,66 @@
-"""What samples from two distributions prove about epsilon.
-
-For every event, (epsilon, delta)-differential privacy says P(event) <= exp(epsilon) Q(event) +
-delta, where P and Q are the distributions of what is released on neighbouring frames. So counts
-of one event among runs on both sides give exact bounds on both probabilities (Clopper and Pearson
-1934). These give a lower bound on epsilon that holds with the chosen confidence (Jagielski,
-Ullman and Oprea 2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted
-on the other, so that choosing it does not make the bound less sure.
-"""
+"""What samples from two distributions prove about epsilon, next to the claim of a plan."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpframe.accounting.accountants import PrivacyLossAccountant
+from dpframe.accounting.gaussian_noise import epsilon_of_rho, normal_epsilon
+from dpframe.core.budget import GDP, ZCDP
+from dpframe.core.exact import float_up, nearest
+from dpframe.errors import DPFrameError
+from dpframe.report import Plan
+
+# The claim of a plan, as epsilons at deltas where samples are informative.
+
+_DELTAS = (1e-6, 1e-3, 1e-2, 3e-2, 0.1)
+"""Where a claim in rho is turned into epsilons, samples prove most at some delta of these."""
+
+
+def claims_of(plan: Plan) -> list[tuple[float, float]]:
+    """Deltas, and the epsilon that is claimed at each.
+
+    A rho allows more at every delta than the mechanisms that a plan states do: a conversion holds
+    for every mechanism with that rho. So where their privacy losses are known together, it is the
+    epsilon of these that is claimed.
+    """
+    cost = plan.cost
+    if isinstance(cost, GDP):
+        squared = float_up(cost.main)
+        return [(d, normal_epsilon(squared, d)) for d in _DELTAS]
+    if not isinstance(cost, ZCDP):
+        return [(nearest(cost.slack), nearest(cost.main))]
+    slack = nearest(cost.slack)
+    losses: PrivacyLossAccountant | None = None
+    with suppress(DPFrameError):  # more events than can be listed
+        losses = PrivacyLossAccountant(plan.events)
+    found = [(slack + d, epsilon_of_rho(cost.main, d)) for d in _DELTAS]
+    return [(delta, min(epsilon, _known(losses, delta))) for delta, epsilon in found]
+
+
+def _known(losses: PrivacyLossAccountant | None, delta: float) -> float:
+    """What is known of the stated mechanisms; infinite where it is nothing."""
+    if losses is None:
+        return math.inf
+    with suppress(DPFrameError):  # mechanisms whose losses have no known law
+        return losses.epsilon(delta)
+    return math.inf
+
+
+# What samples from two distributions prove about epsilon.
+#
+# For every event, (epsilon, delta)-differential privacy says P(event) <= exp(epsilon) Q(event) +
+# delta, where P and Q are the distributions of what is released on neighbouring frames. So counts
+# of one event among runs on both sides give exact bounds on both probabilities (Clopper and Pearson
+# 1934). These give a lower bound on epsilon that holds with the chosen confidence (Jagielski,
+# Ullman and Oprea 2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted
+# on the other, so that choosing it does not make the bound less sure.
 
 Floats = NDArray[np.float64]
 _THRESHOLDS = 160
@@ -42,17 +87,14 @@ class Event:
 
 
 def best_event(
-    one: Sequence[Floats], other: Sequence[Floats], deltas: Sequence[float], claims: Sequence[float]
+    # `one`, `other`: scores of runs with and without the individual, in several ways.
+    one: Sequence[Floats],
+    other: Sequence[Floats],
+    # `deltas`, `claims`: each delta, and the epsilon that is claimed for it.
+    deltas: Sequence[float],
+    claims: Sequence[float],
 ) -> Event:
-    """The event that proves most of what is claimed, by its counts among some runs.
-
-    Parameters
-    ----------
-    one, other
-        Scores of runs with and without the individual: several ways to score them.
-    deltas, claims
-        Each delta, and the epsilon that is claimed for it.
-    """
+    """The event that proves most of what is claimed, by its counts among some runs."""
     found: list[tuple[float, Event]] = []
     pairs = list(zip(deltas, claims, strict=True))
     for number, (a, b) in enumerate(zip(one, other, strict=True)):
@@ -81,19 +123,13 @@ def _candidates(
 
 
 def expected_share(
-    one: Floats, other: Floats, runs: int, claims: Sequence[tuple[float, float]]
+    # `one`, `other`: how likely each outcome is on both sides.
+    one: Floats,
+    other: Floats,
+    runs: int,  # How many there are on each
+    claims: Sequence[tuple[float, float]],  # Deltas, and the epsilon that is claimed for each
 ) -> float:
-    """About how much of a claim this many runs prove, where it is known how likely outcomes are.
-
-    Parameters
-    ----------
-    one, other
-        How likely each outcome is on both sides.
-    runs
-        How many there are on each.
-    claims
-        Deltas, and the epsilon that is claimed for each.
-    """
+    """About how much of a claim this many runs prove, where it is known how likely outcomes are."""
     best = 0.0
     for p, q in ((one, other), (other, one)):
         order = np.argsort(q / p)
@@ -120,18 +156,16 @@ def _wilson(share: Floats, n: int, sign: float, z: float = 3.0) -> Floats:
     return bound
 
 
-def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -> float:
-    """A lower bound on epsilon from counts of an event among `n` runs on each side.
-
-    Parameters
-    ----------
-    hits, others
-        In how many runs it happened, on the side where it is more likely and on the other.
-    delta
-        Of (epsilon, delta).
-    doubt
-        The probability with which the bound may be too large, shared by both sides.
-    """
+def proved_epsilon(
+    # `hits`, `others`: in how many runs it happened, on the side where it is more likely and on the
+    # other.
+    hits: int,
+    others: int,
+    n: int,
+    delta: float,  # Of (epsilon, delta)
+    doubt: float,  # The probability with which the bound may be too large, shared by both sides
+) -> float:
+    """A lower bound on epsilon from counts of an event among `n` runs on each side."""
     least = binomial_low(hits, n, doubt / 2)
     most = binomial_high(others, n, doubt / 2)
     return max(0.0, math.log((least - delta) / most)) if least > delta else 0.0
@@ -184,17 +218,12 @@ _LOGS = _Factorials()
 
 
 def likelihood_scores(
-    features: Iterable[tuple[Floats, Floats]], one: Floats, other: Floats
+    features: Iterable[tuple[Floats, Floats]],  # The runs to learn from: columns of both sides
+    # `one`, `other`: the runs to score, of shape (runs, features).
+    one: Floats,
+    other: Floats,
 ) -> tuple[Floats, Floats]:
-    """Sums of logarithms of ratios of how often a value was seen on either side.
-
-    Parameters
-    ----------
-    features
-        The runs to learn from: columns of both sides.
-    one, other
-        The runs to score, of shape (runs, features).
-    """
+    """Sums of logarithms of ratios of how often a value was seen on either side."""
     totals = np.zeros(len(one)), np.zeros(len(other))
     for number, (p, q) in enumerate(features):
         edges = _bins(p, q)
@@ -206,17 +235,15 @@ def likelihood_scores(
 
 
 def joint_scores(
-    learnt: Floats, learnt_other: Floats, one: Floats, other: Floats
+    # `learnt`, `learnt_other`: the runs to learn from.
+    learnt: Floats,
+    learnt_other: Floats,
+    # `one`, `other`: the runs to score, of shape (runs, features).
+    one: Floats,
+    other: Floats,
 ) -> tuple[Floats, Floats]:
     """Logarithms of ratios of how often all features had the same values on either side together;
     0 where these are too many to be seen often.
-
-    Parameters
-    ----------
-    learnt, learnt_other
-        The runs to learn from.
-    one, other
-        The runs to score, of shape (runs, features).
     """
     sides = [np.nan_to_num(s, nan=-1e300) for s in (learnt, learnt_other, one, other)]
     ends = np.cumsum([len(side) for side in sides])

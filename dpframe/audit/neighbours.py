@@ -3,23 +3,223 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.chosen_together import ChosenTogether
-from dpframe.aggregates.measurement import Responses, Selection
+from dpframe.aggregates.measurement import CellCounts, Responses, Selection, Table
 from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
-from dpframe.audit.beside import at_once, expected_of, rows_in, worst_crowds
-from dpframe.audit.conditions import Conditions
-from dpframe.audit.people import Frames, People, Person, together
-from dpframe.audit.reach import Counted, Reach, reach_of
-from dpframe.audit.stated import is_noise_alone, stated_loss
+from dpframe.aggregates.statistics import RowCount
+from dpframe.audit.evidence import claims_of, expected_share
+from dpframe.audit.likelihood import (
+    Counted,
+    Reach,
+    choices_apart,
+    is_noise_alone,
+    reach_of,
+    stated_loss,
+)
+from dpframe.audit.people import Frames, People, Person, Picks, together
 from dpframe.core.budget import GDP
+from dpframe.core.tree import Call, Tree
+from dpframe.frames.filter import Filter
+from dpframe.frames.relation import Relation
 from dpframe.lower import Execution, found_keys
+from dpframe.rows.logic import And
+
+# The conditions that rows have to meet before a query counts them, one by one.
+
+_ROWS = Table(RowCount())
+
+
+class Conditions:
+    """All filters of a query, condition by condition, and its groups.
+
+    A row that meets one condition more is nearer to being counted, which the query itself does
+    not show as long as another is not met.
+
+    Parameters
+    ----------
+    query
+        The query.
+    """
+
+    def __init__(self, query: Query) -> None:
+        self._groups = query.groups
+        self._alone = tuple(_alone(query.relation))
+        self._free = _without_filters(query.relation)
+
+    def met(self, frames: Frames) -> int:
+        """How many are met by any row."""
+        found = sum(_rows(relation, frames) > 0 for relation in self._alone)
+        if self._groups is None or self._groups.discovered:
+            return found
+        counted = Execution.of_public(frames).run(self._free, self._groups, [_ROWS])
+        return found + int(bool(counted[_ROWS].values.any()))
+
+
+def _rows(relation: Relation, frames: Frames) -> int:
+    counted = Execution.of_public(frames).run(relation, None, [_ROWS])
+    return int(counted[_ROWS].values.sum())
+
+
+def _alone(relation: Relation) -> Iterator[Relation]:
+    """The frame with each of the conditions alone, at its place."""
+    before = _start(relation)
+    for step, _ in relation.steps:
+        if not isinstance(step, Filter):
+            before = before.then(step)
+            continue
+        for predicate in step.predicates:
+            for condition in _conjuncts(predicate):
+                yield before.then(Filter((condition,)))
+
+
+def _without_filters(relation: Relation) -> Relation:
+    free = _start(relation)
+    for step, _ in relation.steps:
+        free = free if isinstance(step, Filter) else free.then(step)
+    return free
+
+
+def _start(relation: Relation) -> Relation:
+    return replace(relation, steps=(), facts=relation.source)
+
+
+def _conjuncts(predicate: Tree) -> Iterator[Tree]:
+    if isinstance(predicate, Call) and isinstance(predicate.operation, And):
+        for arg in predicate.args:
+            yield from _conjuncts(arg)
+    else:
+        yield predicate
+
+
+# The other people next to whom an individual is easiest to distinguish, for several quantiles
+# chosen jointly, at once or nested.
+#
+# The movement of scores is not enough for such a choice: what it reveals depends on which tuples
+# are about as likely as others. Its law is known, so frames are ranked by what it would prove, and
+# none is drawn.
+
+Counting = Callable[[Sequence[Person]], Counted]
+_TRIES_OUTSIDE = 480
+"""Over how many quantiles there are: laws of more take longer."""
+_TRIES_INSIDE = 2400
+"""The same of quantiles one inside the other, whose laws take less."""
+_RUNS = 10_000
+"""Frames are ranked by what this many runs prove."""
+_MOST = 60
+"""The most people of one kind."""
+_FEW = 10
+"""The same of quantiles one inside the other: points with many rows are known less well."""
+_KEPT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """An individual by its number, and how many others of each kind there are."""
+
+    individual: int
+    others: tuple[int, ...]
+
+
+def at_once(prepared: pipeline.Prepared) -> list[QuantilesAtOnce | QuantileTree]:
+    """The choices of several quantiles of a plan."""
+    parts = (one.measurement for one in prepared.draws)
+    return [part for part in parts if isinstance(part, (QuantilesAtOnce, QuantileTree))]
+
+
+def rows_in(prepared: pipeline.Prepared, counted: Counted) -> tuple[tuple[int, ...], ...]:
+    """Where rows are for these choices, and how many."""
+    found = []
+    for part in at_once(prepared):
+        one = counted[part.tables[0]]
+        found += [tuple(e.tolist()) for e in (one.groups, one.cells, one.values) if e is not None]
+    return tuple(found)
+
+
+def expected_of(prepared: pipeline.Prepared, one: Counted, other: Counted) -> float:
+    """About how much of a plan's claim its choices of several quantiles prove, by their laws."""
+    claims = claims_of(prepared.plan)
+    shares = (
+        expected_share(*apart.masses, _RUNS, claims)
+        for _, _, apart in choices_apart(prepared, (one, other))
+    )
+    return max(shares, default=0.0)
+
+
+def worst_crowds(
+    prepared: pipeline.Prepared,  # The plan
+    # Individuals, and who may be there instead of each, under change-one adjacency.
+    individuals: Sequence[tuple[Person, Person | None]],
+    kinds: Sequence[Person],  # Others that may be there
+    counted: Counting,  # The exact tables of some people
+) -> list[Crowd]:
+    """The crowds that reveal most, the best one first.
+
+    Exact tables are taken to add up, which they do but for limits: frames that come out are counted
+    again, as any other.
+    """
+    picks = Picks()
+    tables = [counted([kind]) for kind in kinds]
+    sides = [
+        (counted([person]), counted([] if instead is None else [instead]))
+        for person, instead in individuals
+    ]
+    known: dict[Crowd, float] = {}
+
+    def tried(crowd: Crowd) -> None:
+        if crowd not in known and any(crowd.others):
+            beside = [(table, count) for table, count in zip(tables, crowd.others, strict=True)]
+            pair = (_added([(side, 1), *beside]) for side in sides[crowd.individual])
+            known[crowd] = expected_of(prepared, *pair)
+
+    inside = all(isinstance(one, QuantileTree) for one in at_once(prepared))
+    each = _TRIES_INSIDE if inside else _TRIES_OUTSIDE
+    tries, most = each // max(one.chosen for one in at_once(prepared)), _FEW if inside else _MOST
+    for number in range(tries):
+        if number < tries // 4 or not known:
+            some = tuple(picks.below(most) * (picks.below(3) > 0) for _ in kinds)
+            tried(Crowd(picks.below(len(sides)), some))
+        else:
+            few = sorted(known, key=lambda crowd: known[crowd], reverse=True)[:_KEPT]
+            tried(_near(picks, few[number % len(few)], len(sides), most))
+    return sorted(known, key=lambda crowd: known[crowd], reverse=True)[:_KEPT]
+
+
+def _near(picks: Picks, crowd: Crowd, individuals: int, most: int) -> Crowd:
+    """Another individual, or another number of one or two kinds."""
+    if not picks.below(6):
+        return replace(crowd, individual=picks.below(individuals))
+    others = list(crowd.others)
+    for _ in range(1 + picks.below(2)):
+        place = picks.below(len(others))
+        change = picks.below(13) - 6
+        others[place] = picks.below(most) if not change else max(0, others[place] + change)
+    return Crowd(crowd.individual, tuple(others))
+
+
+def _added(tables: Sequence[tuple[Counted, int]]) -> Counted:
+    """Sums of exact tables, each this many times."""
+    found: dict[Table, CellCounts] = {}
+    for table, first in tables[0][0].items():
+        if first.groups is None or first.cells is None:
+            found[table] = first
+            continue
+        some = [(each[table], times) for each, times in tables if times]
+        groups = np.concatenate([one.groups for one, _ in some if one.groups is not None])
+        cells = np.concatenate([one.cells for one, _ in some if one.cells is not None])
+        values = np.concatenate([one.values * times for one, times in some])
+        found[table] = CellCounts.of_cells(groups, cells, values, first.size)
+    return found
+
 
 _SALT = 1
 """No secret is needed where nothing is private."""
@@ -40,29 +240,15 @@ _OF_REACH = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """Two frames that differ in one individual, and what the plan's tables are on each.
+    """Two frames that differ in one individual, and what the plan's tables are on each."""
 
-    Parameters
-    ----------
-    query
-        The query, with the groups that either frame has.
-    counted
-        The exact tables of the frame with the individual, and of that without (or with other
-        values). Limits choose the same rows of everybody else on both: the guarantee holds for each
-        choice.
-    reach
-        How far each part moves.
-    moved
-        How far all that is drawn does, in one number.
-    words
-        Who differs, and who is there as well.
-    """
-
-    query: Query
+    query: Query  # The query, with the groups that either frame has
+    # The exact tables of the frame with the individual, and of that without (or with other values).
+    # Limits choose the same rows of everybody else on both: the guarantee holds for each choice.
     counted: tuple[Counted, Counted]
-    reach: tuple[Reach, ...]
-    moved: float
-    words: str
+    reach: tuple[Reach, ...]  # How far each part moves
+    moved: float  # How far all that is drawn does, in one number
+    words: str  # Who differs, and who is there as well
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,309 @@
-"""Frames of made-up people, of the schemas that a plan was made for."""
+"""Frames of made-up people, and the values that may matter to a query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from hashlib import blake2b
+from itertools import islice, product
 from math import ceil
 from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from dpframe.aggregates.query import Query
-from dpframe.audit.values import Constants, constants_of, name_of, series_of, values_for
+from dpframe.aggregates.request import Request
+from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
+from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.binary import frames_of
 from dpframe.frames.individuals import window_of
 from dpframe.frames.relation import Relation
 from dpframe.parse.outputs import polars_schema
+
+# Values that may matter to a query: its own constants, what is next to them, and extremes.
+
+MOST_VALUES = 160
+"""The most values of one column: a usual query barely distinguishes more."""
+_MOST_CONSTANTS = 60
+_DAY = timedelta(days=1)
+_TICK = timedelta(microseconds=1)
+_NUMBERS = (int, float, Decimal, Fraction)
+_PLAIN = (bool, int, float, str, bytes, Decimal, Fraction, date, time, timedelta)
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The constants of a query."""
+
+    every: tuple[Any, ...]  # All of them: literals, bounds, keys, categories, candidates
+    # The constants that appear with an expression of only one column, by column.
+    near: Mapping[str, tuple[Any, ...]]
+    # Values that a column has in listed groups, a mapping for each key.
+    keys: tuple[Mapping[str, Any], ...]
+    # Names that the query may mean a column by; values of no other column matter.
+    columns: frozenset[str]
+
+
+def constants_of(query: Query) -> Constants:
+    """The constants of a query, found in all that it is made of."""
+    every: dict[str, Any] = {}
+    near: dict[str, dict[str, Any]] = {}
+    used: set[str] = set()
+    listed = _listed_values(query)
+    for item in _items((query.relation, query.groups, query.requests), set()):
+        if isinstance(item, (str, Column)):
+            used.add(item if isinstance(item, str) else item.name)
+        if isinstance(item, _PLAIN):
+            if len(every) < 20 * _MOST_CONSTANTS:
+                every.setdefault(_label(item), item)
+        elif isinstance(item, (Call, Request)):
+            tree = item if isinstance(item, Call) else item.tree
+            names = () if tree is None else column_names(tree)
+            if len(names) == 1:
+                beside = near.setdefault(names[0], {})
+                for value in (*_items(item, set()), *listed.get(tree, ())):
+                    if isinstance(value, _PLAIN) and len(beside) < _MOST_CONSTANTS:
+                        beside.setdefault(_label(value), value)
+    near_values = {name: tuple(found.values()) for name, found in near.items()}
+    return Constants(tuple(every.values()), near_values, _listed_keys(query), frozenset(used))
+
+
+def _listed_keys(query: Query) -> tuple[Mapping[str, Any], ...]:
+    if query.groups is None or not query.groups.size:
+        return ()
+    plain = [(i, n.tree.name) for i, n in enumerate(query.groups.by) if isinstance(n.tree, Column)]
+    rows = query.groups.keys.head(_MOST_CONSTANTS).rows()
+    return tuple({name: row[i] for i, name in plain} for row in rows)
+
+
+def _listed_values(query: Query) -> Mapping[Tree | None, list[Any]]:
+    """Values in listed groups of each expression that rows are grouped by."""
+    if query.groups is None or not query.groups.size:
+        return {}
+    columns = query.groups.keys.head(_MOST_CONSTANTS // 4).get_columns()
+    pairs = zip(query.groups.by, columns, strict=True)
+    return {named.tree: values.to_list() for named, values in pairs}
+
+
+def _label(value: Any) -> str:
+    return f"{type(value).__name__} {value!r}"
+
+
+def _items(value: Any, seen: set[int]) -> Iterator[Any]:
+    """All frozen values and plain ones in it; tables give their first rows."""
+    if isinstance(value, _PLAIN):
+        yield value
+        return
+    if value is None or isinstance(value, (type, DType)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    match value:
+        case pl.DataFrame():
+            inner: Iterable[Any] = value.head(_MOST_CONSTANTS).rows()
+        case pl.Series():
+            inner = value.head(_MOST_CONSTANTS).to_list()
+        case Relation():
+            inner = (value.source.columns, value.steps)
+        case Domain():
+            inner = (value.interval.lo, value.interval.hi, value.categories)
+        case Mapping():
+            inner = value.values()
+        case tuple() | list() | frozenset():
+            inner = value
+        case Column() | Rows() | Identifier():
+            yield value
+            return
+        case Call():  # names of operations and of their constants are not values
+            yield value
+            inner = (value.args, [constant for _, constant in value.operation.constants])
+        case Named():
+            inner = (value.tree,)
+        case Request():
+            yield value
+            inner = (value.tree, value.aggregate.arguments(), value.score, value.denominator)
+        case _ if is_dataclass(value):
+            yield value
+            inner = (getattr(value, field.name) for field in fields(value))
+        case _:
+            return
+    for item in inner:
+        yield from _items(item, seen)
+
+
+def values_for(dtype: DType, constants: Sequence[Any]) -> list[Any]:
+    """Python values of a type, null first, each once; the query's own come before extremes."""
+    made: dict[str, Any] = {"null": None}
+    for value in islice(_values(dtype, constants), 8 * MOST_VALUES):
+        made.setdefault(_label(value), value)
+        if len(made) == MOST_VALUES:
+            break
+    return list(made.values())
+
+
+def _values(dtype: DType, constants: Sequence[Any]) -> Iterable[Any]:
+    match dtype.name:
+        case "Boolean":
+            return (True, False)
+        case "Enum":
+            return dtype.categories or ()
+        case "String" | "Categorical":
+            return _texts(constants)
+        case "Binary":
+            return (b"", b"a", *(c for c in constants if isinstance(c, bytes)))
+        case "Decimal":
+            return _decimals(dtype, constants)
+        case "Date":
+            return _dates(constants)
+        case "Datetime":
+            return _datetimes(constants)
+        case "Duration":
+            own = [c for c in constants if isinstance(c, timedelta)]
+            return (x for c in [*own, timedelta(0), _DAY] for x in (c, c + _TICK, -c, 2 * c))
+        case "Time":
+            own_times = [c for c in constants if isinstance(c, time)]
+            return (*own_times, time(0), time(12), time(23, 59, 59, 999_999))
+        case "List" | "Array":
+            return _lists(dtype, constants)
+        case "Struct":
+            return _structs(dtype, constants)
+        case _ if dtype.is_float:
+            return _floats(constants)
+        case _ if dtype.is_integer:
+            return _integers(dtype, constants)
+        case _:
+            return ()
+
+
+def _numbers(constants: Sequence[Any]) -> list[Fraction]:
+    """Finite numbers among constants, sums and products of pairs after them."""
+    numbers = (c for c in constants if isinstance(c, _NUMBERS) and not isinstance(c, bool))
+    finite = (Fraction(c) for c in numbers if math.isfinite(c))
+    own = [c for c in finite if abs(c) < 10**25][:_MOST_CONSTANTS]
+    few = own[:12]
+    pairs = [x for a, b in product(few, few) for x in (a * b, a + b)]
+    return list(dict.fromkeys([*own, Fraction(0), Fraction(1), Fraction(-1), *pairs]))
+
+
+def _integers(dtype: DType, constants: Sequence[Any]) -> Iterator[int]:
+    low, high = dtype.limits or (0, 1)
+    numbers = _numbers(constants)
+    first = (x for n in numbers for x in (math.floor(n), math.floor(n) - 1, math.floor(n) + 1))
+    powers = (sign * 10**e for e in range(1, 7) for sign in (1, -1))
+    ends = (low, high, low + 1, high - 1)
+    return (x for part in (ends, first, powers) for x in part if low <= x <= high)
+
+
+def _floats(constants: Sequence[Any]) -> Iterator[float]:
+    yield from (float("nan"), float("inf"), -float("inf"), -0.0, 1e300, -1e300, 5e-324)
+    for number in _numbers(constants):
+        x = float(number)
+        yield from (x, math.nextafter(x, math.inf), math.nextafter(x, -math.inf), x + 1, x - 1)
+
+
+def _decimals(dtype: DType, constants: Sequence[Any]) -> Iterator[Decimal]:
+    scale, precision = dtype.scale or 0, dtype.precision or 38
+    for number in _numbers(constants):
+        units = math.floor(number * 10**scale)
+        for near in (units, units + 1, units - 1):
+            if abs(near) < 10 ** min(precision, 36):
+                yield Decimal(near).scaleb(-scale)
+
+
+def _texts(constants: Sequence[Any]) -> Iterator[str]:
+    own = [c for c in constants if isinstance(c, str)]
+    yield from own
+    yield from ("", "a", "ÿ", "zz")
+    for text in own[:_MOST_CONSTANTS]:
+        yield from (f"{text}a", f"a{text}", text.upper(), text[:1])
+
+
+def _dates(constants: Sequence[Any]) -> Iterator[date]:
+    for found in constants:
+        if isinstance(found, date):
+            day = date(found.year, found.month, found.day)
+            yield day
+            if date.min < day < date.max:
+                yield from (day + _DAY, day - _DAY)
+    yield from (date(1970, 1, 1), date(1, 1, 1), date(9999, 12, 31), date(2000, 2, 29))
+    yield from (date(2026, month, 15) for month in range(1, 13))
+
+
+def _datetimes(constants: Sequence[Any]) -> Iterator[datetime]:
+    for found in constants:
+        if isinstance(found, datetime):
+            yield from (found.replace(tzinfo=None) + n * _TICK for n in (0, 1, -1))
+    for day in _dates(constants):
+        if 1700 < day.year < 2250:  # nanoseconds hold no more
+            yield datetime(day.year, day.month, day.day)
+            yield datetime(day.year, day.month, day.day, 13, 45, 10)
+
+
+def _lists(dtype: DType, constants: Sequence[Any]) -> Iterator[list[Any]]:
+    assert dtype.inner is not None
+    if dtype.inner.is_nested or dtype.inner.name == "Datetime":
+        return
+    inner = values_for(dtype.inner, constants)[:40]
+    lengths = (dtype.width,) if dtype.width is not None else (0, 1, 2, 7)
+    for length in lengths:
+        for start in range(len(inner) if length else 1):
+            yield [inner[(start + i) % len(inner)] for i in range(length)]
+    if dtype.width is None:
+        yield from ([value] * 20 for value in inner[:10])
+
+
+def _structs(dtype: DType, constants: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    parts = {name: values_for(inner, constants) for name, inner in dtype.fields or ()}
+    if any(inner.name == "Datetime" for _, inner in dtype.fields or ()):
+        return
+    for i in range(MOST_VALUES):
+        yield {n: found[(i * (k + 1)) % len(found)] for k, (n, found) in enumerate(parts.items())}
+
+
+def name_of(dtype: DType, number: int) -> Any:
+    """The identifier of an individual by number, or None where the type has no more."""
+    low, high = dtype.limits or (0, 0)
+    match dtype.name:
+        case "String" | "Categorical":
+            return f"person {number}"
+        case "Binary":
+            return f"person {number}".encode()
+        case "Enum":
+            return dict(enumerate(dtype.categories or ())).get(number)
+        case "Boolean":
+            return bool(number) if number < 2 else None
+        case "Date":
+            return date(2000, 1, 1) + number * _DAY
+        case "Datetime":
+            return datetime(2000, 1, 1) + number * _DAY
+        case "Duration":
+            return number * _DAY
+        case "Time":
+            return time(number // 60, number % 60) if number < 24 * 60 else None
+        case "Decimal":
+            return Decimal(number).scaleb(-(dtype.scale or 0))
+        case _ if dtype.is_integer:
+            return number if low <= number <= high else None
+        case _:
+            return None
+
+
+def series_of(name: str, values: Sequence[Any], dtype: DType, polars: Any) -> pl.Series:
+    """A column of Python values; moments of a zone are given in UTC."""
+    if dtype.name == "Datetime":
+        naive = pl.Series(name, values, dtype=pl.Datetime(polars.time_unit))
+        if dtype.zone is None:
+            return naive
+        return naive.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.zone)
+    return pl.Series(name, values, dtype=polars, strict=False)
+
+
+# Frames of made-up people, of the schemas that a plan was made for.
 
 Row: TypeAlias = "tuple[Any, ...]"
 Frames: TypeAlias = "dict[int, pl.LazyFrame]"

@@ -11,7 +11,7 @@ Steinke 2016, Proposition 1.4).
 In Gaussian differential privacy squares of mu add up, and their sum is a privacy filter too (Smith
 and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The epsilon implied at the end is exact
 (Balle and Wang 2018, Theorem 8), so a budget has room for more Gaussian noise than through rho;
-other mechanisms cost more, see `dpframe.accounting.gaussian_delta`.
+other mechanisms cost more, see `dpframe.accounting.gaussian_noise`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpframe.accounting.gaussian_delta import largest_mu_squared
-from dpframe.accounting.zcdp import largest_rho
+from dpframe.accounting.gaussian_noise import largest_mu_squared, largest_rho
 from dpframe.charge.spend import slack_beside_accuracy, spend_in
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget
 from dpframe.core.exact import Number, as_given, digits_down, float_down

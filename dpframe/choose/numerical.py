@@ -16,8 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from dpframe.accounting.composition import Composition
-from dpframe.accounting.loss_laws import Translated
+from dpframe.accounting.losses import Composition, Translated
 from dpframe.core.budget import ApproxDP
 from dpframe.core.exact import dyadic_down, float_down
 from dpframe.kernel.losses import Geometrics, Loss, Normals, Wholes

@@ -26,8 +26,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias, TypeVar
 
-from dpframe.accounting.gaussian_delta import largest_shift
-from dpframe.accounting.zcdp import largest_rho
+from dpframe.accounting.gaussian_noise import largest_rho, largest_shift
 from dpframe.choose.mechanism import choose
 from dpframe.choose.numerical import Chooser, finer, largest_within, refined
 from dpframe.choose.split import split

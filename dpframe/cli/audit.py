@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.audit import Audit
-from dpframe.cli.input import BadInput
 from dpframe.cli.job import read_job
+from dpframe.cli.output import BadInput
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES

@@ -1,38 +1,429 @@
-"""``dpframe ledger``: budgets that are kept."""
+"""``dpframe ledger``: budgets, kept results, and a ledger as a whole."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from dpframe.api.files import destination, require_result, write
+from dpframe.api.kept_frame import standing, words
+from dpframe.api.packed import Content, NotKept
+from dpframe.api.reuse import content_of
 from dpframe.charge import budget_of, counted_in, resolve_composition
-from dpframe.cli import kept, whole
-from dpframe.cli.output import Announced, print_help, say
+from dpframe.cli.output import Announced, BadInput, print_help, say
 from dpframe.core.budget import Budget, amount
 from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier, Rows
 from dpframe.core.windows import NAMES, Windows, number_of
-from dpframe.errors import InvalidBudget
-from dpframe.ledger import budgets, report
+from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.ledger import budgets, owners, report
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.drawing import close_stream
-from dpframe.ledger.metrics import metrics
+from dpframe.ledger.approvals import ApprovalKey
+from dpframe.ledger.chain import Chain, require_here
+from dpframe.ledger.kept import Attempt
+from dpframe.ledger.owners import prune, redraw, renewals, to_redraw
 from dpframe.ledger.place import DEFAULT_NAME, store_at
-from dpframe.ledger.reviewers import renewals
-from dpframe.ledger.signatures import ApprovalKey
-from dpframe.ledger.standing import require_here
+from dpframe.ledger.record import KEY_VARIABLE, Head, Seal
+from dpframe.ledger.report import amounts, metrics, stream_words
+from dpframe.ledger.store import Store
+from dpframe.ledger.stored import StoredKeeping
+from dpframe.ledger.streaming import close_stream
+from dpframe.ledger.streams import OpenedStream
+
+# ``dpframe ledger releases | restore | prune``: results that a ledger keeps.
+
+Parsed = argparse.Namespace
+
+_SHORTEST = 8
+"""Characters of a fingerprint that name one."""
+
+
+def _add_release_commands(acts: Any) -> None:
+    """Add the commands to those of ``dpframe ledger``."""
+    listed = _add_release_command(
+        acts, "releases", "list results that are kept, under way or lost", ""
+    )
+    listed.set_defaults(run=_releases)
+    restored = _add_release_command(
+        acts,
+        "restore",
+        "write a kept result to a file",
+        " This costs nothing, because it is post-processing. A result that was changed or lost is "
+        "refused, and nothing is written. Each of several queries gets its own file.",
+    )
+    restored.add_argument(
+        "fingerprint",
+        metavar="FINGERPRINT",
+        help="fingerprint of the plan, or its first characters",
+    )
+    restored.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="file to write: .parquet or .csv"
+    )
+    restored.add_argument(
+        "--number", type=int, metavar="N", help="number of the charge (default: the newest)"
+    )
+    restored.set_defaults(run=_restore)
+    pruned = _add_release_command(
+        acts,
+        "prune",
+        "delete old results, on record",
+        " Their cost stays charged. A later request for a pruned result is refused with a note, "
+        "and is charged again only with --again.",
+    )
+    pruned.add_argument(
+        "--before",
+        type=_day,
+        required=True,
+        metavar="DATE",
+        help="delete results of charges before this day (UTC)",
+    )
+    pruned.add_argument(
+        "--keep-last",
+        type=int,
+        default=0,
+        metavar="N",
+        help="always keep the newest N results of each budget",
+    )
+    pruned.add_argument("--by", required=True, metavar="WHO", help="who deletes them")
+    pruned.set_defaults(run=_prune)
+
+
+def _day(text: str) -> date:
+    return date.fromisoformat(text)
+
+
+def _add_release_command(acts: Any, name: str, words: str, more: str) -> Any:
+    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
+    added.add_argument(
+        "--ledger", required=True, metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL"
+    )
+    added.add_argument("--name", metavar="NAME", help="budget name (default: all budgets)")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(act=name, announced={})
+    return added
+
+
+def _attempts_in(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
+    """What was begun in a budget, or in all, in the order of charges."""
+    chain = store.read(whole=True)
+    names = list(chain.accounts) if name is None else [chain.account(name).name]
+    result = [
+        (StoredKeeping(store, budget), budget, attempt)
+        for budget in names
+        for attempt in chain.results.of(budget).by_number.values()
+    ]
+    return sorted(result, key=lambda one: one[2].number)
+
+
+def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
+    """The streams of a budget, or of all, which have results of their own."""
+    names = chain.accounts if name is None else [name]
+    return [(budget, stream) for budget in names for stream in chain.streams.of(budget)]
+
+
+def _releases(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    found = _attempts_in(store, parsed.name)
+    streams = _streams(store.read(), parsed.name)
+    rows = [
+        {
+            "number": attempt.number,
+            "name": budget,
+            "time": attempt.time.isoformat(),
+            "status": standing(keeping, attempt),
+            "fingerprint": attempt.begun.identity.fingerprint,
+            **words(attempt),
+        }
+        for keeping, budget, attempt in found
+    ]
+    if parsed.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    if not rows and not streams:
+        say("nothing is kept; sessions with keep_releases=True and runs with --run-id keep results")
+    for row in rows:
+        run = f"  run {row['run']}" if row["run"] else ""
+        say(
+            f"{row['name']}  {row['number']}  {str(row['time'])[:19].replace('T', ' ')}  "
+            f"{row['status']}  {row['cost']}  plan {str(row['fingerprint'])[:16]}{run}  "
+            f"{row['query']}"
+        )
+    for budget, stream in streams:
+        say(f"{budget}  {stream_words(stream)}; what was drawn is handed out by session.stream")
+    if any(row["status"] in ("lost", "missing", "CHANGED") for row in rows):
+        say(
+            "a lost result stays charged. Put it back from a backup if there is one, or pay again: "
+            "`dpframe run JOB --run-id RUN --again`"
+        )
+    return 0
+
+
+def _prune(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    found = prune(store, parsed.name, parsed.by, parsed.before, parsed.keep_last)
+    if parsed.json:
+        rows = [
+            {"name": one.name, "number": a.number, "fingerprint": a.begun.identity.fingerprint}
+            for one in found
+            for a in one.attempts
+        ]
+        print(json.dumps(rows, indent=2))
+        return 0
+    if not found:
+        say("nothing is kept that is so old")
+    for one in found:
+        say(f"{one.name}: pruned {len(one.attempts)} results; what they cost stays charged")
+    return 0
+
+
+def _restore(parsed: Parsed) -> int:
+    keeping, attempt = _attempt_of_plan(parsed)
+    try:
+        content = content_of(keeping, attempt)
+    except NotKept as why:
+        raise LedgerError(
+            f"the result of the charge {attempt.number} cannot be restored: {why}",
+            remedy=(
+                "restore its file from a backup",
+                "run the job again with --again, which is charged",
+            ),
+        ) from None
+    paths = _written(content, parsed.output)
+    shown = [str(path) for path in paths]
+    if parsed.json:
+        record = {
+            "number": attempt.number,
+            "fingerprint": content.plan.fingerprint,
+            "cost": attempt.cost.words(),
+            "released": content.released.isoformat(),
+            "output": shown if content.plan.queries else shown[0],
+        }
+        print(json.dumps(record, indent=2))
+        return 0
+    say(
+        f"restored to {' and '.join(shown)}: released {content.released:%Y-%m-%d %H:%M:%S} UTC, "
+        f"cost {attempt.cost.words()}, paid once; plan {content.plan.fingerprint}"
+    )
+    return 0
+
+
+def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
+    """The newest kept result of the plan."""
+    given = parsed.fingerprint.lower()
+    kept = [
+        (keeping, attempt)
+        for keeping, _, attempt in _attempts_in(store_at(parsed.ledger, create=False), parsed.name)
+        if attempt.content is not None and parsed.number in (None, attempt.number)
+    ]
+    found = [one for one in kept if one[1].begun.identity.fingerprint.startswith(given)]
+    plans = {attempt.begun.identity.fingerprint for _, attempt in found}
+    if len(given) < _SHORTEST or len(plans) > 1:
+        raise BadInput(
+            UnsupportedOperation(
+                f"{len(plans)} plans have a fingerprint that begins so"
+                if len(plans) > 1
+                else f"a fingerprint is given by {_SHORTEST} characters or more",
+                remedy="write more characters of it: `dpframe ledger releases` lists them",
+            ),
+            Path(parsed.fingerprint),
+        )
+    if not found:
+        raise LedgerError(
+            f"no result of the plan {given[:16]!r} is kept",
+            remedy="run `dpframe ledger releases`, which lists the results that are kept",
+        )
+    return found[-1]
+
+
+def _written(content: Content, path: Path) -> list[Path]:
+    count = len(content.frames)
+    numbers = range(1, count + 1)
+    paths = [path]
+    if content.plan.queries:
+        paths = [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
+    with ExitStack() as stack:
+        made = [stack.enter_context(destination(place)) for place in paths]
+        for place in paths:
+            require_result(place)
+        for number, frame, place, new in zip(numbers, content.frames, paths, made, strict=True):
+            query = number if content.plan.queries else None
+            write(frame, content.plan, place, new, query, content.released)
+    return paths
+
+
+# ``dpframe ledger adopt | redraw | move | rekey``: what owners do with a ledger as a whole.
+
+NEW_KEY_VARIABLE = "DPFRAME_LEDGER_NEW_KEY"
+"""The environment variable with the key that is to take the place of the other."""
+
+
+def _add_owner_commands(acts: Any) -> None:
+    """Add the commands to those of ``dpframe ledger``."""
+    adopted = _add_owner_command(
+        acts,
+        "adopt",
+        "accept a ledger whose head file is lost, on record",
+        _adopt,
+        " Make sure that it is the ledger with every release and not a copy: charges to another "
+        "copy are not in it. Streams use the files in their folder, and draw nothing new until "
+        "`dpframe ledger redraw`.",
+    )
+    adopted.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
+    _add_redraw(acts)
+    moved = _add_owner_command(
+        acts,
+        "move",
+        "move a ledger to another file or database, and close this one",
+        _move,
+        " All records move too. If it is interrupted, repeat the command to continue.",
+    )
+    moved.add_argument(
+        "--to", required=True, metavar="WHERE", help="empty destination: path or database URL"
+    )
+    _add_owner_command(
+        acts,
+        "rekey",
+        "change the key of a ledger",
+        _rekey,
+        f" Set {KEY_VARIABLE} to the present key, if there is one, and {NEW_KEY_VARIABLE} to the "
+        f"new one. Afterwards set {KEY_VARIABLE} to the new key.",
+    )
+
+
+def _add_redraw(acts: Any) -> None:
+    redrawn = _add_owner_command(
+        acts,
+        "redraw",
+        "pay once more for a stream of an adopted ledger, so that it can release again",
+        _redraw,
+        " Draws missing from this copy may be repeated, so the stream's full cost is charged "
+        "again.",
+    )
+    redrawn.add_argument(
+        "--name",
+        metavar="NAME",
+        help=f"budget name (default: {DEFAULT_NAME})",
+        default=DEFAULT_NAME,
+    )
+    redrawn.add_argument("--stream", required=True, metavar="STREAM", help="name of the stream")
+    redrawn.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
+    redrawn.add_argument(
+        "--charge-again",
+        action="store_true",
+        help="charge the full cost of the stream once more (default: only show how much that is)",
+    )
+
+
+def _add_owner_command(
+    acts: Any, name: str, words: str, run: Callable[[Parsed], int], more: str
+) -> Any:
+    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
+    added.add_argument(
+        "--ledger", required=True, metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL"
+    )
+    added.add_argument("--by", required=True, metavar="WHO", help="who does this")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(run=run, act=name, announced={})
+    return added
+
+
+def _adopt(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    head = owners.adopt(store, parsed.by, parsed.reason)
+    still = store.read().streams.doubted()
+    if not parsed.json:
+        _print_head(parsed, "accepted", store, head)
+        for budget, stream in still:
+            say(
+                f"the stream {stream.name!r} of {budget!r} knows of {stream.drawn} of "
+                f"{stream.periods} periods, and draws nothing new: if it drew more since this copy "
+                "was made, they would be drawn twice. Put what was drawn into the folder of the "
+                "streams, or pay for it once more: `dpframe ledger redraw --charge-again`"
+            )
+        return 0
+    found = [
+        {"name": budget, "stream": stream.name, "drawn": stream.drawn, "periods": stream.periods}
+        for budget, stream in still
+    ]
+    streams = {"streams": found} if found else {}
+    print(json.dumps(_fields(store, head) | streams, indent=2))
+    return 0
+
+
+def _redraw(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    one = to_redraw(store, parsed.name, parsed.stream)
+    if not parsed.charge_again:
+        raise LedgerError(
+            f"to release periods of the stream {parsed.stream!r} again costs "
+            f"{one.cost.words()} once more",
+            where="dpframe ledger redraw",
+            why=f"it may have released more than the {one.stream.drawn} periods that this ledger "
+            "records",
+            remedy=(
+                "put the lost rows back into the folder of the streams, which costs nothing",
+                "add --charge-again, if they are lost",
+            ),
+        )
+    made = redraw(store, one, parsed.by, parsed.reason)
+    if parsed.json:
+        print(json.dumps({"name": made.name, "stream": parsed.stream} | amounts(made), indent=2))
+        return 0
+    say(
+        f"the stream {parsed.stream!r} draws again from period {one.stream.drawn + 1} on, for "
+        f"{one.cost.words()} more; {exact_words(made.remaining)} remains"
+    )
+    return 0
+
+
+def _move(parsed: Parsed) -> int:
+    source = store_at(parsed.ledger, create=False)
+    destination = store_at(parsed.to, pinned=False)  # the head file elsewhere follows
+    head = owners.move(source, destination, parsed.by)
+    return _print_head(parsed, f"moved to {destination.where}", destination, head)
+
+
+def _rekey(parsed: Parsed) -> int:
+    key = os.environ.get(NEW_KEY_VARIABLE)
+    if key is None:
+        raise LedgerError(
+            f"{NEW_KEY_VARIABLE} is not set",
+            where=NEW_KEY_VARIABLE,
+            remedy="set it to the new key",
+        )
+    store = store_at(parsed.ledger, create=False)
+    head = owners.rekey(store, Seal.of(key, NEW_KEY_VARIABLE), parsed.by)
+    return _print_head(parsed, "sealed with the new key", store, head)
+
+
+def _print_head(parsed: Parsed, what: str, store: Store, head: Head) -> int:
+    """Where the ledger is now, and its head, which can be kept elsewhere and compared."""
+    if parsed.json:
+        print(json.dumps(_fields(store, head), indent=2))
+        return 0
+    say(f"{what}: {head.seq} records")
+    say(f"head: {head.seq} {head.hash}")
+    return 0
+
+
+def _fields(store: Store, head: Head) -> dict[str, Any]:
+    return {"ledger": store.where, "records": head.seq, "head": head.hash}
+
+
+# ``dpframe ledger``: budgets that are kept.
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _WHERE = "path, or sqlite:/// or postgresql:// URL"
 _OVER = 3
 """The exit code of a budget with less left than `--at-least`."""
-
-Parsed = argparse.Namespace
 
 
 def add_commands(commands: Any) -> None:
@@ -42,8 +433,8 @@ def add_commands(commands: Any) -> None:
     acts = ledger.add_subparsers(title="commands", metavar="COMMAND")
     _add_owners(acts)
     _add_readers(acts)
-    kept.add_commands(acts)
-    whole.add_commands(acts)
+    _add_release_commands(acts)
+    _add_owner_commands(acts)
 
 
 def _added(

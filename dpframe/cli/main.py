@@ -12,18 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import Any, NoReturn
 
 from dpframe import demo
 from dpframe.cli import audit, ledger, plans, run
-from dpframe.cli.ending import Terminated, ending
-from dpframe.cli.input import BadInput, NotWritten, require_file
-from dpframe.cli.lines import Log
-from dpframe.cli.output import message, print_help
+from dpframe.cli.output import BadInput, Log, NotWritten, message, print_help, require_file
 from dpframe.errors import (
     BudgetExceeded,
     DPFrameError,
@@ -34,6 +35,32 @@ from dpframe.errors import (
     TooEarly,
 )
 from dpframe.ledger.kept import UnderWay
+
+# Ends a command on request as an interrupt does, without leaving half a file.
+
+
+class Terminated(KeyboardInterrupt):
+    """A request to end the process, as schedulers and containers send it."""
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """Within this, SIGTERM ends the work in order; if another handler exists, or in another
+    thread, nothing changes.
+    """
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
 
 EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
     (BudgetExceeded, 3),

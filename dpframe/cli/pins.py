@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.cli.output import Announced
 from dpframe.errors import UnsupportedOperation
-from dpframe.ledger.opening import New
+from dpframe.ledger.budgets import New
 
 
 def add_pins(parser: Any, *, charges: bool = False) -> None:
@@ -50,12 +50,8 @@ def add_parameters(parser: Any) -> None:
 
 
 def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
-    """The values of parameters, as they were written.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When one has no name, or is given twice.
+    """The values of parameters, as they were written. Raises `UnsupportedOperation` when one has no
+    name, or is given twice.
     """
     result: dict[str, str] = {}
     for text in parsed.param:

@@ -4,31 +4,190 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from dpframe.api.approval import nearest
-from dpframe.cli.approved import Reviewed, reviewed
-from dpframe.cli.input import BadInput, plan_in, require_file
+from dpframe.api.parameters import not_of
+from dpframe.charge import resolve_composition
 from dpframe.cli.job import is_job, read_job
-from dpframe.cli.output import Announced, say
+from dpframe.cli.output import Announced, BadInput, plan_in, require_file, say
 from dpframe.cli.pins import add_parameters, add_pins, given_parameters, pinned
-from dpframe.cli.stated import name_of, require_stated
-from dpframe.errors import DPFrameError, NoBudget, UnsupportedOperation
-from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.approvals import valid
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.decimals import decimals, left_fields
+from dpframe.core.budget import GDP, ZCDP
+from dpframe.core.parameters import NotAValue
+from dpframe.errors import DPFrameError, LedgerError, NoBudget, PlanMismatch, UnsupportedOperation
+from dpframe.ledger.account import Account
+from dpframe.ledger.amounts import decimals, exact_words, left_fields
+from dpframe.ledger.approvals import (
+    ANY,
+    KEY_VARIABLE,
+    Allowed,
+    ApprovalKey,
+    Bound,
+    StatedBudget,
+    new_pair,
+    read_range,
+    valid,
+)
+from dpframe.ledger.budgets import open_budget, require_open
+from dpframe.ledger.owners import Terms, approve, approver, revoke
 from dpframe.ledger.place import DEFAULT_NAME, store_at
-from dpframe.ledger.ranges import ANY
-from dpframe.ledger.reviewers import Terms, approve, approver, revoke
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.ledger.record import Draft, create_command, no_budget
+from dpframe.ledger.scopes import per_text
 from dpframe.ledger.store import Store
-from dpframe.plan.document import QUESTIONS, RISKS, fields_beside
+from dpframe.plan.document import QUESTIONS, RISKS, fields_beside, lacks_types, template_fingerprint
 from dpframe.report import Plan, verify
-from dpframe.report.windows import windows_words
+from dpframe.report.story import windows_words
+
+# What reviewers approve: a plan, or all that differ from it in values of parameters alone.
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A plan, and what its parameters may be."""
+
+    plan: Plan  # With one value of each parameter
+    # The values that they may have; those that are not here are as they are in the plan.
+    allowed: Allowed
+
+    @property
+    def fingerprint(self) -> str:
+        """What is approved: the plan's, or that of all plans with other values."""
+        if not self.allowed:
+            return self.plan.fingerprint
+        words = {name: found.words for name, found in self.allowed}
+        return template_fingerprint(self.plan, words)
+
+    def ranges(self) -> dict[str, str]:
+        """What parameters may be, by name, in words."""
+        return {name: found.words for name, found in self.allowed}
+
+
+def reviewed(parsed: argparse.Namespace) -> Reviewed:
+    """What the arguments of ``dpframe approve`` name: a job is planned, and charged nothing. Raises
+    `BadInput` when the file is neither a job nor a plan. Raises `UnsupportedOperation` when the
+    plan does not have the parameter, or its values are invalid.
+    """
+    path: Path = parsed.plan
+    given = given_parameters(parsed)
+    if is_job(path):
+        with Announced(parsed, parsed.ledger, parsed.name, new="plan"):
+            job = read_job(path, given, ranged=True)
+            return Reviewed(job.plan(), job.allowed)
+    plan = plan_in(path)
+    if lacks_types(plan):
+        refusal = UnsupportedOperation(
+            "an earlier version of dpframe wrote the plan",
+            why="its fingerprint does not cover the types of columns",
+            remedy="plan the query again with this version, and approve that plan",
+        )
+        raise BadInput(refusal, path)
+    return Reviewed(plan, _allowed(plan, given, path))
+
+
+def _allowed(plan: Plan, given: dict[str, str], path: Path) -> Allowed:
+    known = {parameter.name: parameter for parameter in plan.parameters}
+    result = []
+    for name, text in sorted(given.items()):
+        if name not in known:
+            refusal = UnsupportedOperation(
+                f"the plan has no parameter {name!r}",
+                remedy=f"use its parameters: {', '.join(known)}" if known else "leave --param out",
+            )
+            raise BadInput(refusal, path)
+        kind = known[name].kind
+        try:
+            found = read_range(text, kind)
+            same = found is not None or kind.text(kind.read(text)) == known[name].value
+        except NotAValue:
+            raise not_of(name, kind, text) from None
+        if not same:
+            refusal = UnsupportedOperation(
+                f"the plan was made for {known[name].words()}",
+                remedy=(f"leave --param {name} out", f"give a range: --param {name}={ANY}"),
+            )
+            raise BadInput(refusal, path)
+        if found is not None:
+            result.append((name, found))
+    return tuple(result)
+
+
+# The budget that a plan states, and the one that the ledger has.
+
+_COMPOSITIONS = {ZCDP.measure: "zcdp", GDP.measure: "gdp"}
+"""How a budget is composed that is counted in another measure than it was given in."""
+
+
+def name_of(plan: Plan, given: str | None) -> str:
+    """The budget that a plan is approved for. Raises `PlanMismatch` when the plan states another
+    one than was given.
+    """
+    stated = None if plan.budget is None else plan.budget.name
+    if given is not None and stated not in (None, given):
+        raise PlanMismatch(
+            f"the plan names the budget {stated!r}, and the command {given!r}",
+            where=f"--name {shlex.quote(given)}",
+            remedy=(
+                "leave --name out",
+                f"plan the query again in a session with name={given!r}",
+            ),
+        )
+    return given or stated or DEFAULT_NAME
+
+
+def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Account:
+    """The budget that a plan states, as the ledger has it; opened if it is new and `create` allows.
+    Raises `PlanMismatch` when the ledger is another one, or has another amount. Raises `NoBudget`
+    when it does not exist, and may not be opened. Raises `LedgerError` when it is new, and the plan
+    states no amount. Raises `BudgetExceeded` when it was closed.
+    """
+    chain, stated = store.read(), plan.budget
+    if stated is not None and stated.ledger not in (None, *chain.identities):
+        raise _mismatch(f"the plan was made for another ledger than {store.where!r}", store)
+    if name not in chain.accounts:
+        if not create:
+            raise no_budget(name, chain.accounts, store.where)
+        if stated is None:
+            raise LedgerError(
+                f"the ledger {store.where!r} has no budget {name!r}, and the plan states no amount",
+                remedy=(
+                    f"create it: {create_command(shlex.quote(name))}",
+                    f"plan the query in a session with ledger={store.where!r}",
+                ),
+            )
+        _create(store, name, stated)
+        chain = store.read()
+    account = chain.account(name)
+    require_open(account)
+    there = Bound.of(account)
+    if stated is not None and there != (seen := Bound(stated.whole, stated.counted)):
+        raise _mismatch(
+            f"the plan was made for a budget of {seen.words()}, and {name!r} in "
+            f"{store.where!r} has {there.words()}",
+            store,
+        )
+    return account
+
+
+def _create(store: Store, name: str, stated: StatedBudget) -> None:
+    same = stated.counted == stated.whole.measure
+    composition = "sum" if same else _COMPOSITIONS.get(stated.counted, stated.counted)
+    budget, within = resolve_composition(stated.whole, composition)
+    why = per_text(stated.per)
+    open_budget(store, Draft(name, "opened", amount=budget, within=within, why=why))
+
+
+def _mismatch(what: str, store: Store) -> PlanMismatch:
+    return PlanMismatch(
+        what, remedy=f"plan the query again in a session with ledger={store.where!r}"
+    )
+
+
+# ``dpframe explain``, ``verify``, ``diff`` and ``approve``: what reviewers do with plans.
 
 FORMATS = ("text", "markdown", "html", "mermaid")
 _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}

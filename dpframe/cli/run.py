@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,84 @@ import polars as pl
 from dpframe.api.files import destination, inspect, require_result, write
 from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, Repeat
-from dpframe.cli import toml_job
-from dpframe.cli.input import BadInput, NotWritten, require_file
+from dpframe.cli import job as toml_job
 from dpframe.cli.job import Job, read_job
-from dpframe.cli.log import add_log, log_end, log_plan, logged
-from dpframe.cli.output import say
+from dpframe.cli.output import (
+    BadInput,
+    Log,
+    NotWritten,
+    is_logged,
+    log_event,
+    require_file,
+    say,
+    warn,
+    writing,
+)
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.ledger import opening
-from dpframe.ledger.caller import LONGEST, running
-from dpframe.ledger.decimals import decimals
+from dpframe.ledger import budgets
+from dpframe.ledger.account import LONGEST, RUN_VARIABLE, running
+from dpframe.ledger.amounts import decimals, exact_fields
+from dpframe.ledger.ledger import watched
 from dpframe.rows.failures import FAILURES
+
+# ``--log json``: what commands that run jobs write into a log.
+
+FORMS = ("text", "json")
+
+
+def add_log(parser: Any) -> None:
+    """Add ``--log`` to a command that runs jobs."""
+    parser.add_argument(
+        "--log",
+        choices=FORMS,
+        default="text",
+        help="text (the default), or json: one object per line on standard error, for the events "
+        "start, plan, charge, release, warning, written, end and failure",
+    )
+
+
+@contextmanager
+def logged(parsed: argparse.Namespace, job: str) -> Iterator[None]:
+    """Within this, a log is written if the command has `--log`."""
+    if parsed.log != "json":
+        yield
+        return
+    log = parsed.logged = Log(job, parsed.run_id or os.environ.get(RUN_VARIABLE) or None)
+    with writing(log), watched(log.say):
+        log_event("start")
+        yield
+
+
+def log_plan(job: Job) -> None:
+    """Write the line about a plan, before anything is charged."""
+    if not is_logged():
+        return
+    plan = job.plan()
+    log_event(
+        "plan",
+        fingerprint=plan.fingerprint,
+        parameters={parameter.name: parameter.value for parameter in plan.parameters},
+        budget=None if plan.budget is None else plan.budget.name,
+        ledger=None if plan.budget is None else plan.budget.ledger,
+        cost=exact_fields(plan.cost),
+        cost_decimal=decimals(plan.cost, up=True),
+        **job.left(),
+    )
+
+
+def log_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None:
+    """Write where results are, and what is left of the budget."""
+    if not is_logged():
+        return
+    for sentence in dict.fromkeys(said for release in releases for said in release.warnings):
+        warn(sentence)
+    if paths is not None:
+        log_event("written", outputs=[str(path) for path in paths])
+    log_event("end", code=0, reused=releases.reused, **job.left())
+
+
+# ``dpframe run`` and ``dpframe inspect``: jobs, and the files that they leave.
 
 _WHOLE: dict[str, Any] = {
     "tbl_rows": -1,
@@ -118,7 +186,7 @@ def _read(parsed: argparse.Namespace) -> Job:
     given = given_parameters(parsed)
     if parsed.job.suffix != ".toml":
         return read_job(parsed.job, given)
-    with opening.postpone() as absent:
+    with budgets.postpone() as absent:
         job = read_job(parsed.job, given)
     if not absent:
         return job
@@ -165,12 +233,8 @@ def _remark(releases: Releases) -> None:
 
 
 def _repeat(parsed: argparse.Namespace) -> Repeat:
-    """What is to be done if it was run before.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the name of the run is invalid, or there is nothing that `--again` could repeat.
+    """What is to be done if it was run before. Raises `UnsupportedOperation` when the name of the
+    run is invalid, or there is nothing that `--again` could repeat.
     """
     if parsed.run_id is None and not parsed.once:
         if parsed.again:

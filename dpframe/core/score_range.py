@@ -49,7 +49,7 @@ class ScoreRange:
         """As many groups with the largest range as L1 allows, and one with what is left.
 
         Choices in these groups cost no less than in any others within L1 and Linf, see
-        `dpframe.accounting.loss_laws`.
+        `dpframe.accounting.losses`.
         """
         return concentrated(self.l1, self.linf)
 

@@ -1,15 +1,20 @@
-"""The plan of a query, once mechanisms are chosen: everything that reviewers read of it."""
+"""The plan of one query or several, once mechanisms are chosen: all that reviewers read of it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
+from typing import Final
 
 import polars as pl
 
-from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.bound import BoundAggregate, MeasurementKey
 from dpframe.aggregates.cdf import BoundDistribution
+from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
@@ -17,8 +22,9 @@ from dpframe.aggregates.measurement import Additive, Measurement, Responses, Sel
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
 from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.request import UNKNOWN
-from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.registry import bind
+from dpframe.aggregates.request import UNKNOWN, QueryScope
+from dpframe.aggregates.rolled import RolledAggregate, rolled
 from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
@@ -37,48 +43,168 @@ from dpframe.describe.notes import (
     remarks_for,
     typical_of,
 )
+from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import digest_of_keys
 from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
-from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
-from dpframe.mechanisms import Choice, CombinedNoise, VectorMechanism
-from dpframe.plan import NoisyAggregate, PlanColumn, PlanOutput, PlanStep
+from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way
+from dpframe.mechanisms import AdditiveMechanism, Choice, CombinedNoise, VectorMechanism
+from dpframe.plan import ForcedError, NoisyAggregate, PlanColumn, PlanOutput, PlanQuery, PlanStep
 from dpframe.plan.joint_draw import JointDraw
-from dpframe.plan.several import all_windows
+from dpframe.plan.several import all_windows, together
 from dpframe.plan.types_read import types_read
 from dpframe.report import Plan
+
+# The cost of a forced mechanism or an equal division of the cost: errors compared with those of the
+# plan with the least.
+
+_OF_PARTS: Final = {MeanError: (1.0, 1.0), VarianceError: (0.25, 1.0, 0.25)}
+"""What the squared errors of parts, each relative to what a row adds, do to that of the result."""
+
+
+def is_forced(queries: Sequence[Query], split: str) -> bool:
+    """Whether mechanisms are named, or the cost is not divided for least error."""
+    return split == "equal" or any(_is_named(a) for query in queries for a in query.aggregates)
+
+
+def unforced(query: Query) -> Query:
+    """The same query without named mechanisms. Raises `DPFrameError` if the query has no other
+    mechanism.
+    """
+    scope = query.scope
+    outputs = tuple(
+        replace(
+            output, aggregates={p: _free(found, scope) for p, found in output.aggregates.items()}
+        )
+        for output in query.outputs
+    )
+    return replace(query, outputs=outputs)
+
+
+def _is_named(aggregate: BoundAggregate) -> bool:
+    return aggregate.request.mechanism != "auto"
+
+
+def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
+    if not _is_named(aggregate):
+        return aggregate
+    return rolled(bind(replace(aggregate.request, mechanism="auto"), scope), scope)
+
+
+def cost_of_forcing(
+    queries: Sequence[Query],  # The queries
+    # `plan`, `least`: its plan, and that of the same where nothing is forced, at the same spend.
+    plan: Plan,
+    least: Plan,
+) -> tuple[ForcedError, ...]:
+    """The costs by output; empty if unknown."""
+    found: dict[int, ForcedError] = {}
+    for query, mine, others in zip(
+        queries, _places(plan, queries), _places(least, queries), strict=True
+    ):
+        for output, here, there in zip(query.outputs, mine, others, strict=True):
+            ratio = _ratio(_error(plan, plan.outputs[here]), _error(least, least.outputs[there]))
+            named = any(_is_named(aggregate) for aggregate in output.aggregates.values())
+            if named or ratio is not None:
+                found[here] = ForcedError(here, named, ratio)
+    if all(error.times is None for error in found.values()):
+        return ()
+    return tuple(found[number] for number in sorted(found))
+
+
+def _places(plan: Plan, queries: Sequence[Query]) -> list[Sequence[int]]:
+    """Which of a plan's outputs those of each query are."""
+    if plan.queries:
+        return [query.outputs for query in plan.queries]
+    return [range(len(query.outputs)) for query in queries]
+
+
+def _ratio(error: float | None, least: float | None) -> float | None:
+    """To three digits, so that it is the same on all machines."""
+    if error is None or least is None or not (0 < least < math.inf and 0 < error < math.inf):
+        return None
+    ratio = float(f"{error / least:.3g}")
+    return ratio if 0 < ratio < math.inf else None
+
+
+def _error(plan: Plan, output: PlanOutput) -> float | None:
+    """Something that the errors of an output are in proportion to, the same in both plans."""
+    releases = [plan.releases[number] for number in output.releases]
+    noises = [_deviation(release) for release in releases]
+    parts = _OF_PARTS.get(type(output.error))
+    if parts is not None:
+        if len(parts) != len(noises):
+            return None
+        return math.sqrt(sum(w * n * n for w, n in zip(parts, noises, strict=True)))
+    if len(noises) == 1 and noises[0] and isinstance(output.error, PartError):
+        return noises[0]
+    with suppress(DPFrameError):  # what depends on the data
+        return plan.accuracy(output.name)
+    return None
+
+
+def _deviation(release: NoisyAggregate) -> float:
+    """The deviation of the noise, relative to what one row adds; 0 where nothing is added."""
+    noise = release.noise
+    if not isinstance(noise, AdditiveMechanism) or not release.exact.linf:
+        return 0.0
+    return math.sqrt(noise.variance()) / float(release.exact.linf)
+
+
+# The plan of several queries, from those of the frames and groups that they are of.
+
+PAYS = 0.995
+"""An error must be below this factor of the error alone to count as smaller."""
+
+
+def described_together(
+    plans: Sequence[Plan],  # Notes for each frame and its groups, with the cost of all
+    places: Sequence[Place],  # Where the outputs of each query are
+) -> Plan:
+    """One plan."""
+    starts = list(accumulate((len(plan.outputs) for plan in plans), initial=0))
+    return together(
+        plans,
+        [
+            PlanQuery(
+                place.block,
+                place.names,
+                tuple(starts[place.block] + number for number in place.outputs),
+            )
+            for place in places
+        ],
+    )
+
+
+def gain_words(gain: float) -> str:
+    """What it does to an output's error to be rebuilt from what is drawn for several queries."""
+    if gain < PAYS:
+        return f"{1 / gain:.3g} times more error than by itself, so that others err less"
+    return f"{gain:.3g} times less error than by itself"
+
+
+# The plan of a query, once mechanisms are chosen: everything that reviewers read of it.
 
 _AS_MUCH = 0.995
 """Noise must be below this factor to count as less."""
 
 
 def described(
+    # `query`, `parts`: the query and the parts that it needs.
     query: Query,
     parts: Sequence[PlannedMeasurement],
+    # `way`, `chosen`: how they are drawn, and the mechanisms of the draws and what is charged.
     way: Way,
     chosen: ChosenWay,
-    allowed: Budget,
+    allowed: Budget,  # What the mechanisms satisfy, in the measure of the spend
+    # `requested`, `remaining`: the spend, and what the session has left.
     requested: Budget,
     remaining: Budget | None,
-    split: str,
+    split: str,  # How the cost is divided
 ) -> Plan:
-    """The plan.
-
-    Parameters
-    ----------
-    query, parts
-        The query and the parts that it needs.
-    way, chosen
-        How they are drawn, and the mechanisms of the draws and what is charged.
-    allowed
-        What the mechanisms satisfy, in the measure of the spend.
-    requested, remaining
-        The spend, and what the session has left.
-    split
-        How the cost is divided.
-    """
+    """The plan."""
     together = chosen.together
     releases = _releases(query, parts, way, chosen)
     groups = query.groups

@@ -4,10 +4,15 @@ worth knowing.
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeGuard
+
+import polars as pl
 
 from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
 from dpframe.aggregates.cdf import BoundDistribution
@@ -24,14 +29,14 @@ from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.aggregates.totalled_levels import TotalledLevels
+from dpframe.aggregates.values import show_value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
-from dpframe.core.exact import show
-from dpframe.core.tree import Tree, column_names
+from dpframe.core.exact import as_given, show
+from dpframe.core.interval import EVERYTHING
+from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Identifier, Rows, Unit
-from dpframe.describe.impossible_keys import impossible_keys
-from dpframe.describe.new_nulls import new_nulls
-from dpframe.describe.ratios import ratio_warnings
+from dpframe.errors import DPFrameError
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
@@ -46,8 +51,188 @@ from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
 from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set, errors_of_sets
 from dpframe.plan.looks import looks_identifying
 from dpframe.plan.remarks import FAILS, NOBODY
-from dpframe.report.columns import domain_words, limits_words
-from dpframe.rows.fold import domain, words
+from dpframe.report.notebook import domain_words, limits_words
+from dpframe.rows.failures import FAILURES
+from dpframe.rows.fold import domain, lower, words
+
+# Listed keys that no row can have, by types or by what is known of expressions.
+
+_TWICE: Final = frozenset(
+    ["dt_truncate", "dt_month_start", "dt_month_end", "str_to_lowercase", "str_to_uppercase"]
+)
+"""Operations that leave their own results unchanged: a key that they change cannot be one of
+their results."""
+_FEW: Final = 32
+"""If there are at most this many possible values, the unlisted ones are named."""
+_SHOWN: Final = 5
+
+
+def impossible_keys(query: Query) -> Iterator[str]:
+    """Sentences about listed keys that cannot occur. They follow from what the query says and from
+    types alone.
+    """
+    groups = query.groups
+    if groups is None or groups.discovered:
+        return
+    for named, listed in zip(groups.by, groups.keys.get_columns(), strict=True):
+        columns = query.relation.facts.columns
+        known = domain(named.tree, columns)
+        tests = (_within(listed, known), _unchanged(listed, named.tree, known, columns))
+        possible = _all(tests)
+        # Keys may be millions: they are compared one by one only where a test leaves some out.
+        if possible is not None and not possible.all():
+            wrong = listed.filter(~possible).unique(maintain_order=True)
+            yield _sentence(named, wrong, listed.drop_nulls().unique(), known)
+
+
+def _all(tests: Iterable[pl.Series | None]) -> pl.Series | None:
+    """The values that pass all tests; a null passes."""
+    masks = [test.fill_null(value=True) for test in tests if test is not None]
+    return functools.reduce(operator.and_, masks) if masks else None
+
+
+def _within(values: pl.Series, known: Domain) -> pl.Series | None:
+    """Which are among the values, or in the interval, that the expression is known to have. Nulls
+    count as possible; nothing where every value is.
+    """
+    if known.categories is not None:
+        listed = {*known.categories, None}
+        return pl.Series([value in listed for value in values.to_list()], dtype=pl.Boolean)
+    if known.interval == EVERYTHING or not (known.dtype.is_integer or known.dtype.is_temporal):
+        return None
+    numbers, ends = values.to_physical(), known.interval
+    above = None if ends.lo is None else numbers >= math.ceil(ends.lo)
+    below = None if ends.hi is None else numbers <= math.floor(ends.hi)
+    return _all((above, below))
+
+
+def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series | None:
+    """Which keys the outermost operation leaves as they are, if it does so with its own results."""
+    if not isinstance(tree, Call) or tree.operation.name not in _TWICE or len(tree.args) != 1:
+        return None
+    if domain(tree.args[0], columns).dtype != known.dtype:
+        return None
+    again = Call(tree.operation, (Column("key"),))
+    try:
+        made = values.alias("key").to_frame().select(lower(again, {"key": known}).alias("key"))
+        return (made.to_series() == values).fill_null(value=True)
+    except (DPFrameError, *FAILURES):  # a sentence is not worth a refusal
+        return None
+
+
+def _sentence(named: Named, wrong: pl.Series, values: pl.Series, known: Domain) -> str:
+    shown = ", ".join(as_given(value) for value in wrong.head(_SHOWN).to_list())
+    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    said = f"no row can have the listed {'key' if len(wrong) == 1 else 'keys'} {shown}{more} of "
+    said += f"{named.name!r}"
+    bounds = known.bounds
+    if known.categories is not None:
+        said += f": the values of {words(named.tree)} are listed otherwise"
+    elif bounds is not None and (inside := _within(wrong, known)) is not None and not inside.all():
+        ends = (show_value(end, known.dtype) for end in bounds)
+        said += f": {words(named.tree)} lies in [{', '.join(ends)}]"
+    else:
+        said += f": {words(named.tree)} gives other values"
+    if bounds is not None and known.dtype.is_integer and bounds[1] - bounds[0] < _FEW:
+        every = range(int(bounds[0]), int(bounds[1]) + 1)
+        if missing := [str(n) for n in every if n not in values]:
+            said += f", and {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not listed"
+    return said
+
+
+# Casts and formats that may turn values into nulls, which results do not show.
+
+_FORMATS: Final = ("str_to_date", "str_to_time", "str_to_datetime", "str_to_integer")
+
+
+def new_nulls(query: Query, trees: Iterable[Tree]) -> Iterator[str]:
+    """What becomes null, for each cast and format in the steps of a query and in `trees`, which are
+    over its last columns. Follows from types alone.
+    """
+    said: dict[str, None] = {}
+    for step, before in query.relation.steps:
+        held = list[Tree]()
+
+        def hand_out(tree: Tree, held: list[Tree] = held) -> Tree:
+            held.append(tree)
+            return tree
+
+        step.map_exprs(hand_out)
+        for tree in held:
+            said |= dict.fromkeys(_in_tree(tree, before.columns))
+    for tree in trees:
+        said |= dict.fromkeys(_in_tree(tree, query.relation.facts.columns))
+    yield from said
+
+
+def _in_tree(tree: Tree, columns: Columns) -> Iterator[str]:
+    if not isinstance(tree, Call):
+        return
+    for arg in tree.args:
+        yield from _in_tree(arg, columns)
+    name = tree.operation.name
+    if name != "cast" and name not in _FORMATS:
+        return
+    try:
+        known = [domain(arg, columns) for arg in tree.args]
+        made = tree.operation.domain([found.with_null(nullable=False) for found in known])
+    except DPFrameError:  # of a step that is over columns of another frame
+        return
+    if not made.nullable:
+        return
+    source = known[0].dtype
+    if name in _FORMATS:
+        what = "text of another form"
+    elif source.is_text and made.dtype.is_numeric:
+        what = "text that is not a number"
+    else:
+        what = "what that type cannot hold"
+    yield (
+        f"{words(tree)} ({source} to {made.dtype}): {what} becomes null, and nothing tells how "
+        "much does"
+    )
+
+
+# Notes of plans about ratios of clamped totals.
+
+
+def ratio_warnings(query: Query) -> Iterator[str]:
+    """Warnings for outputs that divide two clamped totals of individuals. If they are clamped
+    separately, the two lose different shares, and the ratio is that of neither all nor some
+    individuals.
+    """
+    biased = [output.name for output in query.outputs if _divides_totals(output)]
+    if biased:
+        verb = "is a ratio" if len(biased) == 1 else "are ratios"
+        yield (
+            f"{' and '.join(biased)} {verb} of totals of individuals that are clamped each by "
+            "itself, which biases it where one of the two is clamped more than the other; use "
+            "dp_ratio, which clamps both by one factor, or bounds that nearly nobody exceeds"
+        )
+
+
+def _divides_totals(output: Output) -> bool:
+    """Whether totals that are clamped stand above and below a line."""
+    if output.post_tree is None:
+        return False
+    clamped = {
+        place
+        for place, aggregate in output.aggregates.items()
+        if any(clamp.per_unit and clamp.biases for clamp in aggregate.clamps)
+    }
+    return any(
+        all(clamped & {*column_names(arg)} for arg in call.args)
+        for call in _calls(output.post_tree)
+        if call.operation.name == "truediv"
+    )
+
+
+def _calls(tree: Tree) -> Iterator[Call]:
+    if isinstance(tree, Call):
+        yield tree
+        for arg in tree.args:
+            yield from _calls(arg)
+
 
 _LEVEL: Final = Fraction(95, 100)
 _SETS: Final = 8

@@ -1,7 +1,7 @@
 """Which numbers that are drawn jointly are a count of values, their sum and that of their
 squares.
 
-What a row adds to these three lies on an arch, see `dpframe.samplers.hull`, and noise for the hull
+What a row adds to these three lies on an arch, see `dpframe.samplers.box`, and noise for the hull
 of it is less than for a box.
 """
 

@@ -1,8 +1,9 @@
-"""Amounts in words at full precision, and the refusal of a spend that does not fit."""
+"""Amounts of a budget: in words, as decimals for programs, and as exact text."""
 
 from __future__ import annotations
 
 import math
+import sys
 from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
@@ -10,6 +11,87 @@ from statistics import NormalDist
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.core.exact import digits_down, digits_up, sqrt_down
 from dpframe.errors import BudgetExceeded
+
+# Exact amounts as text that is read back as they were, however many digits they have.
+
+
+def hex_text(value: Fraction) -> str:
+    """In hexadecimal, which Python reads at any length."""
+    return f"{value.numerator:x}/{value.denominator:x}"
+
+
+def from_hex(text: str) -> Fraction:
+    """What `hex_text` wrote. Raises `ValueError, ZeroDivisionError` when the text is invalid."""
+    over, _, under = text.partition("/")
+    return Fraction(int(over, 16), int(under, 16))
+
+
+def amounts_text(amount: Budget) -> list[str]:
+    """Both amounts of a budget."""
+    return [hex_text(amount.main), hex_text(amount.slack)]
+
+
+def read_amounts(found: object, measure: Budget) -> Budget:
+    """What `amounts_text` wrote, in the measure of another budget. Raises `ValueError, TypeError,
+    ArithmeticError` when the text is invalid, or in another form.
+    """
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise TypeError
+    main, slack = map(from_hex, found)
+    amount = measure.of(main, slack)
+    if amounts_text(amount) != found:  # of one amount there is one form
+        raise ValueError
+    return amount
+
+
+# Amounts as decimals, for programs that compare them: never more is left, nor less spent, than is.
+#
+# The exact fractions are always written with them.
+
+
+def decimals(budget: Budget, *, up: bool = False) -> dict[str, float]:
+    """The amounts of a budget by name, as floats that print as the nearest decimals on one side:
+    `up` for what was spent, down for what is left.
+    """
+    return {
+        budget.currency: decimal(budget.main, up=up),
+        "delta": decimal(budget.slack, up=up),
+    }
+
+
+def decimal(value: Fraction, *, up: bool = False) -> float:
+    """A number as the float that prints as it, or as a decimal just below or above it; beyond all
+    floats the largest one.
+    """
+    try:
+        result = float(value)
+    except OverflowError:
+        return sys.float_info.max
+    while _printed(result) < value if up else _printed(result) > value:
+        result = math.nextafter(result, math.inf if up else -math.inf)
+    return result
+
+
+def exact_fields(budget: Budget) -> dict[str, str]:
+    """The amounts of a budget by name, exactly, as text such as ``"3/10"``."""
+    return {
+        "measure": budget.measure,
+        budget.currency: str(budget.main),
+        "delta": str(budget.slack),
+    }
+
+
+def left_fields(remaining: Budget) -> dict[str, dict[str, str] | dict[str, float]]:
+    """What is left of a budget, exactly and as decimals, for programs."""
+    return {"remaining": exact_fields(remaining), "remaining_decimal": decimals(remaining)}
+
+
+def _printed(value: float) -> Fraction:
+    """What a float prints as."""
+    return Fraction(repr(value))
+
+
+# Amounts in words at full precision, and the refusal of a spend that does not fit.
 
 
 def over_budget(

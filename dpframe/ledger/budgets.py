@@ -1,41 +1,184 @@
-"""What owners do with budgets: create them, raise them and end them, on record."""
+"""What owners do with budgets, and which of them may be opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.core.visible import visible
 from dpframe.core.windows import Every
-from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError
+from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError, NoBudget
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.bound import Bound
+from dpframe.ledger.approvals import Bound
 from dpframe.ledger.chain import Chain
-from dpframe.ledger.names import require_new
-from dpframe.ledger.opening import NewBudget, tell
-from dpframe.ledger.record import Draft, short_text
+from dpframe.ledger.record import Draft, name_list, require_new, short_text
 from dpframe.ledger.scopes import per_text
 from dpframe.ledger.store import Store
 
+# What may be opened: which ledger, which budget, and whether a new one.
+#
+# The person who runs a job decides about these, and the job opens its session. So they are set
+# around the job, for the whole process: a job must not get round them in another thread. A job in
+# Python can, if it wants to, since it is code; what they stop is a mistake, and a job in TOML.
 
-def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
-    """Create a budget, and say so; nothing happens if it is there.
+New: TypeAlias = Literal["open", "stated", "refuse", "plan"]
+"""What to do if a session names a budget that does not exist. ``open`` creates it, ``stated``
+creates it only if the session requests it, ``refuse`` refuses the session, and ``plan`` allows
+only plans.
+"""
 
-    Parameters
-    ----------
-    store
-        Where.
-    draft
-        The record that opens it.
-    again
-        Whether it may be there.
+LOG = logging.getLogger("dpframe")
 
-    Raises
-    ------
-    LedgerError
-        When its name looks like that of another, or it is there and may not be.
+
+@dataclass(frozen=True, slots=True)
+class NewBudget:
+    """A budget that was just created."""
+
+    name: str  # The name of the budget
+    amount: str  # In words
+    where: str  # The ledger's place, in full
+    others: tuple[str, ...]  # Names that the ledger had before
+    new_ledger: bool  # Whether there was no ledger at that place
+
+    def words(self) -> str:
+        """That it is new, and where: a wrong name or path shows."""
+        if self.new_ledger:
+            return f"new budget {self.name!r} of {self.amount} in the new ledger {self.where!r}"
+        known = name_list(self.others) or "no other"
+        return f"new budget {self.name!r} of {self.amount} in {self.where!r}, which has {known}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    ledger: str | os.PathLike[str] | None = None
+    name: str | None = None
+    new: New = "open"
+    tell: Callable[[NewBudget], None] | None = None
+    tell_absent: Callable[[NoBudget], None] | None = None
+    postponed: list[NoBudget] | None = None
+
+
+_allowed = _Allowed()
+
+
+@contextmanager
+def only(
+    # `ledger`, `name`: the only ones that may be used; None for any.
+    ledger: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    *,
+    new: New = "open",  # What happens to a budget that does not exist
+    tell: Callable[[NewBudget], None] | None = None,  # Called with each budget that is created
+    # Called with the refusal of each budget that does not exist and is only planned for.
+    tell_absent: Callable[[NoBudget], None] | None = None,
+) -> Iterator[None]:
+    """Within this, sessions use no other ledger or budget, and open a new one only if they may."""
+    with _allowing(_Allowed(ledger, name, new, tell, tell_absent)):
+        yield
+
+
+@contextmanager
+def postpone() -> Iterator[list[NoBudget]]:
+    """Within this, sessions that would open a budget only plan; the list has the budgets that do
+    not exist.
+
+    So a job that turns out to make no sense has opened nothing.
+    """
+    absent: list[NoBudget] = []
+    with _allowing(replace(_allowed, postponed=absent)):
+        yield absent
+
+
+@contextmanager
+def _allowing(allowed: _Allowed) -> Iterator[None]:
+    global _allowed
+    before, _allowed = _allowed, allowed
+    try:
+        yield
+    finally:
+        _allowed = before
+
+
+def new_budget(*, must_exist: bool, create: bool) -> New:
+    """What happens here to a budget that does not exist, for a session that says so of its own:
+    never ``"stated"``.
+    """
+    if must_exist or _allowed.new == "refuse" or (_allowed.new == "stated" and not create):
+        return "refuse"
+    return "plan" if _allowed.new == "plan" or _allowed.postponed is not None else "open"
+
+
+def create_would_open(*, must_exist: bool) -> bool:
+    """Whether ``--create`` or ``create = true`` would open a budget that is refused here."""
+    return _allowed.new == "stated" and not must_exist
+
+
+def require_allowed(
+    where: str | None,  # The ledger's place in full, None for memory
+    name: str,  # The name of the budget
+    place_of: Callable[..., str],  # The place in full of a path or URL
+) -> None:
+    """Refuse a ledger or a name other than the one that is allowed. Raises `LedgerError` when it is
+    another.
+    """
+    if _allowed.ledger is not None and where != (only_one := place_of(_allowed.ledger)):
+        used = "keeps its budget in memory" if where is None else f"names the ledger {where!r}"
+        raise LedgerError(
+            f"the job's session {used}, and the command names {only_one!r}",
+            where="--ledger",
+            remedy=(f"write ledger={only_one!r} in the job", "give --ledger as the job has it"),
+        )
+    if _allowed.name is not None and name != _allowed.name:
+        raise LedgerError(
+            f"the job's session names the budget {name!r}, and the command names {_allowed.name!r}",
+            where="--name",
+            remedy=(
+                f"write name={_allowed.name!r} in the job",
+                f"write --name {shlex.quote(name)}",
+            ),
+        )
+    if _allowed.new == "refuse" and where is None:
+        raise LedgerError(
+            "the job's session keeps its budget in memory, so it is new each time it runs",
+            where="--must-exist",
+            remedy='keep it in a ledger: dp.Session(..., ledger="budget.db")',
+        )
+
+
+def tell(made: NewBudget) -> None:
+    """Say that a budget was created."""
+    LOG.info("%s", made.words())
+    if _allowed.tell is not None:
+        _allowed.tell(made)
+
+
+def tell_absent(refusal: NoBudget) -> None:
+    """Say that a budget does not exist, for which a session only plans."""
+    if _allowed.postponed is not None:
+        _allowed.postponed.append(refusal)
+    elif _allowed.tell_absent is not None:
+        _allowed.tell_absent(refusal)
+
+
+# What owners do with budgets: create them, raise them and end them, on record.
+
+
+def open_budget(
+    store: Store,  # Where
+    draft: Draft,  # The record that opens it
+    *,
+    again: bool = True,  # Whether it may be there
+) -> None:
+    """Create a budget, and say so; nothing happens if it is there. Raises `LedgerError` when its
+    name looks like that of another, or it is there and may not be.
     """
     made: list[NewBudget] = []
 
@@ -62,33 +205,18 @@ def _amount_words(draft: Draft) -> str:
 
 
 def create(
+    # `store`, `name`: the ledger and the name of the budget.
     store: Store,
     name: str,
+    # `budget`, `within`: as for `StoredLedger`.
     budget: Budget,
     within: ApproxDP | None,
-    unit: str | None,
-    by: str,
-    per: Every | None = None,
+    unit: str | None,  # The kind of its privacy unit; None leaves that to the first charge
+    by: str,  # Who creates it
+    per: Every | None = None,  # The windows of time that each have this budget
 ) -> Account:
-    """Create a budget, so that people who run jobs do not decide about its amount.
-
-    Parameters
-    ----------
-    store, name
-        The ledger and the name of the budget.
-    budget, within
-        As for `StoredLedger`.
-    unit
-        The kind of its privacy unit; None leaves that to the first charge.
-    by
-        Who creates it.
-    per
-        The windows of time that each have this budget.
-
-    Raises
-    ------
-    LedgerError
-        When there is one of that name, or of one that looks like it.
+    """Create a budget, so that people who run jobs do not decide about its amount. Raises
+    `LedgerError` when there is one of that name, or of one that looks like it.
     """
     who = short_text(by, "--by")
     why = per_text(per)
@@ -106,14 +234,9 @@ def _there(account: Account) -> LedgerError:
 
 
 def close(store: Store, name: str, by: str, reason: str) -> Account:
-    """End a budget: nothing is charged to it any more. There is no way back.
-
-    Raises
-    ------
-    LedgerError
-        When the budget does not exist, or this cannot be recorded.
-    BudgetExceeded
-        When it was closed before.
+    """End a budget: nothing is charged to it any more. There is no way back. Raises `LedgerError`
+    when the budget does not exist, or this cannot be recorded. Raises `BudgetExceeded` when it was
+    closed before.
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
@@ -126,13 +249,7 @@ def close(store: Store, name: str, by: str, reason: str) -> Account:
 
 
 def require_open(account: Account) -> None:
-    """Refuse a budget that was closed.
-
-    Raises
-    ------
-    BudgetExceeded
-        With who closed it, when and why.
-    """
+    """Refuse a budget that was closed. Raises `BudgetExceeded` with who closed it, when and why."""
     end = account.closed
     if end is not None:
         raise BudgetExceeded(
@@ -143,40 +260,24 @@ def require_open(account: Account) -> None:
 
 
 def grant(
+    # `store`, `name`: the budget.
     store: Store,
     name: str,
-    amounts: dict[str, Number],
+    amounts: dict[str, Number],  # What is added, by ``epsilon``, ``delta``, ``rho``
+    # `who`, `why`: recorded with it.
     who: str,
     why: str,
+    # An (epsilon, delta) in the measure that the budget is counted in.
     counted_in: Callable[[type[Budget], ApproxDP], Budget],
+    # What is recorded with it, of the budget as it was and the amount that it then has.
     renewing: Callable[[Chain, Bound], list[Draft]] | None = None,
 ) -> Account:
     """Raise a budget, on record.
 
     A budget that was opened with (epsilon, delta) and is counted in rho or mu squared is raised in
-    epsilon and delta. The record has the sum of both, and how much more that implies.
-
-    Parameters
-    ----------
-    store, name
-        The budget.
-    amounts
-        What is added, by ``epsilon``, ``delta``, ``rho``.
-    who, why
-        Recorded with it.
-    counted_in
-        An (epsilon, delta) in the measure that the budget is counted in.
-    renewing
-        What is recorded with it, of the budget as it was and the amount that it then has.
-
-    Raises
-    ------
-    InvalidBudget
-        When nothing is added, or in another measure.
-    LedgerError
-        When the budget does not exist, or this cannot be recorded.
-    BudgetExceeded
-        When it was closed.
+    epsilon and delta. The record has the sum of both, and how much more that implies. Raises
+    `InvalidBudget` when nothing is added, or in another measure. Raises `LedgerError` when the
+    budget does not exist, or this cannot be recorded. Raises `BudgetExceeded` when it was closed.
     """
 
     def granting(chain: Chain) -> list[Draft]:

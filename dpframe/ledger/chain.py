@@ -6,19 +6,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
+from dpframe.core.budget import Budget
+from dpframe.core.parameters import Parameter
 from dpframe.errors import InvalidBudget, LedgerError
-from dpframe.ledger.account import Account
-from dpframe.ledger.approvals import Approval, Covered, read_approval
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.charges import read_charge
-from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
-from dpframe.ledger.entry import Entry
+from dpframe.ledger.account import NOBODY, Account, Caller, Entry, caller_of
+from dpframe.ledger.amounts import from_hex, hex_text
+from dpframe.ledger.approvals import Approval, Bound, Covered, read_approval
 from dpframe.ledger.kept import RESULTS, Results
-from dpframe.ledger.names import no_budget
 from dpframe.ledger.record import (
     ABOUT_THE_LEDGER,
     COLUMNS,
@@ -27,11 +25,268 @@ from dpframe.ledger.record import (
     Head,
     Record,
     Seal,
+    no_budget,
     sealed,
 )
-from dpframe.ledger.scopes import amounts_due, amounts_of, opened_scopes
-from dpframe.ledger.standing import kept_for_another
+from dpframe.ledger.scopes import (
+    Scope,
+    amounts_due,
+    amounts_of,
+    opened_scopes,
+    read_scope,
+    scope_fields,
+)
 from dpframe.ledger.streams import STREAMED, Streams
+
+# Whether a ledger may still be used where it is.
+
+
+def require_here(moved: Record | None) -> None:
+    """Refuse to write to a ledger that goes on elsewhere, as a record of it says. Raises
+    `LedgerError` with where it went.
+    """
+    if moved is not None:
+        raise LedgerError(
+            f"the ledger was moved to {moved.why} on {moved.time[:10]}",
+            why="a ledger that was moved can only be read",
+            remedy=f"use it there: ledger={moved.why!r}",
+        )
+
+
+def unwitnessed(records: int, name: str) -> LedgerError:
+    """The refusal of a ledger without its head file: a copy has none."""
+    return LedgerError(
+        f"the ledger does not verify: it has {records} records, but its head file {name!r} is "
+        "missing, as after copying one file alone",
+        remedy=(
+            "put the head file back next to the ledger",
+            "if it is lost and this is not a copy, accept the ledger: `dpframe ledger adopt`",
+        ),
+    )
+
+
+def promised(seal: Seal, identity: str, origin: str) -> Head:
+    """The head of an empty destination that is reserved for a ledger: a head without records,
+    with the identity that the ledger will have there and, in place of a hash, the one that it has
+    now.
+    """
+    return seal.head(0, identity + origin)
+
+
+def kept_for_another() -> LedgerError:
+    """The refusal of a place that is kept for a ledger."""
+    return LedgerError(
+        "a move of a ledger to this place was started and not finished",
+        remedy=(
+            "finish it: run the same `dpframe ledger move` again",
+            "empty this place, if the ledger stays where it is",
+        ),
+    )
+
+
+# The facts in a record of a charge as well its amount: the charged process, and the scope.
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A charge, as its record keeps it."""
+
+    caller: Caller  # Who is charged
+    cost: Budget  # The fingerprint of the plan
+    # Where it falls; None for all of the budget's frames, and then it is charged its cost.
+    scope: Scope | None = None
+    # How an approval of a range covers it; None where none does that it uses.
+    covered: Covered | None = None
+
+    def text(self) -> str:
+        """All but the user, as records keep it."""
+        found = self.caller.fields()
+        if self.scope is not None:
+            found["scope"] = scope_fields(self.scope, self.cost)
+        if self.covered is not None:
+            given = {p.name: {"type": p.type, "value": p.value} for p in self.covered.parameters}
+            found["covered"] = {"template": self.covered.template, "parameters": given}
+        return json.dumps(found)
+
+
+def read_charge(record: Record) -> Charge:
+    """What the record of a charge says. Raises `ValueError, TypeError, KeyError, ArithmeticError`
+    when it does so in another form.
+    """
+    amount = record.amount
+    if record.why is None:
+        return Charge(NOBODY if record.who is None else Caller(record.who), amount)
+    fields = json.loads(record.why)
+    if not isinstance(fields, dict):
+        raise ValueError
+    scope, cost = None, amount
+    if "scope" in fields:
+        scope, cost = read_scope(fields.pop("scope"), amount)
+    covered = _read_covered(fields.pop("covered")) if "covered" in fields else None
+    return Charge(caller_of(record.who, fields), cost, scope, covered)
+
+
+def _read_covered(found: object) -> Covered:
+    if not isinstance(found, dict) or found.keys() != {"template", "parameters"}:
+        raise ValueError
+    template, given = found["template"], found["parameters"]
+    if not isinstance(template, str) or not isinstance(given, dict):
+        raise TypeError
+    if any(one.keys() != {"type", "value"} for one in given.values()):
+        raise ValueError
+    made = (Parameter(name, one["type"], one["value"]) for name, one in sorted(given.items()))
+    return Covered(template, tuple(made))
+
+
+# What all records of a ledger add up to, as a record of its chain.
+#
+# Who opens a long ledger begins at its last checkpoint: the head vouches for the last record, each
+# record for the one before it, down to the checkpoint, whose hash covers what it says. A full check
+# replays everything, and refuses a checkpoint that says anything else.
+#
+# Charges are in it as sums. Finished results that are kept are not in it: there may be any number,
+# and each is looked up on request and verified by its own hash. Everything else (openings, grants,
+# approvals, results under way and other rare records) is named by number with a seal over the whole
+# record. So it can be read again and verified separately, even after the ledger was given another
+# key. For that reason results that were over before it was given that key are named as well.
+# Checkpoints of earlier versions name all results.
+
+EVERY = 1024
+"""Records between two checkpoints, at least."""
+
+SUMMED = frozenset({"charged", "released", "failed", "checkpoint", "rekeyed"})
+"""Kinds of records whose sums a checkpoint holds."""
+
+
+class Summed(Protocol):
+    """Records that were read in order, and what they add up to (see `dpframe.ledger.chain`)."""
+
+    seal: Seal
+    whole: bool
+    length: int
+    checkpoint: int
+    kept: list[Record]
+    accounts: dict[str, Account]
+    approvals: dict[str, list[Approval]]
+    results: Results
+
+    def extend(self, record: Record) -> None:
+        """Append a record whose hash is known to be right."""
+        ...
+
+
+def is_due(chain: Summed) -> bool:
+    """Whether to write one; less often where it is long, so that they take little room."""
+    since = chain.length - chain.checkpoint
+    parts = sum(account.scopes.size for account in chain.accounts.values())
+    if since < EVERY:
+        return False
+    named = len(_named(chain, chain.results.older.since))
+    return since >= named + len(chain.accounts) + parts
+
+
+def _named(chain: Summed, since: int | None) -> list[Record]:
+    """The records that a checkpoint names. Records of results are named only if the result is under
+    way or was begun before the ledger got its key. With `since=None` all are named, as in earlier
+    versions.
+    """
+
+    def is_named(record: Record) -> bool:
+        if since is None or record.act not in RESULTS:
+            return True
+        if record.act == "begun":
+            is_open = record.seq + 1 in chain.accounts[record.name].open
+            return is_open or record.seq < since
+        return (record.refers or 0) <= since
+
+    return [record for record in chain.kept if is_named(record)]
+
+
+def state_of(
+    chain: Summed,  # The records
+    seal: Seal,  # The state of the named records
+    # The number of the record that gave the ledger its key, 0 for none; None for the form that
+    # earlier versions wrote.
+    since: int | None,
+) -> str:
+    """What the records so far add up to, in one form only."""
+    spent = {
+        account.name: [
+            hex_text(account.spent.main),
+            hex_text(account.spent.slack),
+            account.unit,
+            account.charges,
+            sorted(account.open),
+        ]
+        for account in chain.accounts.values()
+    }
+    kept = [[record.seq, seal.kept(record)] for record in _named(chain, since)]
+    used = [
+        [approval.number, approval.used]
+        for approvals in chain.approvals.values()
+        for approval in approvals
+        if approval.used
+    ]
+    state: dict[str, Any] = {"kept": kept, "spent": spent, "used": used}
+    scopes = {a.name: found for a in chain.accounts.values() if (found := a.scopes.state())}
+    if since is not None:
+        state["results"] = since
+    if scopes:  # left out where nothing has any, as it always was
+        state["scopes"] = scopes
+    return json.dumps(state, separators=(",", ":"))
+
+
+def kept_numbers(checkpoint: Record) -> list[int]:
+    """The numbers of the records that a checkpoint refers to. Raises `ValueError, TypeError,
+    KeyError` when the record is not a checkpoint.
+    """
+    return [int(number) for number, _ in _state(checkpoint)["kept"]]
+
+
+def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Bring an empty chain to a checkpoint whose hash is right, with the rows that it refers to.
+    Raises `ValueError, TypeError, KeyError` when it makes no sense, or the rows are not those.
+    """
+    state = _state(checkpoint)
+    if "results" in state:
+        older = chain.results.older
+        older.until, older.since = checkpoint.seq, int(state["results"])
+    records = [Record(*row) for row in rows]
+    seals = [[record.seq, chain.seal.kept(record)] for record in records]
+    if seals != state["kept"]:
+        raise ValueError
+    for record in records:
+        chain.extend(record)
+    if list(state["spent"]) != list(chain.accounts):
+        raise ValueError
+    for name, (main, slack, unit, charges, unsettled) in state["spent"].items():
+        account = chain.accounts[name]
+        account.spent = account.budget.of(from_hex(main), from_hex(slack))
+        account.unit, account.charges, account.open = unit, charges, set(unsettled)
+    for name, found in state.get("scopes", {}).items():
+        chain.accounts[name].scopes.restore(found)
+    used = dict(state["used"])
+    for name, approvals in chain.approvals.items():
+        chain.approvals[name] = [replace(a, used=used.pop(a.number, 0)) for a in approvals]
+    if used:
+        raise ValueError
+    chain.whole = False
+
+
+def _state(checkpoint: Record) -> dict[str, Any]:
+    fields = json.loads(checkpoint.why or "")
+    if checkpoint.act == "rekeyed":
+        fields = json.loads(fields["state"])
+    if not isinstance(fields, dict) or fields.keys() - {"scopes", "results"} != {
+        "kept",
+        "spent",
+        "used",
+    }:
+        raise ValueError
+    return fields
+
+
+# The records of a ledger read in order: each link checked, and what they add up to.
 
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
@@ -128,11 +383,7 @@ class Chain:
 
     def read(self, rows: Iterable[tuple[Any, ...]], anchors: dict[int, str]) -> None:
         """Append stored rows, in the order of `COLUMNS`; rows at anchors must have those hashes.
-
-        Raises
-        ------
-        LedgerError
-            At the first row that is not what was once written there.
+        Raises `LedgerError` at the first row that is not what was once written there.
         """
         for row in rows:
             if row[0] != self.length + 1:
@@ -182,13 +433,7 @@ class Chain:
         return self.seal.head(self.length, self.tip)
 
     def account(self, name: str) -> Account:
-        """A budget by name.
-
-        Raises
-        ------
-        NoBudget
-            When the ledger has none of that name.
-        """
+        """A budget by name. Raises `NoBudget` when the ledger has none of that name."""
         if name not in self.accounts:
             raise no_budget(name, self.accounts)
         return self.accounts[name]

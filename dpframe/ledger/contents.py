@@ -1,11 +1,4 @@
-"""The contents of kept results: in memory, or in a folder next to a ledger's file.
-
-Contents are named by the number of their charge, and written before a record names them: first
-under a name of their own, then, when they are on the disk, under their right one. Who writes holds
-a lock of the operating system on what it writes. So contents that a killed process left behind
-are distinguished from those that a live one is writing, without any time limit, and the next
-process removes them.
-"""
+"""What stands next to a ledger: contents of kept results, and rows of streams."""
 
 from __future__ import annotations
 
@@ -20,8 +13,15 @@ from typing import Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.releasing import close_all, release_after
-from dpframe.ledger.waiting import wait
+from dpframe.ledger.locks import close_all, release_after, wait
+
+# The contents of kept results: in memory, or in a folder next to a ledger's file.
+#
+# Contents are named by the number of their charge, and written before a record names them: first
+# under a name of their own, then, when they are on the disk, under their right one. Who writes
+# holds a lock of the operating system on what it writes. So contents that a killed process left
+# behind are distinguished from those that a live one is writing, without any time limit, and the
+# next process removes them.
 
 if sys.platform != "win32":
     import fcntl
@@ -51,53 +51,33 @@ class Contents(Protocol):
     """Contents of results, each a sequence of files in the order of its queries."""
 
     def prepare(self) -> None:
-        """Find out whether one can write there, before anything is charged.
-
-        Raises
-        ------
-        LedgerError
-            When one cannot.
+        """Find out whether one can write there, before anything is charged. Raises `LedgerError`
+        when one cannot.
         """
         ...
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, durably and as a whole.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be written.
+        """Keep the content of a charge, durably and as a whole. Raises `LedgerError` when it cannot
+        be written.
         """
         ...
 
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
         """The content of a charge with `count` files; None if one of them is missing. Where there
-        may be several, the one that is right, or one that is not where none is.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read.
+        may be several, the one that is right, or one that is not where none is. Raises
+        `LedgerError` when it cannot be read.
         """
         ...
 
     def prepare_removal(self) -> None:
         """Find out whether one can delete there, before it is recorded that contents are given up.
-
-        Raises
-        ------
-        LedgerError
-            When one cannot.
+        Raises `LedgerError` when one cannot.
         """
         ...
 
     def remove(self, number: int, count: int) -> bool:
-        """Delete the content of a charge with `count` files; whether anything was there.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be deleted.
+        """Delete the content of a charge with `count` files; whether anything was there. Raises
+        `LedgerError` when it cannot be deleted.
         """
         ...
 
@@ -261,23 +241,15 @@ _HELD: WeakSet[FileIO] = WeakSet()
 """Files whose locks this process holds."""
 
 
-def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
-    """A file that no other process holds, opened for writing, and locked until it is closed.
-
-    Parameters
-    ----------
-    path
-        The path of the file.
-    files
-        The files that the caller closes, even after an interrupt: the file is in it before it is
-        locked.
-    mode
-        The permissions of a new file, minus the process's umask.
-
-    Raises
-    ------
-    OSError
-        When another process holds it for long, or it cannot be opened.
+def locked(
+    path: Path,  # The path of the file
+    # The files that the caller closes, even after an interrupt: the file is in it before it is
+    # locked.
+    files: list[FileIO],
+    mode: int = 0o600,  # The permissions of a new file, minus the process's umask
+) -> FileIO:
+    """A file that no other process holds, opened for writing, and locked until it is closed. Raises
+    `OSError` when another process holds it for long, or it cannot be opened.
     """
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
@@ -367,3 +339,168 @@ def _let_go() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
+
+
+# The rows of streams: in memory, in a folder next to a ledger's file, or in tables next to those of
+# one on a server.
+#
+# A row of noise is drawn once. So the first process that keeps a content under its name has drawn
+# it. A later or simultaneous one gets that content and drops its own: nothing else is ever written
+# under any name. Contents are written to disk before they have a name.
+
+ROWS = ".streams"
+"""Added to the name of a ledger's file."""
+
+
+class RowContents(Protocol):
+    """Contents by the number of a stream and of the first of the periods."""
+
+    def prepare(self) -> None:
+        """Find out whether one can write there, before anything is charged. Raises `LedgerError`
+        when one cannot.
+        """
+        ...
+
+    def place(self, stream: int, first: int) -> str:
+        """Where a content lies, for people."""
+        ...
+
+    def read(self, stream: int, first: int) -> bytes | None:
+        """What is kept, if anything is. Raises `LedgerError` when it cannot be read."""
+        ...
+
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        """What is kept from each of some periods on, read at once. Raises `LedgerError` when it
+        cannot be read.
+        """
+        ...
+
+    def keep(self, stream: int, first: int, content: bytes) -> bytes:
+        """Keep a content, durably, unless there is one; what is kept then. Raises `LedgerError`
+        when it cannot be written.
+        """
+        ...
+
+
+class MemoryRows:
+    """Contents that are gone when their process ends."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, int], bytes] = {}
+
+    def prepare(self) -> None:
+        """Nothing to find out."""
+
+    def place(self, stream: int, first: int) -> str:
+        return "in memory"
+
+    def read(self, stream: int, first: int) -> bytes | None:
+        return self._kept.get((stream, first))
+
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        return [self.read(stream, first) for first in firsts]
+
+    def keep(self, stream: int, first: int, content: bytes) -> bytes:
+        return self._kept.setdefault((stream, first), content)
+
+
+class FolderRows:
+    """Contents in a folder that only its owner may read, made when it is first needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def prepare(self) -> None:
+        with self._explained():
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            if not os.access(self.folder, os.W_OK | os.X_OK):
+                raise PermissionError(None, "it may not be written")
+
+    def place(self, stream: int, first: int) -> str:
+        return f"in {str(self._place(stream, first))!r}"
+
+    def read(self, stream: int, first: int) -> bytes | None:
+        with self._explained():
+            try:
+                return self._place(stream, first).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        return [self.read(stream, first) for first in firsts]
+
+    def keep(self, stream: int, first: int, content: bytes) -> bytes:
+        place = self._place(stream, first)
+        with self._explained():
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                _write_once(place, content)
+            _sync_folder(self.folder)  # also where another process has just given it its name
+            return place.read_bytes()
+
+    def _place(self, stream: int, first: int) -> Path:
+        return self.folder / f"{stream:09d}-{first:06d}.json"
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise LedgerError(
+                f"the rows of streams cannot be kept in {str(self.folder)!r}: {why}",
+                remedy=("let this user read and write the folder", "make room on its disk"),
+            ) from None
+
+
+def _write_once(place: Path, content: bytes) -> None:
+    """Write a hidden file, and then give it its name, unless that is taken. Raises
+    `FileExistsError` when it is.
+    """
+    file = _nameless(place.parent)
+    if file is not None:
+        try:
+            _write_all(file, content)
+            folder = os.open(place.parent, os.O_RDONLY)
+            try:  # with a folder given, the link is to what the name in /proc stands for
+                os.link(f"/proc/self/fd/{file}", place.name, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+        finally:
+            os.close(file)
+        return
+    hidden = place.with_name(f".{place.name}.{os.getpid()}.part")
+    file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _write_all(file, content)
+        os.link(hidden, place)
+    finally:
+        os.close(file)
+        hidden.unlink()
+
+
+def _nameless(folder: Path) -> int | None:
+    """A file that is gone with the process unless it gets a name, where there are such files."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    except OSError:  # another file system
+        return None
+
+
+def _write_all(file: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(file, left) :]
+    os.fsync(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where that is possible."""
+    if hasattr(os, "O_DIRECTORY"):
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)

@@ -1,28 +1,114 @@
-"""The head file of a ledger: it remembers which ledger it belongs to, and how far that had come.
-
-The head inside the ledger shows that records were taken away; this one shows that the whole file
-was, or that an older copy took its place. It is next to the ledger's file, and at a place that
-the environment names, which is the only one for a server. It is compared at every use.
-
-It is there before the first record is, with the number 0, and written after each commit. So it may
-lag behind the ledger after a crash, and is never ahead of it.
-"""
+"""Which ledger is where: its head file, and places that hold copies of one ledger."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken
+from dpframe.ledger.locks import Exclusive, close_all, release_after, wait
 from dpframe.ledger.record import Seal
-from dpframe.ledger.releasing import close_all, release_after
-from dpframe.ledger.waiting import wait
+
+# Which ledger is where: two places with one identity are copies, and both would be spent.
+#
+# A ledger has its identity from the first record on. Copies of it have the same content, so this
+# only finds those that one process uses, or that are in the same folder.
+
+_HEAD = ".head"
+
+_LOCK = Exclusive()
+"""Only the thread with the turn of a ledger takes it. So no thread has it while the process
+forks, and a fork does not wait for it.
+"""
+
+_USED: dict[str, tuple[Hashable, str, Callable[[], bool]]] = {}
+
+
+def claim(
+    identity: str,  # The identity of the ledger
+    place: Hashable,  # Equal for equal places, under any name
+    where: str,  # The place, for people
+    # Whether something is still at this place; a ledger that was moved is elsewhere.
+    is_there: Callable[[], bool],
+) -> None:
+    """Remember where a ledger is, and refuse a second place; for who has the turn of the ledger.
+    Raises `LedgerError` when this process has used the ledger at another place, where it still is.
+    """
+
+    def claiming() -> None:
+        known = _USED.get(identity)
+        if known is not None and known[0] != place and known[2]():
+            raise two_of_one(identity, known[1], where)
+        _USED[identity] = (place, where, is_there)
+
+    _LOCK.run(claiming)
+
+
+def require_alone(identity: str, path: Path) -> None:
+    """Refuse a ledger if another head file next to it has the same identity.
+
+    Every head file is read. A copy may have any name, and size and times show nothing, because all
+    head files have the same length and are written at every charge. Earlier reads are not
+    remembered, because a file may be copied over another within one tick of its times. So each one
+    costs no more than opening it, and only those with the same identity are checked for their
+    ledger. Raises `LedgerError` with the name of the other ledger.
+    """
+    wanted, own = identity.encode(), f"{path.name}{_HEAD}"
+    try:
+        names = os.listdir(path.parent)
+    except OSError:  # a folder that may be used and not listed
+        return
+    for name in names:
+        if not name.endswith(_HEAD) or name in (own, _HEAD):
+            continue
+        words = _start_of(os.path.join(path.parent, name)).split()
+        if len(words) != 4 or words[2] != wanted:
+            continue
+        ledger = path.with_name(name.removesuffix(_HEAD))
+        if ledger.is_file() and ledger.stat().st_size > 0:
+            raise two_of_one(identity, str(ledger), str(path))
+
+
+def _start_of(path: str) -> bytes:
+    """What a file begins with; nothing where it cannot be read."""
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return b""
+    try:
+        return os.read(number, 1000)
+    except OSError:
+        return b""
+    finally:
+        os.close(number)
+
+
+def two_of_one(identity: str, first: str, second: str) -> LedgerError:
+    """The refusal of a copy."""
+    return LedgerError(
+        f"{first!r} and {second!r} are copies of one ledger ({identity[:16]})",
+        why="a charge to one is not charged to the other",
+        remedy=(
+            "keep the copy that has every release, and move the other one away with its head file",
+            "to continue at another place, use `dpframe ledger move`",
+        ),
+    )
+
+
+# The head file of a ledger: it remembers which ledger it belongs to, and how far that had come.
+#
+# The head inside the ledger shows that records were taken away; this one shows that the whole file
+# was, or that an older copy took its place. It is next to the ledger's file, and at a place that
+# the environment names, which is the only one for a server. It is compared at every use.
+#
+# It is there before the first record is, with the number 0, and written after each commit. So it
+# may lag behind the ledger after a crash, and is never ahead of it.
 
 if sys.platform != "win32":
     import fcntl
@@ -41,21 +127,11 @@ _NO_HASH = "-" * 64
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a ledger had come when its head file was written.
+    """How far a ledger had come when its head file was written."""
 
-    Parameters
-    ----------
-    seq
-        The number of its last record; 0 where the first one was about to be written.
-    hash
-        Of that record.
-    identity
-        The identity of the ledger; None where an earlier version wrote the file.
-    """
-
-    seq: int
-    hash: str
-    identity: str | None
+    seq: int  # The number of its last record; 0 where the first one was about to be written
+    hash: str  # Of that record
+    identity: str | None  # The identity of the ledger; None where an earlier version wrote the file
 
 
 class HeadFile:
@@ -126,12 +202,8 @@ class HeadFile:
         return open(os.open(self.path, flags, MODE), "r+b", buffering=0)
 
     def write(self, file: BinaryIO, head: Seen, *, seal: Seal | None = None) -> None:
-        """Write a head down, unless a newer one is there; with `seal`, under another key.
-
-        Raises
-        ------
-        LedgerError
-            When another ledger has written here meanwhile.
+        """Write a head down, unless a newer one is there; with `seal`, under another key. Raises
+        `LedgerError` when another ledger has written here meanwhile.
         """
         self._lock(file, writing=True)
         known = self._parsed(file.read(1000))

@@ -42,37 +42,22 @@ class Overtaken(LedgerError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of one result of a budget. Two questions are the same where all of it is.
+    """The identity of one result of a budget. Two questions are the same where all of it is."""
 
-    Parameters
-    ----------
-    fingerprint
-        The fingerprint of the plan: query, steps, keys, spend and noise.
-    frames
-        Names of the frames, in order of their first use.
-    outputs
-        Names of the outputs of each query in order, which no fingerprint has.
-    interval
-        The confidence of intervals in the result, exactly; None without.
-    parameters
-        The parameters of the job, in the order of their names.
-    period
-        The stream or window, where the result is one of several by the same plan.
-    types
-        The digest of the types of all columns that are read; None where an earlier version kept it.
-    release
-        The digest of what is released, which is what the edition before called the fingerprint;
-        None where that edition kept it. What it leaves out of the plan, such as what is typical,
-        changes no result.
-    """
-
-    fingerprint: str
-    frames: tuple[str, ...]
+    fingerprint: str  # The fingerprint of the plan: query, steps, keys, spend and noise
+    frames: tuple[str, ...]  # Names of the frames, in order of their first use
+    # Names of the outputs of each query in order, which no fingerprint has.
     outputs: tuple[tuple[str, ...], ...]
-    interval: str | None = None
+    interval: str | None = None  # The confidence of intervals in the result, exactly; None without
+    # The parameters of the job, in the order of their names.
     parameters: tuple[tuple[str, str], ...] = ()
+    # The stream or window, where the result is one of several by the same plan.
     period: str | None = None
+    # The digest of the types of all columns that are read; None where an earlier version kept it.
     types: str | None = None
+    # The digest of what is released, which is what the edition before called the fingerprint; None
+    # where that edition kept it. What it leaves out of the plan, such as what is typical, changes
+    # no result.
     release: str | None = None
 
     @property
@@ -113,32 +98,15 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A result that a process began to compute.
+    """A result that a process began to compute."""
 
-    Parameters
-    ----------
-    identity
-        The identity of the result.
-    words
-        The query, for people.
-    token
-        The name of the lock that its process holds.
-    run
-        The name of the run that is to be made once, if it is one.
-    is_named
-        Whether all frames have names that were given to them.
-    place
-        On which part or windows of the budget its charge falls, in words.
-    job
-        For a run: the digest that identifies its job; None where an earlier version began it.
-    """
-
-    identity: Identity
-    words: str
-    token: str
-    run: str | None = None
-    is_named: bool = True
-    place: str | None = None
+    identity: Identity  # The identity of the result
+    words: str  # The query, for people
+    token: str  # The name of the lock that its process holds
+    run: str | None = None  # The name of the run that is to be made once, if it is one
+    is_named: bool = True  # Whether all frames have names that were given to them
+    place: str | None = None  # On which part or windows of the budget its charge falls, in words
+    # For a run: the digest that identifies its job; None where an earlier version began it.
     job: str | None = None
 
     def draft(self, name: str, cost: Budget, after: int | None = None) -> Draft:
@@ -159,13 +127,7 @@ class Begun:
 
     @classmethod
     def read(cls, record: Record) -> Begun:
-        """What a record says.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
-        """
+        """What a record says. Raises `ValueError, TypeError, KeyError` when it makes no sense."""
         said = json.loads(record.why or "")
         kinds = {
             **dict.fromkeys(("frames", "outputs"), list),
@@ -205,33 +167,15 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One charge for a result that was to be kept.
+    """One charge for a result that was to be kept."""
 
-    Parameters
-    ----------
-    number
-        The number of the charge.
-    time
-        When it was begun; once it is kept, when that was recorded.
-    begun
-        What was begun.
-    cost
-        The fingerprint of the plan.
-    content
-        The digest of what is kept; None where nothing is.
-    is_replaced
-        Whether it was paid for again, because its result was lost.
-    pruned
-        When its content was given up, and by whom, in words.
-    """
-
-    number: int
-    time: datetime
-    begun: Begun
-    cost: Budget
-    content: str | None = None
-    is_replaced: bool = False
-    pruned: str | None = None
+    number: int  # The number of the charge
+    time: datetime  # When it was begun; once it is kept, when that was recorded
+    begun: Begun  # What was begun
+    cost: Budget  # The fingerprint of the plan
+    content: str | None = None  # The digest of what is kept; None where nothing is
+    is_replaced: bool = False  # Whether it was paid for again, because its result was lost
+    pruned: str | None = None  # When its content was given up, and by whom, in words
 
 
 Key = tuple[str, ...]
@@ -274,22 +218,13 @@ class Archive(Protocol):
 
 @dataclass(slots=True)
 class Older:
-    """Results whose records a checkpoint does not name, since all was over with them then.
+    """Results whose records a checkpoint does not name, since all was over with them then."""
 
-    Parameters
-    ----------
-    until
-        The number of the checkpoint; 0 where all results are in memory.
-    since
-        The number of the record that gave the ledger its key. Results before it are in memory,
-        because their records have hashes of another key.
-    archive
-        Where they are looked up, while a transaction is under way.
-    """
-
-    until: int = 0
+    until: int = 0  # The number of the checkpoint; 0 where all results are in memory
+    # The number of the record that gave the ledger its key. Results before it are in memory,
+    # because their records have hashes of another key.
     since: int = 0
-    archive: Archive | None = None
+    archive: Archive | None = None  # Where they are looked up, while a transaction is under way
 
     def has(self, number: int | None) -> bool:
         """Whether the result of a charge may be one of them."""
@@ -333,20 +268,11 @@ def keys_of(begun: Begun) -> Iterator[Key]:
 class Attempts:
     """The attempts of one budget, by the numbers of their charges: those in memory, and others by
     look-up.
-
-    Parameters
-    ----------
-    name
-        The name of the budget.
-    by_number
-        The attempts in memory.
-    older
-        The others.
     """
 
-    name: str = ""
-    by_number: dict[int, Attempt] = field(default_factory=dict)
-    older: Older = field(default_factory=Older)
+    name: str = ""  # The name of the budget
+    by_number: dict[int, Attempt] = field(default_factory=dict)  # The attempts in memory
+    older: Older = field(default_factory=Older)  # The others
     _newest: dict[Key, int] = field(default_factory=dict)
 
     def begin(
@@ -405,12 +331,8 @@ class Attempts:
         return result
 
     def require_newest(self, key: Key | None, identity: Identity, number: int | None) -> None:
-        """Refuse to begin a result again that another process has begun meanwhile.
-
-        Raises
-        ------
-        Overtaken
-            When the last attempt by that key is another one.
+        """Refuse to begin a result again that another process has begun meanwhile. Raises
+        `Overtaken` when the last attempt by that key is another one.
         """
         found = self.newest(key, identity)
         if key is not None and (None if found is None else found.number) != number:
@@ -432,12 +354,8 @@ class Results:
         return self._budgets.get(name) or Attempts(name, older=self.older)
 
     def check(self, record: Record, measure: str) -> None:
-        """Refuse a record of a result that no ledger writes, even with a valid seal.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
+        """Refuse a record of a result that no ledger writes, even with a valid seal. Raises
+        `ValueError, TypeError, KeyError` when it makes no sense.
         """
         known = self.of(record.name).by_number
         if record.act == "begun":
@@ -458,12 +376,8 @@ class Results:
             raise ValueError
 
     def require_follows(self, record: Record) -> None:
-        """Refuse what comes directly after a record of a result and does not belong to it.
-
-        Raises
-        ------
-        ValueError
-            When it does not.
+        """Refuse what comes directly after a record of a result and does not belong to it. Raises
+        `ValueError` when it does not.
         """
         last = self._last
         if last is None or record.seq != last.seq + 1:  # a checkpoint names no charges

@@ -2,19 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
-from dpframe.ledger.approvals import Approval, Requirement
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.entry import Entry, Settled
-from dpframe.ledger.in_scope import InScope
-from dpframe.ledger.keeping import Beginning, Keeping
-from dpframe.ledger.scopes import Scope
+from dpframe.ledger.account import Account, Entry, Settled
+from dpframe.ledger.amounts import decimals, exact_fields
+from dpframe.ledger.approvals import Approval, Bound, Requirement
+from dpframe.ledger.contents import Contents, MemoryContents
+from dpframe.ledger.kept import Attempt, Attempts, Begun, Identity, Key
+from dpframe.ledger.record import Draft, Seal
+from dpframe.ledger.scopes import InScope, Scope
 from dpframe.ledger.streaming import StreamBook
 from dpframe.ledger.streams import StreamOpening
+
+# What happens to a budget while a command runs, for who watches it: charges, and how they ended.
+#
+# Events hold only amounts, names, numbers of records and fingerprints: nothing of the data.
+
+Listener: TypeAlias = "Callable[[str, dict[str, Any]], None]"
+
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def watched(listener: Listener) -> Iterator[None]:
+    """Within this, the listener receives each event, by name and with its facts."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def happened(event: str, **facts: Any) -> None:
+    """Report an event to the listeners."""
+    for listener in [*_listeners]:
+        listener(event, facts)
+
+
+def report_charge(name: str | None, number: int, fingerprint: str, cost: Budget) -> None:
+    """Report that a plan was charged to a budget, by a record of this number."""
+    amounts = {"cost": exact_fields(cost), "cost_decimal": decimals(cost, up=True)}
+    happened("charge", budget=name, record=number, fingerprint=fingerprint, **amounts)
+
+
+# What is kept of the results of one budget, in a ledger or in memory.
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A result that is about to be charged, and is to be kept."""
+
+    begun: Begun  # The identity of the result
+    cost: Budget  # The cost of the plan; for a part of a frame the whole may be charged less
+    key: Key | None = None  # The key under which it may begin only once, if any
+    # The charge of the attempt by that key which was lost, if there is one.
+    after: int | None = None
+
+    def at(self, scope: Scope | None) -> Beginning:
+        """The same, which says where its charge falls."""
+        place = None if scope is None else scope.place
+        return replace(self, begun=replace(self.begun, place=place))
+
+    def drafts(self, attempts: Attempts, account: Account) -> list[Draft]:
+        """What is recorded directly before the charge. Raises `Overtaken` when another process has
+        begun it meanwhile.
+        """
+        attempts.require_newest(self.key, self.begun.identity, self.after)
+        result = [self.begun.draft(account.name, self.cost, self.after)]
+        if self.after is not None and self.after in account.open:
+            result = [Draft(account.name, "failed", refers=self.after), *result]
+        return result
+
+
+class Keeping(Protocol):
+    """What is kept of the results of one budget."""
+
+    @property
+    def contents(self) -> Contents:
+        """Where contents lie."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """The identity of the ledger, which a move does not change."""
+        ...
+
+    def every(self) -> list[Attempt]:
+        """All charges whose results were to be kept, as they are now, in order."""
+        ...
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        """The current state of the last attempt by a key."""
+        ...
+
+    def attempt(self, number: int) -> Attempt | None:
+        """The current state of the attempt for a charge."""
+        ...
+
+    def is_open(self, number: int) -> bool:
+        """Whether it is not recorded how a charge ended."""
+        ...
+
+    def finish(self, number: int, content: str) -> None:
+        """Record that a content exists whose own process could not record it."""
+        ...
+
+    def hash_of(self, number: int) -> str:
+        """The hash of the record of a charge."""
+        ...
+
+    def seal(self, values: list[object]) -> str:
+        """The seal of a content under the key of the ledger."""
+        ...
+
+
+class MemoryKeeping:
+    """What is kept in memory, while the process lives."""
+
+    def __init__(self) -> None:
+        self.contents = MemoryContents()
+        self.origin = uuid.uuid4().hex
+        self.attempts = Attempts()
+        self.open: set[int] = set()
+
+    def begin(self, number: int, beginning: Beginning) -> None:
+        """Remember a charge whose result is to be kept."""
+        time, after = datetime.now(UTC), beginning.after
+        self.attempts.begin(number, time, beginning.begun, beginning.cost, after)
+        self.open.add(number)
+
+    def every(self) -> list[Attempt]:
+        return [*self.attempts.by_number.values()]
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        return self.attempts.newest(key, identity)
+
+    def attempt(self, number: int) -> Attempt | None:
+        return self.attempts.attempt(number)
+
+    def is_open(self, number: int) -> bool:
+        return number in self.open
+
+    def finish(self, number: int, content: str) -> None:
+        self.attempts.keep(number, datetime.now(UTC), content)
+        self.open.discard(number)
+
+    def hash_of(self, number: int) -> str:
+        return f"{self.origin} {number}"
+
+    def seal(self, values: list[object]) -> str:
+        return Seal(None).release(values)
+
+
+# What every ledger does, wherever it keeps its budget.
 
 
 class Ledger(Protocol):

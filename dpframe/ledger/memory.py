@@ -1,4 +1,4 @@
-"""A budget kept in memory, for as long as the process lives."""
+"""Budgets in memory, and those that do not exist."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
-from dpframe.errors import LedgerError
-from dpframe.ledger.approvals import Approval, Requirement
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.caller import this_caller
-from dpframe.ledger.entry import Entry, Settled
-from dpframe.ledger.in_scope import InScope, in_scope, required
-from dpframe.ledger.keeping import Beginning, MemoryKeeping
-from dpframe.ledger.releasing import Exclusive
-from dpframe.ledger.scopes import Scope, Totals
+from dpframe.errors import LedgerError, NoBudget
+from dpframe.ledger.account import Entry, Settled, this_caller
+from dpframe.ledger.approvals import Approval, Bound, Requirement
+from dpframe.ledger.ledger import Beginning, MemoryKeeping, happened, report_charge
+from dpframe.ledger.locks import Exclusive
+from dpframe.ledger.record import create_command
+from dpframe.ledger.scopes import InScope, Scope, Timeline, Totals, in_scope, required
 from dpframe.ledger.streaming import MemoryStreams
 from dpframe.ledger.streams import StreamOpening
-from dpframe.ledger.watching import happened, report_charge
-from dpframe.ledger.windows import Timeline
+
+# A budget kept in memory, for as long as the process lives.
 
 
 class MemoryLedger:
@@ -184,5 +184,66 @@ def other_unit(recorded: str, unit: str) -> LedgerError:
         remedy=(
             "protect the frame with the unit of the budget: protect(frame, unit=...)",
             "use another budget: dp.Session(..., name=...)",
+        ),
+    )
+
+
+# Ledgers and budgets that do not exist: how they are refused, and what plans are made with.
+
+
+class AbsentBudget(MemoryLedger):
+    """A budget that does not exist, for commands that only plan: plans are those of a new one, and
+    every charge is refused.
+
+    Parameters
+    ----------
+    name
+        What it would be called.
+    refusal
+        Why nothing can be charged.
+    budget, within, per
+        As for `MemoryLedger`.
+    """
+
+    where = "not opened yet"
+
+    def __init__(
+        self,
+        name: str,
+        refusal: NoBudget,
+        budget: Budget,
+        within: ApproxDP | None = None,
+        per: Every | None = None,
+    ) -> None:
+        super().__init__(budget, within, per)
+        self._name = name
+        self._refusal = refusal
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def charge(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: what is released must be on record.
+
+        Raises
+        ------
+        NoBudget
+            Always.
+        """
+        raise self._refusal
+
+
+def no_ledger(where: str | Path) -> NoBudget:
+    """The refusal of a ledger that does not exist."""
+    is_file = "://" not in str(where)
+    start = f"dpframe looked in the folder {str(Path(os.path.abspath(where)).parent)!r}"
+    return NoBudget(
+        f"there is no ledger {str(where)!r}",
+        where="ledger",
+        why=start if is_file else None,
+        remedy=(
+            f"write the {'path' if is_file else 'URL'} of a ledger that exists",
+            f"open a budget in a new ledger: {create_command()}",
         ),
     )

@@ -40,34 +40,21 @@ from dataclasses import dataclass, replace
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import UnsupportedOperation, require
-from dpframe.ledger.approvals import Approval, Requirement
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.entry import Entry, Settled
-from dpframe.ledger.in_scope import InScope
-from dpframe.ledger.keeping import Beginning, Keeping
-from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.scopes import Level, PartScope, Scope
+from dpframe.ledger.account import Entry, Settled
+from dpframe.ledger.approvals import Approval, Bound, Requirement
+from dpframe.ledger.ledger import Beginning, Keeping, Ledger
+from dpframe.ledger.scopes import InScope, Level, PartScope, Scope
 from dpframe.ledger.streaming import StreamBook
 from dpframe.ledger.streams import StreamOpening
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a plan on one of several parts costs the session of the whole frame.
+    """What a plan on one of several parts costs the session of the whole frame."""
 
-    Parameters
-    ----------
-    parts
-        How many there are.
-    touched
-        In how many of them neighbouring frames can differ.
-    charged
-        What the session would be charged now; never more than the plan's cost.
-    """
-
-    parts: int
-    touched: int
-    charged: Budget
+    parts: int  # How many there are
+    touched: int  # In how many of them neighbouring frames can differ
+    charged: Budget  # What the session would be charged now; never more than the plan's cost
 
 
 class PartLedger:

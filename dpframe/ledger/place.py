@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import LedgerError, NoBudget
-from dpframe.ledger import opening
+from dpframe.ledger import budgets
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.redaction import location
@@ -70,21 +70,21 @@ def open_ledger(
     """
     named = DEFAULT_NAME if name is None else name
     if place is None:
-        opening.require_allowed(None, named, _full_place)
+        budgets.require_allowed(None, named, _full_place)
         return MemoryLedger(budget, within, per)
-    from dpframe.ledger.absent import AbsentBudget
+    from dpframe.ledger.memory import AbsentBudget
     from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
 
-    new = opening.new_budget(must_exist=must_exist, create=create)
+    new = budgets.new_budget(must_exist=must_exist, create=create)
     store = store_at(place, create=new == "open")
-    opening.require_allowed(store.where, named, _full_place)
+    budgets.require_allowed(store.where, named, _full_place)
     try:
         return StoredLedger(store, named, budget, within, must_exist=new != "open", per=per)
     except NoBudget as refusal:
         if new == "plan":
-            opening.tell_absent(refusal)
+            budgets.tell_absent(refusal)
             return AbsentBudget(named, refusal, budget, within, per)
-        if opening.create_would_open(must_exist=must_exist):
+        if budgets.create_would_open(must_exist=must_exist):
             first = (refusal.remedy or "").partition("\n")[0]
             refusal.remedy = f"{first}\nlet this run open it: add --create"
         raise
@@ -96,12 +96,7 @@ def _full_place(place: str | os.PathLike[str]) -> str:
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True, pinned: bool = True) -> Store:
     """The store that a path or URL names; the key comes from the environment, and so does the head
-    file elsewhere if it is `pinned`.
-
-    Raises
-    ------
-    LedgerError
-        When it names none.
+    file elsewhere if it is `pinned`. Raises `LedgerError` when it names none.
     """
     from dpframe.ledger.record import Seal
 
@@ -110,7 +105,7 @@ def store_at(place: str | os.PathLike[str], *, create: bool = True, pinned: bool
     pin = _pin() if pinned else None
     if text.startswith(SERVERS):
         return _on_server(text, seal, pin, create=create)
-    from dpframe.ledger.sqlite.store import SqliteStore
+    from dpframe.ledger.sqlite import SqliteStore
 
     return SqliteStore(_path(text), seal, pin=pin, create=create)
 
@@ -122,7 +117,7 @@ def _pin() -> Path | None:
 
 def _on_server(url: str, seal: Seal, pin: Path | None, *, create: bool) -> Store:
     try:
-        from dpframe.ledger.postgres.store import PostgresStore
+        from dpframe.ledger.postgres import PostgresStore
     except ImportError:
         raise LedgerError(
             "a ledger in PostgreSQL needs the package psycopg, version 3",

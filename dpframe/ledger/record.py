@@ -1,9 +1,4 @@
-"""A line of a ledger: what happened, sealed together with the line before it.
-
-The hash of a record is SHA-256 over the JSON array of its fields, which include the hash of the
-record before it. With a key it is HMAC-SHA-256, so that only someone with the key can write a
-chain that verifies.
-"""
+"""A line of a ledger: what happened, sealed together with the line before it."""
 
 from __future__ import annotations
 
@@ -11,14 +6,24 @@ import hashlib
 import hmac
 import os
 import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from json import JSONEncoder
 from typing import Any, Literal, TypeAlias
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, NoBudget
+
+# A line of a ledger: what happened, sealed together with the line before it.
+#
+# The hash of a record is SHA-256 over the JSON array of its fields, which include the hash of the
+# record before it. With a key it is HMAC-SHA-256, so that only someone with the key can write a
+# chain that verifies.
 
 KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
 """The environment variable with the key, if any."""
@@ -73,48 +78,36 @@ _json = JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).e
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be recorded, before it has a place in the chain.
+    """What is to be recorded, before it has a place in the chain."""
 
-    Parameters
-    ----------
-    name
-        The name of the budget.
-    act
-        What happened. Kinds of records about budgets: ``opened``, ``granted`` (raised),
-        ``approved`` (a plan may be charged to it), ``revoked``, ``charged`` (a plan was paid
-        for), ``released`` and ``failed`` (its end), and ``closed`` (nothing may be charged any
-        more). ``begun``, ``kept`` and ``pruned`` are about kept results (`ledger.kept`);
-        ``stream``, ``drawn``, ``typed``, ``redrawn`` and ``ended`` about streams
-        (`ledger.streams`). Kinds of records about the ledger: ``identified`` (begun, or moved
-        here), ``checkpoint`` (the sums of all records), ``rekeyed`` (later records have another
-        key), ``moved`` (it continues elsewhere) and ``adopted`` (its head file was given up).
-    refers
-        In ``released``, ``failed``, ``kept`` and ``pruned`` it is the number of the charge. In
-        ``begun`` it is the charge whose result was lost, if it is paid for again. In ``charged``
-        and ``stream`` it is the approval, where one was needed. In ``drawn``, ``typed``,
-        ``redrawn`` and ``ended`` it is the record of the stream.
-    fingerprint, unit
-        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` and ``revoked``
-        have the former, ``opened`` the latter where it is fixed from the start.
-    amount
-        Of ``opened``, ``granted`` and ``charged``.
-    who, why
-        In ``granted``, ``revoked``, ``closed``, ``redrawn`` and ``ended``: the person and reason.
-        In ``opened`` and ``pruned``: the person. In ``approved``: the person, and the plan with
-        its signature (`ledger.approvals`). In ``charged``: the caller (`ledger.caller`).
-    within
-        Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
-        that, grants included.
-    """
-
-    name: str
+    name: str  # The name of the budget
+    # What happened. Kinds of records about budgets: ``opened``, ``granted`` (raised), ``approved``
+    # (a plan may be charged to it), ``revoked``, ``charged`` (a plan was paid for), ``released``
+    # and ``failed`` (its end), and ``closed`` (nothing may be charged any more). ``begun``,
+    # ``kept`` and ``pruned`` are about kept results (`ledger.kept`); ``stream``, ``drawn``,
+    # ``typed``, ``redrawn`` and ``ended`` about streams (`ledger.streams`). Kinds of records about
+    # the ledger: ``identified`` (begun, or moved here), ``checkpoint`` (the sums of all records),
+    # ``rekeyed`` (later records have another key), ``moved`` (it continues elsewhere) and
+    # ``adopted`` (its head file was given up).
     act: Act
+    # In ``released``, ``failed``, ``kept`` and ``pruned`` it is the number of the charge. In
+    # ``begun`` it is the charge whose result was lost, if it is paid for again. In ``charged`` and
+    # ``stream`` it is the approval, where one was needed. In ``drawn``, ``typed``, ``redrawn`` and
+    # ``ended`` it is the record of the stream.
     refers: int | None = None
+    # `fingerprint`, `unit`: the plan's, and the kind of its privacy unit, of ``charged``. In
+    # ``approved`` and ``revoked`` the former, in ``opened`` the latter where it is fixed from the
+    # start.
     fingerprint: str | None = None
     unit: str | None = None
-    amount: Budget | None = None
+    amount: Budget | None = None  # Of ``opened``, ``granted`` and ``charged``
+    # `who`, `why`: the person and reason in ``granted``, ``revoked``, ``closed``, ``redrawn`` and
+    # ``ended``. In ``opened`` and ``pruned``: the person. In ``approved``: the person, and the
+    # plan with its signature (`ledger.approvals`). In ``charged``: the caller (`ledger.account`).
     who: str | None = None
     why: str | None = None
+    # Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
+    # that, grants included.
     within: ApproxDP | None = None
 
 
@@ -176,12 +169,8 @@ class Seal:
 
     @classmethod
     def from_environment(cls) -> Seal:
-        """With the key in the environment, if there is one.
-
-        Raises
-        ------
-        LedgerError
-            When what is there is too short for a key.
+        """With the key in the environment, if there is one. Raises `LedgerError` when what is there
+        is too short for a key.
         """
         key = os.environ.get(KEY_VARIABLE)
         return cls(None) if key is None else cls.of(key)
@@ -290,12 +279,8 @@ def _text(value: Fraction) -> str:
 
 
 def plain_text(value: object, what: str) -> str:
-    """Text that can be stored, for names and reasons.
-
-    Raises
-    ------
-    LedgerError
-        When it is empty, not text, or not valid Unicode.
+    """Text that can be stored, for names and reasons. Raises `LedgerError` when it is empty, not
+    text, or not valid Unicode.
     """
     if not isinstance(value, str) or not value.strip():
         raise LedgerError(
@@ -317,12 +302,8 @@ def plain_text(value: object, what: str) -> str:
 
 
 def short_text(value: object, what: str) -> str:
-    """Text that can be stored, and is not too long to be read, for who and why.
-
-    Raises
-    ------
-    LedgerError
-        As `plain_text`, and when it is too long.
+    """Text that can be stored, and is not too long to be read, for who and why. Raises
+    `LedgerError` as `plain_text`, and when it is too long.
     """
     text = plain_text(value, what)
     if len(text) > LONGEST_TEXT:
@@ -332,3 +313,90 @@ def short_text(value: object, what: str) -> str:
             remedy="write a shorter text",
         )
     return text
+
+
+# Names of budgets: what a new one may be, and which ones people take for each other.
+#
+# A name that is mistyped opens a fresh budget for people whose budget is spent. So all characters
+# of a new name must be visible, and it must not look like an existing name. Names that a ledger has
+# already are used as they are, and shown with what cannot be seen escaped.
+
+LONGEST_NAME = 200
+"""Characters of a new name."""
+
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {
+    chr(c) for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+}
+"""Letters and marks that show nothing: fillers, joiners and variation selectors."""
+
+
+def require_distinct(name: str, known: Iterable[str]) -> None:
+    """Refuse a new name that people would take for one that is there. Raises `LedgerError` with the
+    name that is there.
+    """
+    for other in known:
+        if other != name and _look(other) == _look(name):
+            raise LedgerError(
+                f"the ledger has no budget {name!r}, but {other!r}, which looks nearly the same",
+                where=f"name={name!r}",
+                remedy=(f"write name={other!r}", "choose a name that differs more"),
+            )
+
+
+def require_new(name: str, known: Iterable[str]) -> None:
+    """Refuse a name for a new budget that looks like an existing one. Raises `LedgerError` when it
+    looks like one of those, or has characters that cannot be seen.
+    """
+    require_distinct(plain_text(name, "name"), known)
+    seen = name.isprintable() and name == name.strip() and _UNSEEN.isdisjoint(name)
+    if not seen or len(name) > LONGEST_NAME:
+        raise LedgerError(
+            f"the name of a new budget has 1 to {LONGEST_NAME} visible characters on one line, and "
+            "no space at either end",
+            where=f"name={name[: LONGEST_NAME + 1]!r}",
+            remedy='write for example name="census 2026"',
+        )
+
+
+def no_budget(name: str, known: Iterable[str], where: str | None = None) -> NoBudget:
+    """The refusal of a budget that a ledger does not have; `where` is its place."""
+    names = tuple(known)
+    close = close_names(name, names)
+    ledger = "the ledger" if where is None else f"the ledger {where!r}"
+    create = f"open it first: {create_command(shlex.quote(name))}"
+    return NoBudget(
+        f"{ledger} has no budget {name!r}",
+        where=f"name={name!r}",
+        why=f"its budgets are {name_list(names)}" if names else "it has no budget yet",
+        remedy=(f"write name={' or '.join(map(repr, close))}", create) if close else create,
+    )
+
+
+def create_command(name: str = "NAME") -> str:
+    """The command that opens a budget."""
+    return f"`dpframe ledger create --ledger WHERE --name {name} --epsilon AMOUNT --by WHO`"
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Some names of a ledger's budgets in words; empty if there are no names."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(repr, names[:5])) + more
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """At most three known names that people may have meant, the closest first."""
+    looks: dict[str, list[str]] = {}
+    for other in known:
+        looks.setdefault(_look(other), []).append(other)
+    closest = get_close_matches(_look(name), looks, n=3, cutoff=0.6)
+    return [other for look in closest for other in looks[look]][:3]
+
+
+def _look(name: str) -> str:
+    """What is the same for names that differ in case, spaces, ways to write a character, or what
+    cannot be seen.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    words = " ".join(folded.split())
+    shown = (c for c in words if c not in _UNSEEN and unicodedata.category(c)[0] != "C")
+    return " ".join("".join(shown).split())

@@ -1,25 +1,481 @@
-"""Where records are kept: what is read, and in which order a record is written."""
+"""Where records are kept: tables, transactions, and the order in which a record is written."""
 
 from __future__ import annotations
 
+import os
+import time
 import uuid
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, TypeVar
 
-from dpframe.errors import LedgerError, require
-from dpframe.ledger.chain import Chain
-from dpframe.ledger.checkpoints import is_due, state_of
-from dpframe.ledger.head_file import Seen
+from dpframe.errors import DPFrameError, LedgerError, require
+from dpframe.ledger.chain import (
+    EVERY,
+    Chain,
+    broken,
+    is_due,
+    promised,
+    require_here,
+    state_of,
+    unwitnessed,
+    verified,
+)
+from dpframe.ledger.contents import Contents, RowContents
+from dpframe.ledger.head_file import HeadFile, Seen
+from dpframe.ledger.kept import Older
+from dpframe.ledger.locks import Turn, close_all, release_after
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
-from dpframe.ledger.releasing import close_all, release_after
-from dpframe.ledger.row_contents import RowContents
-from dpframe.ledger.standing import promised, require_here
-from dpframe.ledger.tables import STEP, Tables
-from dpframe.ledger.transactions import Transactions
+
+# The operations of a store's tables, for any kind of storage.
+
+STEP = 2048
+"""Rows that are read at once."""
+
+
+LARGEST = 2**63 - 1
+"""Number of a record that is kept."""
+
+
+class Tables(Protocol):
+    """The tables of a ledger, as one transaction sees them."""
+
+    def exist(self) -> bool:
+        """Whether there is a ledger; False when its place is new and empty. Raises `LedgerError`
+        when something else is there, or the tables were changed.
+        """
+        ...
+
+    def create(self) -> None:
+        """Make a new and empty destination a ledger."""
+        ...
+
+    def version(self) -> Hashable:
+        """A value that changes when another process has written; see `Store.counts_appends`."""
+        ...
+
+    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
+        """Rows after a number, as many as asked for at most, with values as in `COLUMNS`."""
+        ...
+
+    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        """The existing rows with these numbers, by number."""
+        ...
+
+    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
+        """The last row of one of these kinds, of those up to a number."""
+        ...
+
+    def last_begun(
+        self, name: str, fingerprint: str | None, text: str | None, until: int
+    ) -> tuple[Any, ...] | None:
+        """The last row up to a number by which a result of a budget was begun: of a plan, or whose
+        `why` has a part.
+        """
+        ...
+
+    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
+        """The rows after a charge about its result, in order."""
+        ...
+
+    def hash_of(self, seq: int) -> object:
+        """The stored hash of a record, None if the number does not exist."""
+        ...
+
+    def head(self) -> Head | None:
+        """The stored head, verified or not."""
+        ...
+
+    def insert(self, record: Record, head: Head, *, new: bool) -> None:
+        """Add a record, and move the head to it, or make the head if the tables are new."""
+        ...
+
+    def insert_head(self, head: Head) -> None:
+        """Make the head of new tables, without a record."""
+        ...
+
+    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows, and leave the head where it is."""
+        ...
+
+    def require_sound(self) -> None:
+        """Refuse tables whose storage is damaged, if the database can check that."""
+        ...
+
+
+def rows_after(tables: Tables, seq: int) -> Iterator[list[tuple[Any, ...]]]:
+    """All rows after a number, some at a time."""
+    while rows := tables.rows(seq, STEP):
+        yield rows
+        if len(rows) < STEP:
+            return
+        seq = rows[-1][0]
+
+
+# Records of results that no checkpoint names, looked up in the tables of a ledger.
+
+
+class RecordedResults:
+    """Those between two numbers, in a transaction that is under way.
+
+    Parameters
+    ----------
+    tables
+        The ledger's tables, in that transaction.
+    seal
+        With the key that the ledger has.
+    older
+        The numbers.
+    """
+
+    def __init__(self, tables: Tables, seal: Seal, older: Older) -> None:
+        self._tables = tables
+        self._seal = seal
+        self._older = older
+
+    def begun(self, name: str, fingerprint: str | None, text: str | None) -> Iterator[Record]:
+        last = self._older.until
+        while row := self._tables.last_begun(name, fingerprint, text, last):
+            if row[0] <= self._older.since:
+                return
+            yield self._read(row)
+            last = row[0] - 1
+
+    def begun_by(self, number: int) -> Record | None:
+        rows = self._tables.rows_at([number - 1])
+        return self._read(rows[0]) if rows and rows[0][3] == "begun" else None
+
+    def after(self, number: int) -> list[Record]:
+        return [self._read(row) for row in self._tables.rows_about(number)]
+
+    def _read(self, row: tuple[Any, ...]) -> Record:
+        return verified(row, self._seal)
+
+
+# Transactions at one place; each sees a chain that is verified.
+#
+# The first use in a process verifies every record since the last checkpoint, in steps between which
+# other processes may write. Later decisions use this verified copy, and new records must continue
+# it. So an edit of a record while a process runs gives no one more budget. To notice such an edit,
+# the process verifies everything again when the store reports a change other than an append, and
+# when the chain has doubled. Where the store cannot be sure it also verifies the records since the
+# last checkpoint every ten minutes. The time of a charge therefore does not depend on the length of
+# the chain.
+
+SHORT = 256
+"""A chain up to this long is verified as a whole whenever another process wrote to it."""
+
+PERIOD = 600.0
+"""Seconds after which a store that cannot be sure verifies again."""
+
+LISTED = 4 * EVERY
+"""A chain up to this long keeps each charge in memory; a longer one does on request."""
+
 
 R = TypeVar("R")
+
+
+class Transactions(ABC):
+    """Transactions at one place; safe between threads, forks and processes.
+
+    Parameters
+    ----------
+    seal
+        How records are hashed.
+    witnesses
+        Where the head is written down once more.
+    """
+
+    counts_appends: ClassVar[bool]
+    """Whether the version of the tables changes with every write of another process, so that an
+    equal one proves that there was no write; or only with writes that no ledger makes."""
+
+    def __init__(self, seal: Seal, witnesses: tuple[HeadFile, ...]) -> None:
+        self._seal = seal
+        self._witnesses = witnesses
+        self._seen: list[Seen | None] = []
+        self._chain: Chain | None = None
+        self._approached: Chain | None = None  # verified in steps, up to some time ago
+        self._version: Hashable = None  # None: trust nothing until it is verified again
+        self._checked = 0  # length of the chain when all of it was last verified
+        self._checked_at = 0.0
+        self._claimed: str | None = None
+        self._promise: Head | None = None
+        self._hashes = False
+        self._process = os.getpid()
+
+    @property
+    def seal(self) -> Seal:
+        return self._seal
+
+    @property
+    def is_keyed(self) -> bool:
+        return self._seal.is_keyed
+
+    # -- what each store does -------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """The place, for people; never with a password."""
+
+    @property
+    @abstractmethod
+    def contents(self) -> Contents:
+        """Where what is kept of results lies."""
+
+    @property
+    @abstractmethod
+    def turn(self) -> Turn:
+        """The turn of its threads."""
+
+    @abstractmethod
+    def _explained(self) -> AbstractContextManager[None]:
+        """Turns failures of the place into a LedgerError."""
+
+    @abstractmethod
+    def _alone(self, work: Callable[[], R], *, writing: bool) -> R:
+        """Do some work without other threads, and without other processes where a transaction does
+        not keep them out.
+        """
+
+    @abstractmethod
+    def _begin(self, writing: bool) -> Tables:
+        """Begin a transaction, which keeps other writers out if it is for writing."""
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """Make what was written durable; raise if that is not certain."""
+
+    @abstractmethod
+    def _rollback(self) -> None:
+        """End a transaction in any state, if there is one. It never raises an error of its own,
+        and continues after an interrupt.
+        """
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """Forget the connection without touching it: it belongs to the parent process."""
+
+    @abstractmethod
+    def _claim(self, identity: str) -> None:
+        """Refuse a second place of one ledger, if it is visible from here."""
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def _transact(
+        self,
+        work: Callable[[Tables, Chain], R],
+        *,
+        writing: bool,
+        whole: bool = False,
+        adopting: bool = False,
+    ) -> R:
+        """What some work makes of a verified chain, in one transaction."""
+        # Before, so that they are not ahead of the data that is read next.
+        self._seen = [None if adopting and w.required else w.read() for w in self._witnesses]
+
+        def transaction() -> R:
+            tables = self._begun(writing)
+            # An interrupt may leave half of a record in the chain in memory.
+            trusted, self._version = self._version, None
+            version, chain = self._caught_up(tables, trusted, whole)
+            chain.results.older.archive = RecordedResults(tables, self._seal, chain.results.older)
+            try:
+                self._require_seen(tables, chain, adopting)
+                if chain.identity not in (None, self._claimed) and chain.moved is None:
+                    self._claim(str(chain.identity))
+                    self._claimed = chain.identity
+                result = work(tables, chain)
+                self._commit()
+            except DPFrameError as error:
+                if not isinstance(error, LedgerError):  # the request is refused
+                    self._version = version
+                raise
+            self._version = version
+            return result
+
+        def end() -> None:
+            self._rollback()
+            if self._chain is not None:
+                self._chain.results.older.archive = None
+
+        return release_after(transaction, end)
+
+    def _begun(self, writing: bool) -> Tables:
+        if self._process != os.getpid():
+            self._version = None
+            self._leave()
+            self._process = os.getpid()
+        if self._version is None:
+            for witness in self._witnesses:
+                witness.agreed = None
+        return self._begin(writing)
+
+    def _read_tables(self, work: Callable[[Tables], R]) -> R:
+        """What some work reads of the tables, in a short transaction that verifies nothing."""
+
+        def transaction() -> R:
+            result = work(self._begun(writing=False))
+            self._commit()
+            return result
+
+        return self._alone(lambda: release_after(transaction, self._rollback), writing=False)
+
+    # -- verification ---------------------------------------------------------------------------
+
+    def _refresh(self, whole: bool) -> None:
+        """Verify in steps if that is due, so that no process has to wait for it."""
+        self._approached = None
+        chain = self._chain
+        known = chain is not None and self._version is not None and chain.length
+        if known and chain is not None:
+            doubled = self._has_doubled(chain.length)
+            if not doubled and not self._is_old() and (chain.whole or not whole):
+                return
+            self._version = None
+            self._approached = self._approach(whole or chain.whole, full=whole or doubled)
+        else:
+            self._approached = self._approach(whole, full=whole)
+
+    def _has_doubled(self, length: int) -> bool:
+        return length > SHORT and 2 * (length - self._checked) >= length
+
+    def _is_old(self) -> bool:
+        return not self.counts_appends and time.monotonic() - self._checked_at > PERIOD
+
+    def _approach(self, whole: bool, full: bool) -> Chain:
+        """The chain as it was a moment ago, but for less than a step."""
+        chain: Chain | None = None
+        anchors: dict[int, str] = {}
+
+        def step(tables: Tables) -> tuple[Chain, list[tuple[Any, ...]]]:
+            begun = chain
+            if begun is None:
+                anchors.update(self._anchors([witness.read() for witness in self._witnesses]))
+                begun = self._new_chain(tables, anchors, whole, full)
+            return begun, tables.rows(begun.length, STEP) if tables.exist() else []
+
+        while True:
+            chain, rows = self._read_tables(step)
+            if len(rows) < STEP:
+                return chain
+            chain.read(rows, anchors)
+
+    def _anchors(self, seen: Sequence[Seen | None]) -> dict[int, str]:
+        """Hashes of records that must still be there: those of head files, and of the last one that
+        was verified here.
+        """
+        anchors = {s.seq: s.hash for s in seen if s is not None and s.seq}
+        if self._chain is not None and self._chain.length:
+            known = self._chain.tip
+            if anchors.setdefault(self._chain.length, known) != known:
+                raise broken("its head file does not belong to it")
+        return anchors
+
+    def _new_chain(
+        self, tables: Tables, anchors: Mapping[int, str], whole: bool, full: bool
+    ) -> Chain:
+        """A chain that begins at the last checkpoint, or at the first record.
+
+        A record that must still exist is verified only by records that lead from it to the head.
+        So no later checkpoint will do: the checkpoint of a copy, which continued separately, may
+        vouch for other records.
+        """
+        head = tables.head() if tables.exist() else None
+        length = 0 if head is None else head.seq
+        if length > EVERY and not (full or whole):
+            row = tables.last("checkpoint", "rekeyed", until=min(anchors, default=length))
+            if row is not None:
+                chain = Chain(self._seal)
+                chain.begin(row, tables.rows_at(chain.needed(row)))
+                return chain
+        listed = whole or length <= (EVERY if full else LISTED)
+        rekeyed = tables.last("rekeyed") if length else None
+        return Chain(
+            self._seal,
+            whole=listed,
+            rekeyed=rekeyed[0] if rekeyed else 0,
+            hashes=self._hashes or rekeyed is not None,
+        )
+
+    def _caught_up(self, tables: Tables, trusted: Hashable, whole: bool) -> tuple[Hashable, Chain]:
+        """The version of the tables, and the chain with the records added since it was `trusted`.
+        It is verified as a whole if that is due, but not because of its length or age while
+        others have to wait.
+        """
+        chain = self._chain
+        if chain is None or trusted is None or not chain.length:
+            return self._read_all(tables, whole)
+        if whole and not chain.whole:
+            return self._read_all(tables, whole)
+        version, head = tables.version(), tables.head()
+        changed, moved = version != trusted, head != chain.head()
+        if changed and not (moved and self.counts_appends):
+            # Another process has written, and not as a ledger does.
+            return self._read_all(tables, chain.whole, full=True)
+        if not moved and self.counts_appends:  # no other process has written
+            self._checked = chain.length
+            return version, chain
+        length = chain.length if head is None else head.seq
+        if moved and length <= SHORT:
+            return self._read_all(tables, whole)
+        if moved:
+            for rows in rows_after(tables, chain.length):
+                chain.read(rows, {})
+            chain.require_head(head)
+        return version, chain
+
+    def _require_seen(self, tables: Tables, chain: Chain, adopting: bool) -> None:
+        """Refuse a chain that is not the one of its head files."""
+        for seen, witness in zip(self._seen, self._witnesses, strict=True):
+            if seen is None:
+                if witness.required and chain.length and not adopting:
+                    raise unwitnessed(chain.length, witness.path.name)
+                continue
+            if seen == witness.agreed:
+                continue
+            name = witness.path.name
+            if seen.seq > chain.length:
+                raise broken(f"it ends at record {chain.length}, and once had {seen.seq}")
+            if None not in (seen.identity, chain.identity) and seen.identity != chain.identity:
+                raise broken(f"its head file {name!r} is of another ledger")
+            found = chain.tip if seen.seq == chain.length else tables.hash_of(seen.seq)
+            if seen.seq and found != seen.hash:
+                raise broken(f"its head file {name!r} does not belong to it")
+            witness.agreed = seen
+
+    def _read_all(
+        self, tables: Tables, whole: bool, *, full: bool = False
+    ) -> tuple[Hashable, Chain]:
+        """Everything from the last checkpoint on, or from the first record on; what was verified
+        before must still be there.
+        """
+        anchors = self._anchors(self._seen)
+        chain, self._approached = self._approached, None
+        if chain is None or full or (whole and not chain.whole):
+            chain = self._new_chain(tables, anchors, whole, full)
+        version, begun = tables.version(), chain.length
+        if tables.exist():
+            for rows in rows_after(tables, begun):
+                chain.read(rows, anchors)
+            head = tables.head()
+            if self._promise is None or chain.length or head != self._promise:
+                chain.require_head(head)
+        longest = max(anchors, default=0)
+        if chain.length < longest:
+            raise broken(f"it ends at record {chain.length}, and once had {longest}")
+        for seq, tip in anchors.items():
+            if seq <= begun and tables.hash_of(seq) != tip:
+                raise broken(f"record {seq} is not the one that was there before")
+        self._chain = chain
+        self._checked, self._checked_at = chain.length, time.monotonic()
+        return version, chain
+
+
+# Where records are kept: what is read, and in which order a record is written.
 
 Made: TypeAlias = Draft | Sequence[Draft] | None
 """What is to be recorded together; nothing builds on another part of it."""
@@ -42,12 +498,8 @@ class Store(Transactions):
         """Where rows of streams are kept."""
 
     def read(self, *, whole: bool = False) -> Chain:
-        """The current chain, verified; with each charge if `whole`. Do not change it.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot be read or does not verify.
+        """The current chain, verified; with each charge if `whole`. Do not change it. Raises
+        `LedgerError` when it cannot be read or does not verify.
         """
         with self._explained():
             self._refresh(whole)
@@ -81,13 +533,9 @@ class Store(Transactions):
         return self._append(draft, adopting=False)
 
     def adopt(self, draft: Callable[[Chain], Draft]) -> int:
-        """Record something in a ledger whose head file is missing, and write that again.
-
-        Raises
-        ------
-        LedgerError
-            When it is not missing, the ledger does not verify, or it is not the one that a head
-            file elsewhere names.
+        """Record something in a ledger whose head file is missing, and write that again. Raises
+        `LedgerError` when it is not missing, the ledger does not verify, or it is not the one that
+        a head file elsewhere names.
         """
         with self._explained():
             required = [witness for witness in self._witnesses if witness.required]
@@ -210,26 +658,20 @@ class Store(Transactions):
             for witness in self._witnesses:
                 witness.use(seal)
 
-    def promise(self, origin: str) -> str:
+    def promise(
+        self,
+        origin: str,  # The identity that the ledger has
+    ) -> str:
         """Reserve an empty destination for a ledger that is to be moved here.
 
         No other ledger can begin there from then on, and an interrupted move continues only where
-        it finds this. So what was moved once is not moved again.
-
-        Parameters
-        ----------
-        origin
-            The identity that the ledger has.
+        it finds this. So what was moved once is not moved again. Raises `LedgerError` when there is
+        a ledger, or the place is kept for another one.
 
         Returns
         -------
         str
             The one that it will have here.
-
-        Raises
-        ------
-        LedgerError
-            When there is a ledger, or the place is kept for another one.
         """
         identity = uuid.uuid4().hex
         promise = promised(self._seal, identity, origin)
@@ -263,12 +705,8 @@ class Store(Transactions):
         self._chain = self._version = self._promise = None
 
     def verify(self) -> Head:
-        """Read and verify everything, while other processes may continue to write.
-
-        Raises
-        ------
-        LedgerError
-            When anything was edited, deleted, added or put in another order.
+        """Read and verify everything, while other processes may continue to write. Raises
+        `LedgerError` when anything was edited, deleted, added or put in another order.
         """
         with self._explained():
             self._version = None  # so that it stays refused

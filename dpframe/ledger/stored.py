@@ -1,4 +1,4 @@
-"""A budget kept in a file or on a server."""
+"""A budget kept in a file or on a server, with its kept results."""
 
 from __future__ import annotations
 
@@ -9,26 +9,82 @@ from fractions import Fraction
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.core.windows import NAMES, Every
 from dpframe.errors import LedgerError
-from dpframe.ledger.account import Account
+from dpframe.ledger.account import Account, Entry, Settled, this_caller
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.approvals import Approval, Requirement
-from dpframe.ledger.bound import Bound
+from dpframe.ledger.approvals import Approval, Bound, Requirement
 from dpframe.ledger.budgets import open_budget, require_open
-from dpframe.ledger.caller import this_caller
-from dpframe.ledger.chain import Chain, broken
-from dpframe.ledger.charges import Charge
-from dpframe.ledger.entry import Entry, Settled
-from dpframe.ledger.in_scope import InScope, in_scope, required
-from dpframe.ledger.keeping import Beginning
+from dpframe.ledger.chain import Chain, Charge, broken
+from dpframe.ledger.contents import Contents
+from dpframe.ledger.kept import Attempt, Identity, Key
+from dpframe.ledger.ledger import Beginning, happened, report_charge
 from dpframe.ledger.memory import other_unit
-from dpframe.ledger.names import no_budget, require_distinct
-from dpframe.ledger.record import Draft, plain_text
-from dpframe.ledger.scopes import Scope, per_text
+from dpframe.ledger.record import Draft, no_budget, plain_text, require_distinct
+from dpframe.ledger.scopes import InScope, Scope, in_scope, per_text, required
 from dpframe.ledger.store import Store
-from dpframe.ledger.stored_keeping import StoredKeeping, kept
 from dpframe.ledger.streaming import StoredStreams
 from dpframe.ledger.streams import StreamOpening
-from dpframe.ledger.watching import happened, report_charge
+
+# The kept results of one budget, next to a ledger.
+
+
+class StoredKeeping:
+    """The kept results of the budget `name`, next to a ledger."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def contents(self) -> Contents:
+        return self._store.contents
+
+    @property
+    def origin(self) -> str:
+        return self._store.read().identities[0]
+
+    def every(self) -> list[Attempt]:
+        found = self._store.read(whole=True).results.of(self._name).by_number
+        return [found[number] for number in sorted(found)]
+
+    def newest(self, key: Key | None, identity: Identity) -> Attempt | None:
+        return self._store.look_up(lambda chain: chain.results.of(self._name).newest(key, identity))
+
+    def attempt(self, number: int) -> Attempt | None:
+        return self._store.look_up(lambda chain: chain.results.of(self._name).attempt(number))
+
+    def is_open(self, number: int) -> bool:
+        return number in self._store.read().account(self._name).open
+
+    def finish(self, number: int, content: str) -> None:
+        self._store.append(lambda chain: kept(chain, self._name, number, content))
+
+    def hash_of(self, number: int) -> str:
+        return self._store.hash_of(number)
+
+    def seal(self, values: list[object]) -> str:
+        return self._store.seal.release(values)
+
+
+def kept(chain: Chain, name: str, number: int, content: str) -> list[Draft] | None:
+    """The records that a content is there, and its charge is done; None where they are there.
+    Raises `LedgerError` when the charge has ended in another way.
+    """
+    attempt = chain.results.of(name).attempt(number)
+    if attempt is not None and attempt.content == content:
+        return None
+    if attempt is None or attempt.content or number not in chain.account(name).open:
+        raise LedgerError(
+            f"the charge {number} ended before its result could be kept",
+            remedy="run `dpframe ledger releases`, which lists the results that are kept",
+        )
+    fingerprint = attempt.begun.identity.fingerprint
+    return [
+        Draft(name, "kept", number, fingerprint, why=content),
+        Draft(name, "released", refers=number),
+    ]
+
+
+# A budget kept in a file or on a server.
 
 _OTHER_FLOATS = Fraction(1, 10**6)
 """How far the rho that two machines compute may differ; it is rounded down by less than that."""

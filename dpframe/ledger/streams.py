@@ -37,86 +37,47 @@ Types: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows that were drawn at once, for periods that follow one another.
+    """Rows that were drawn at once, for periods that follow one another."""
 
-    Parameters
-    ----------
-    first, last
-        The numbers of the periods, from 0.
-    digest
-        The digest of their content.
-    """
-
+    # `first`, `last`: the numbers of the periods, from 0.
     first: int
     last: int
-    digest: str
+    digest: str  # The digest of their content
 
 
 @dataclass(frozen=True, slots=True)
 class StreamKept:
-    """What a later version needs to go on with a stream that it would plan in another way.
+    """What a later version needs to go on with a stream that it would plan in another way."""
 
-    Parameters
-    ----------
-    asked
-        The digest of the whole request: the query, the schedule and the spend.
-    details
-        The plan that was charged, and what is drawn for it, as JSON.
-    """
-
-    asked: str
-    details: str
+    asked: str  # The digest of the whole request: the query, the schedule and the spend
+    details: str  # The plan that was charged, and what is drawn for it, as JSON
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedStream:
-    """A stream that was paid for.
+    """A stream that was paid for."""
 
-    Parameters
-    ----------
-    number
-        The number of its record.
-    name
-        The name that it is opened with.
-    definition
-        The digest of everything that identifies it.
-    periods
-        How many there are.
-    kept
-        What later versions need; None where an earlier version opened it.
-    batches
-        What was drawn so far.
-    types
-        The types of the columns that it reads; None where an earlier version opened it, until it
-        is opened again.
-    doubted
-        The number of the record that accepted the ledger as a possible copy; since then nothing
-        is drawn. None if that did not happen, or was paid for.
-    approval
-        The number of the approval that it was paid for under; None without one, or where an
-        earlier version opened it.
-    closed
-        The record by which an owner closed it.
-    """
-
-    number: int
-    name: str
-    definition: str
-    periods: int
+    number: int  # The number of its record
+    name: str  # The name that it is opened with
+    definition: str  # The digest of everything that identifies it
+    periods: int  # How many there are
+    # What later versions need; None where an earlier version opened it.
     kept: StreamKept | None = None
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[Batch, ...] = ()  # What was drawn so far
+    # The types of the columns that it reads; None where an earlier version opened it, until it is
+    # opened again.
     types: Types | None = None
+    # The number of the record that accepted the ledger as a possible copy; since then nothing is
+    # drawn. None if that did not happen, or was paid for.
     doubted: int | None = None
+    # The number of the approval that it was paid for under; None without one, or where an earlier
+    # version opened it.
     approval: int | None = None
-    closed: Record | None = None
+    closed: Record | None = None  # The record by which an owner closed it
 
     def require_types(self, types: Types) -> None:
-        """Refuse columns of other types than those that it reads.
-
-        Raises
-        ------
-        LedgerError
-            With the first one, and what it was.
+        """Refuse columns of other types than those that it reads. Raises `LedgerError` with the
+        first one, and what it was.
         """
         for (frame, before), (_, now) in zip(self.types or (), types, strict=False):
             for name, text in before.items():
@@ -139,13 +100,7 @@ class OpenedStream:
         return self.batches[-1].last + 1 if self.batches else 0
 
     def after(self, batch: Batch) -> OpenedStream:
-        """The same with more rows drawn.
-
-        Raises
-        ------
-        ValueError
-            When they are not the next ones.
-        """
+        """The same with more rows drawn. Raises `ValueError` when they are not the next ones."""
         right = batch.first == self.drawn <= batch.last < self.periods
         if not right or not _DIGEST.fullmatch(batch.digest):
             raise ValueError
@@ -154,14 +109,9 @@ class OpenedStream:
 
 @dataclass(frozen=True, slots=True)
 class StreamOpening:
-    """A stream that is to be paid for.
+    """A stream that is to be paid for."""
 
-    Parameters
-    ----------
-    name, definition, periods, kept, types
-        As those of an `OpenedStream`.
-    """
-
+    # `name`, `definition`, `periods`, `kept`, `types`: as those of an `OpenedStream`.
     name: str
     definition: str
     periods: int
@@ -171,12 +121,8 @@ class StreamOpening:
     def draft(
         self, budget: str, streams: Streams, fingerprint: str, approval: int | None = None
     ) -> Draft:
-        """The record of it, which names the approval that its charge uses.
-
-        Raises
-        ------
-        StreamIsOpen
-            When there is one of that name.
+        """The record of it, which names the approval that its charge uses. Raises `StreamIsOpen`
+        when there is one of that name.
         """
         if streams.find(budget, self.name) is not None:
             raise opened_meanwhile(self.name)
@@ -201,13 +147,7 @@ class StreamOpening:
 
     @classmethod
     def read(cls, record: Record) -> StreamOpening:
-        """What a record says.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
-        """
+        """What a record says. Raises `ValueError, TypeError, KeyError` when it makes no sense."""
         said = _fields_of(record, {"stream": str, "definition": str, "periods": int}, _KEPT)
         right = bool(said["stream"]) and 0 < said["periods"] < _MOST
         if not right or not _DIGEST.fullmatch(said["definition"]):
@@ -261,12 +201,8 @@ class Streams:
 
     def require(self, record: Record) -> None:
         """Refuse a record of a stream that no ledger writes, even with a valid seal; and a record
-        that follows one that opens a stream, but is not its charge.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            When it makes no sense.
+        that follows one that opens a stream, but is not its charge. Raises `ValueError, TypeError,
+        KeyError` when it makes no sense.
         """
         last = self._last
         if last is not None and record.seq == last.seq + 1:  # a checkpoint names no charges

@@ -1,47 +1,46 @@
-"""Mechanisms: scale, cost and draw side by side, one file each."""
+"""Mechanisms: scale, cost and draw side by side, one file for each family."""
 
-from dpframe.mechanisms.arch_body import second_moments
-from dpframe.mechanisms.combinable import Boxes, CombinableNoise, IndependentNoise
-from dpframe.mechanisms.combined import CombinedNoise, fair_coins
+from dpframe.mechanisms.combined import (
+    Boxes,
+    CombinableNoise,
+    CombinedNoise,
+    IndependentNoise,
+    fair_coins,
+)
 from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpframe.mechanisms.discrete_hull import DiscreteHull
-from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.discrete_hull import DiscreteHull, second_moments
+from dpframe.mechanisms.discrete_laplace import DiscreteLaplace, RoundedLaplace
 from dpframe.mechanisms.discrete_staircase import DiscreteStaircase
-from dpframe.mechanisms.exponential import Exponential
-from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.joint_exponential import JointExponential
-from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.groups import (
+    KeyMechanism,
+    NoisyThreshold,
+    TruncatedGeometric,
+    WeighedRounds,
+    WeighedThreshold,
+)
 from dpframe.mechanisms.mechanism import (
     AdditiveMechanism,
-    Choice,
-    Mechanism,
-    ReportMechanism,
-    SelectionMechanism,
-    VectorMechanism,
-)
-from dpframe.mechanisms.noisy_table import NoisyTable
-from dpframe.mechanisms.noisy_threshold import NoisyThreshold
-from dpframe.mechanisms.none import NoNoise
-from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
-from dpframe.mechanisms.randomized_response import RandomizedResponse
-from dpframe.mechanisms.recursive_exponential import RecursiveExponential
-from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
-from dpframe.mechanisms.rounded_laplace import RoundedLaplace
-from dpframe.mechanisms.tasks import (
     AdditiveTask,
     Box,
+    Choice,
+    Exposure,
     KeyTask,
+    Mechanism,
     MechanismTask,
+    NoNoise,
     RecursiveTask,
+    ReportMechanism,
     ResponseTask,
+    SelectionMechanism,
     SelectionTask,
     TogetherTask,
+    VectorMechanism,
     box_of,
 )
-from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
-from dpframe.mechanisms.weighed_rounds import WeighedRounds
-from dpframe.mechanisms.weighed_threshold import WeighedThreshold
+from dpframe.mechanisms.quantiles import JointExponential, RecursiveExponential
+from dpframe.mechanisms.randomized_response import RandomizedResponse
+from dpframe.mechanisms.selection import Exponential, NoisyTable, PermuteAndFlip, ReportNoisyMax
 from dpframe.samplers import MAX_ARCHES, Arch
 
 ADDITIVE: tuple[type[AdditiveMechanism], ...] = (

@@ -33,15 +33,20 @@ from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.errors import InvalidBudget
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms import box_law
-from dpframe.mechanisms.combinable import Boxes, CombinableNoise
-from dpframe.mechanisms.confidence import log_tier
-from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import Choice, VectorMechanism, charged, log_deviation
-from dpframe.mechanisms.noise_sums import Tail, tail_in_box
+from dpframe.mechanisms import combined
+from dpframe.mechanisms.combined import Boxes, CombinableNoise, Tail, tail_in_box
+from dpframe.mechanisms.mechanism import (
+    AdditiveTask,
+    Box,
+    Choice,
+    Exposure,
+    VectorMechanism,
+    charged,
+    log_deviation,
+    log_tier,
+    positive_budget,
+)
 from dpframe.mechanisms.pure_rho import pure_rho
-from dpframe.mechanisms.rounding import positive_budget
-from dpframe.mechanisms.tasks import AdditiveTask, Box
 from dpframe.samplers.box import (
     MAX_BOX_DIMENSIONS,
     MAX_BOX_EPSILON,
@@ -78,18 +83,6 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     box(R + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
     mechanism of Hardt and Talwar 2010, for the box).
 
-    Parameters
-    ----------
-    epsilon
-        What one row costs, exactly. Above 2**14 it is lowered to that.
-    widths
-        How far one row moves each number at most, in steps; up to 64 numbers, from 1 to 2**32 each.
-    fineness
-        How many radii make one row's move: a power of two. For the noise only, the cost is the same
-        at any.
-    rows
-        How many rows one individual has over all vectors.
-
     Raises
     ------
     InvalidBudget
@@ -98,10 +91,14 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         When a parameter is invalid.
     """
 
+    # What one row costs, exactly. Above 2**14 it is lowered to that.
     epsilon: Fraction
+    # How far one row moves each number at most, in steps; up to 64 numbers, from 1 to 2**32 each.
     widths: tuple[int, ...]
+    # How many radii make one row's move: a power of two. For the noise only, the cost is the same
+    # at any.
     fineness: int
-    rows: int
+    rows: int  # How many rows one individual has over all vectors
     name: ClassVar[str] = "discrete_box"
     label: ClassVar[str] = "discrete box"
     has_rough_tails: ClassVar[bool] = True
@@ -212,19 +209,17 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
 
     def variances(self) -> tuple[float, ...]:
         """The variance of each number, in steps squared; right to about one part in 1000."""
-        return box_law.variances(self.epsilon / self.fineness, self.widths, self.fineness)
+        return combined.variances(self.epsilon / self.fineness, self.widths, self.fineness)
 
-    def radius_law(self, miss: float) -> tuple[Floats, Floats]:
+    def radius_law(
+        self,
+        miss: float,  # The probability that may lie beyond the last value
+    ) -> tuple[Floats, Floats]:
         """The law of the radius R in at most 200 values: given it, number j is uniform on the whole
         numbers up to floor(R widths[j] / fineness) in size, independently of the others.
 
         Values are those at the ends of groups, so noise is a little too wide rather than too
         narrow; weights are probabilities.
-
-        Parameters
-        ----------
-        miss
-            The probability that may lie beyond the last value.
         """
         radii = self.radii(log_tier(miss)).grouped(_NODES, miss)
         return radii.last, radii.weights
@@ -260,7 +255,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     def oddness_of_sum(self, factors: tuple[int, ...]) -> float:
         """P(sum is odd)."""
         odd = tuple(factor % 2 != 0 for factor in factors)
-        return box_law.oddness(self.epsilon / self.fineness, self.widths, self.fineness, odd)
+        return combined.oddness(self.epsilon / self.fineness, self.widths, self.fineness, odd)
 
     def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
         """See `CombinableNoise.tail_of_sum`."""
@@ -269,9 +264,9 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         sides = [(factor, width) for factor, width, _ in used]
         return tail_in_box(self.radii(tier), sides, [variance for *_, variance in used], rough)
 
-    def radii(self, nats: int) -> box_law.Radii:
+    def radii(self, nats: int) -> combined.Radii:
         """The law of the radius in fine blocks, to exp(-nats) or so."""
-        return box_law.radii_of(self.epsilon / self.fineness, self.widths, self.fineness, nats)
+        return combined.radii_of(self.epsilon / self.fineness, self.widths, self.fineness, nats)
 
     def log_masses(self, noise: NDArray[np.int64]) -> Floats:
         """By the least radius whose box holds a vector."""

@@ -7,36 +7,145 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.gaussian_delta import delta_bound, variance_for
+from dpframe.accounting.gaussian_noise import delta_bound, variance_for
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import show, sqrt_down, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms.combinable import IndependentNoise
-from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
-from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.gaussian_tail import least_covering
-from dpframe.mechanisms.mechanism import Choice, charged, log_deviation
-from dpframe.mechanisms.normal_tail import gaussian_above
-from dpframe.mechanisms.rounding import (
+from dpframe.kernel.tails import TWO, D, gaussian_tail
+from dpframe.mechanisms.combined import IndependentNoise
+from dpframe.mechanisms.mechanism import (
+    DIGITS,
+    AdditiveTask,
+    Choice,
+    Exposure,
+    charged,
     in_range,
+    log_deviation,
+    miss_per_cell,
     nonnegative,
     positive_budget,
     positive_sensitivity,
 )
-from dpframe.mechanisms.tasks import AdditiveTask
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
-    from dpframe.accounting.loss_laws import Translated
+    from dpframe.accounting.losses import Translated
+
+# The upper tails of the normal and the discrete Gaussian law for whole arrays, rounded up.
+
+Floats = NDArray[np.float64]
+
+_STEP: Final = 2.0**-7
+_FARTHEST: Final = 38.0
+_SUMMED: Final = 64.0
+_UP: Final = 1.0 + 2.0**-16
+"""Above the error of interpolation: the logarithm of the tail is concave, its second derivative is
+at most 1 in size, and so a chord over a step lies at most step**2 / 8 = 2**-17 below it."""
+
+
+def normal_above(z: Floats) -> Floats:
+    """P(Z > z) of a standard normal Z: at least that, and at most 2**-15 of it more.
+
+    Beyond 38 it is that at 38, about 3e-316.
+    """
+    knots, logs = _table()
+    tail: Floats = np.exp(np.interp(np.abs(z), knots, logs)) * _UP
+    return np.where(z >= 0, tail, np.minimum(1.0, 1.0 - tail / (_UP * _UP)))
+
+
+@cache
+def _table() -> tuple[Floats, Floats]:
+    knots = np.arange(0.0, _FARTHEST + _STEP, _STEP)
+    knots = knots[knots <= _FARTHEST]
+    logs = [math.log(math.erfc(z / math.sqrt(2)) / 2) for z in knots.tolist()]
+    return knots, np.asarray(logs)
+
+
+def gaussian_above(sigma_squared: Fraction, k: Floats) -> Floats:
+    """P(noise >= k) of discrete Gaussian noise for whole k of at least 1: above it by 1 in 2**14 at
+    most, never below but for the last digits of floats.
+
+    From the series up to sigma = 64. Beyond that it comes from the continuous law. A term is
+    close to the integral over the unit interval around it, up to (k**2 / sigma**2 + 1) / (24
+    sigma**2) of it (the remainder of the midpoint rule), which is covered.
+    """
+    sigma = math.sqrt(sigma_squared)
+    if sigma <= _SUMMED:
+        tails = _tails(float(1 / (2 * sigma_squared)), math.ceil(39 * sigma) + 2)
+        return np.asarray(tails[np.minimum(k, tails.size - 1.0).astype(np.int64)])
+    z = np.minimum((k - 0.5) / sigma, 40.0)
+    return normal_above(z) * (1.0 + (z * z + 1.0) / (20.0 * float(sigma_squared)))
+
+
+@lru_cache(maxsize=64)
+def _tails(half: float, reach: int) -> Floats:
+    """P(noise >= k) for k = 0, 1, ..., reach; the first one is never needed."""
+    terms = np.exp(-(np.arange(reach + 1, dtype=np.float64) ** 2) * half)
+    sums: Floats = np.cumsum(terms[::-1])[::-1]
+    return np.asarray(sums / (2.0 * sums[0] - 1.0))
+
+
+# Tails of discrete Gaussian noise: the least whole number that is exceeded rarely enough.
+#
+# Floats find it almost always: it is accepted only where their error cannot matter. Else the upper
+# bound of `dpframe.kernel.tails` decides, which is equal to the tail to 30 digits. A tie cannot be
+# distinguished from an error of the last digits; then the number is taken to be too small.
+
+_SERIES: Final = 512.0
+"""Up to this sigma floats add up the terms."""
+
+
+@lru_cache(maxsize=1024)
+def least_covering(sigma_squared: Fraction, miss: Decimal) -> int:
+    """The least a >= 0 with P(|X| > a) <= miss, a probability between 0 and 1."""
+    low, high = _by_floats(sigma_squared, float(miss))
+    if low == high:
+        return low
+    step = 1
+    while low > 0 and _is_covering(sigma_squared, low - 1, miss):
+        low, high, step = max(0, low - step), low - 1, 2 * step
+    step = 1
+    while not _is_covering(sigma_squared, high, miss):
+        low, high, step = high + 1, high + step, 2 * step
+    while low < high:
+        middle = (low + high) // 2
+        if _is_covering(sigma_squared, middle, miss):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _by_floats(sigma_squared: Fraction, miss: float) -> tuple[int, int]:
+    """Two numbers that are the same where it is certain, else about right."""
+    sigma = math.sqrt(sigma_squared)
+    normal = -NormalDist().inv_cdf(max(miss / 2, 1e-300))
+    if sigma <= _SERIES and miss > 1e-290:
+        reach = math.ceil(sigma * (normal + 9.0)) + 2
+        k = np.arange(1, reach + 1, dtype=np.float64)
+        terms = np.exp(-(k * k) * float(1 / (2 * sigma_squared)))
+        tails = np.append(np.cumsum(terms[::-1])[::-1], 0.0)  # tails[a] = sum over k > a
+        tails *= 2.0 / (1.0 + 2.0 * tails[0])
+        low, high = (int(np.count_nonzero(tails * s > miss)) for s in (1.0 - 1e-11, 1.0 + 1e-11))
+        return low, high
+    edge = sigma * normal - normal / (24.0 * sigma) - 0.5
+    error = 1e-5 + abs(edge) * 2.0**-42 if miss > 1e-290 else 1.0 + abs(edge) * 2.0**-42
+    return max(0, math.ceil(edge - error)), max(0, math.ceil(edge + error))
+
+
+def _is_covering(sigma_squared: Fraction, a: int, miss: Decimal) -> bool:
+    """Whether P(|X| > a) <= miss for certain."""
+    return D.multiply(TWO, gaussian_tail(sigma_squared, a + 1)[1]) <= miss
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +156,6 @@ class DiscreteGaussian(IndependentNoise):
     (l2**2 / (2 sigma_squared))-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4; the entries are
     independent, so their costs add up). What it costs as (epsilon, delta): see `delta`.
 
-    Parameters
-    ----------
-    sigma_squared
-        In grid steps squared. Below 2**-20 it is raised to that.
-
     Raises
     ------
     InvalidBudget
@@ -60,6 +164,7 @@ class DiscreteGaussian(IndependentNoise):
         When sigma_squared is not an exact number above 0.
     """
 
+    # In grid steps squared. Below 2**-20 it is raised to that.
     sigma_squared: Fraction
     name: ClassVar[str] = "discrete_gaussian"
     label: ClassVar[str] = "discrete Gaussian"
@@ -116,27 +221,18 @@ class DiscreteGaussian(IndependentNoise):
     @classmethod
     def for_approx(
         cls,
-        l0: int,
-        l2_squared: Fraction,
+        l0: int,  # How many entries of the vector one unit can change
+        l2_squared: Fraction,  # The squared L2 sensitivity, in grid steps squared
+        # `epsilon`, `delta`: above 0; delta below 1.
         epsilon: Fraction,
         delta: Fraction,
+        # The largest change of one entry, in grid steps, if it is known: less noise is needed where
+        # that is 1.
         linf: Fraction | None = None,
     ) -> Self:
         """The least noise that is provably (epsilon, delta)-differentially private.
 
-        See `dpframe.accounting.gaussian_delta` for the bounds and their sources.
-
-        Parameters
-        ----------
-        l0
-            How many entries of the vector one unit can change.
-        l2_squared
-            The squared L2 sensitivity, in grid steps squared.
-        epsilon, delta
-            Above 0; delta below 1.
-        linf
-            The largest change of one entry, in grid steps, if it is known: less noise is needed
-            where that is 1.
+        See `dpframe.accounting.gaussian_noise` for the bounds and their sources.
         """
         wide = positive_sensitivity(l2_squared, "l2_squared")
         epsilon, delta = positive_budget(epsilon, "epsilon"), positive_budget(delta, "delta")
@@ -182,21 +278,13 @@ class DiscreteGaussian(IndependentNoise):
         return nonnegative(l2_squared, "l2_squared") / (2 * self.sigma_squared)
 
     def delta(
-        self, epsilon: Fraction, l0: int, l2_squared: Fraction, linf: Fraction | None = None
+        self,
+        epsilon: Fraction,  # Above 0
+        l0: int,  # How many entries of the vector one unit can change
+        l2_squared: Fraction,  # The squared L2 sensitivity, in grid steps squared
+        linf: Fraction | None = None,  # The largest change of one entry, if it is known
     ) -> float:
-        """An upper bound on the delta at this epsilon, rounded up; at most 1.
-
-        Parameters
-        ----------
-        epsilon
-            Above 0.
-        l0
-            How many entries of the vector one unit can change.
-        l2_squared
-            The squared L2 sensitivity, in grid steps squared.
-        linf
-            The largest change of one entry, if it is known.
-        """
+        """An upper bound on the delta at this epsilon, rounded up; at most 1."""
         wide = nonnegative(l2_squared, "l2_squared")
         if wide == 0:
             return 0.0
@@ -240,7 +328,7 @@ class DiscreteGaussian(IndependentNoise):
     def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
         """The pairs of its steps, or smoothed: one by L2, or one for each of a few entries that
         move by 1."""
-        from dpframe.accounting.loss_laws import discrete_gaussian_pair
+        from dpframe.accounting.losses import discrete_gaussian_pair
 
         ones = unit_moves(exposure.sensitivity)
         each = ones > 1 and self.sigma_squared <= largest_stepped
@@ -263,23 +351,17 @@ class DiscreteGaussian(IndependentNoise):
         weights = np.exp(-x * float(1 / (2 * self.sigma_squared)))
         return float(2.0 * (x * weights).sum() / (1.0 + 2.0 * weights.sum()))
 
-    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+    def quantile(
+        self,
+        # Between 0 and 1; a float means the decimal that it prints as.
+        confidence: float | Fraction,
+        cells: int = 1,  # How many independent draws must keep within a together
+    ) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
 
         Exactly: by floats where their error cannot matter, else by 60 digits, see
-        `dpframe.mechanisms.gaussian_tail`.
-
-        Parameters
-        ----------
-        confidence
-            Between 0 and 1; a float means the decimal that it prints as.
-        cells
-            How many independent draws must keep within a together.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
+        `dpframe.mechanisms.discrete_gaussian`. Raises `InvalidBounds` when the confidence does not
+        lie between 0 and 1.
         """
         return least_covering(self.sigma_squared, miss_per_cell(confidence, cells))
 

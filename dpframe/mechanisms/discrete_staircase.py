@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import float_up, sqrt_up
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms.combinable import IndependentNoise
-from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.combined import IndependentNoise
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
-from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import Choice, log_deviation
-from dpframe.mechanisms.tasks import AdditiveTask
+from dpframe.mechanisms.mechanism import (
+    DIGITS,
+    AdditiveTask,
+    Choice,
+    Exposure,
+    log_deviation,
+    miss_per_cell,
+)
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -59,24 +63,15 @@ class DiscreteStaircase(IndependentNoise):
     exp(rate ceil(|d| / width)). Noises are independent, so the factors of the l0 numbers that move
     multiply.
 
-    Parameters
-    ----------
-    rate
-        The rate of one level, from 1/8 to 64.
-    width
-        The width of each level but the first, in grid steps, from 1 to 2**56.
-    inner
-        How many magnitudes level 0 has, from 1 to `width`.
-
     Raises
     ------
     ValueError
         When a parameter is out of range.
     """
 
-    rate: Fraction
-    width: int
-    inner: int
+    rate: Fraction  # The rate of one level, from 1/8 to 64
+    width: int  # The width of each level but the first, in grid steps, from 1 to 2**56
+    inner: int  # How many magnitudes level 0 has, from 1 to `width`
     name: ClassVar[str] = "discrete_staircase"
     label: ClassVar[str] = "discrete staircase"
     norm: ClassVar[str] = "by Linf"
@@ -177,12 +172,7 @@ class DiscreteStaircase(IndependentNoise):
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence, evaluated to
-        60 digits.
-
-        Raises
-        ------
-        InvalidBounds
-            When the confidence does not lie between 0 and 1.
+        60 digits. Raises `InvalidBounds` when the confidence does not lie between 0 and 1.
         """
         missed = miss_per_cell(confidence, cells)
         low, high = -1, self.inner + self.width

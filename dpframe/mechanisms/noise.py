@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms.rounding import in_range
+from dpframe.mechanisms.mechanism import in_range
 from dpframe.samplers import (
     OS,
     PLACES,
@@ -43,9 +43,9 @@ from dpframe.samplers import (
     uniforms_below,
 )
 from dpframe.samplers.cells import discrete_laplace_wide, wrap
-from dpframe.samplers.coins import ONE, coins
 from dpframe.samplers.exponential import bracket_exp
 from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
+from dpframe.samplers.source import ONE, coins
 
 __all__ = [
     "PLACES",
@@ -134,12 +134,8 @@ def choose_top_each(law: kernel.Law, scores: Integers, k: int, source: BitSource
     """`k` different candidates per row of `scores`, in order of selection.
 
     Each is chosen among those that are left, which costs k times what one choice does. The largest
-    of numbers with noise follow from these.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than `k` candidates.
+    of numbers with noise follow from these. Raises `ValueError` when there are fewer than `k`
+    candidates.
     """
     if not 1 <= k <= scores.shape[1]:
         raise ValueError(f"cannot choose {k} of {scores.shape[1]} candidates")
@@ -179,18 +175,14 @@ def _peel(select: _Choice, scores: Integers, k: int, source: BitSource) -> list[
 
 
 def choose_points(
-    scale: Fraction, scores: Integers, weights: Integers, sizes: Integers, source: BitSource = OS
+    scale: Fraction,  # In units of the score
+    # `scores`, `weights`: the score and the number of points of each run, group after group.
+    scores: Integers,
+    weights: Integers,
+    sizes: Integers,  # How many runs each group has, at least one
+    source: BitSource = OS,
 ) -> tuple[Integers, Integers]:
     """The exponential mechanism over all points of each group, which are in runs of one score.
-
-    Parameters
-    ----------
-    scale
-        In units of the score.
-    scores, weights
-        The score and the number of points of each run, group after group.
-    sizes
-        How many runs each group has, at least one.
 
     Returns
     -------

@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import digits_up, dyadic_up
-from dpframe.mechanisms.confidence import DIGITS
+from dpframe.mechanisms.mechanism import DIGITS
 
 _UP: Final = 1 + Fraction(1, 10**18)
 """More than 60 digits are off by, cancellation included."""
@@ -116,17 +116,14 @@ def _derivative(e: float, c: float, s: float) -> float:
 
 
 def laplace_rho(
-    scale: Fraction, l1: Fraction, l2_squared: Fraction | None = None, linf: Fraction | None = None
+    scale: Fraction,  # In steps
+    # `l1`, `l2_squared`, `linf`: the vector's sensitivity in steps; where a norm is not known L1
+    # bounds it.
+    l1: Fraction,
+    l2_squared: Fraction | None = None,
+    linf: Fraction | None = None,
 ) -> Fraction:
-    """The rho of a vector of discrete Laplace noise of this scale, rounded up.
-
-    Parameters
-    ----------
-    scale
-        In steps.
-    l1, l2_squared, linf
-        The vector's sensitivity in steps; where a norm is not known L1 bounds it.
-    """
+    """The rho of a vector of discrete Laplace noise of this scale, rounded up."""
     whole = math.ceil(l1)
     if not whole:
         return Fraction(0)

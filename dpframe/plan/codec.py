@@ -33,7 +33,7 @@ from dpframe.core.fields import EXACT, fields_of, written
 from dpframe.core.regular import RULES, numbers_of_rule
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
-from dpframe.ledger.bound import StatedBudget
+from dpframe.ledger.approvals import StatedBudget
 from dpframe.mechanisms import MECHANISMS
 from dpframe.plan.pieces import LimitChoice, PlanBlock
 

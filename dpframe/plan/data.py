@@ -16,7 +16,7 @@ from dpframe.core.windows import Windows
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.definition import Json
 from dpframe.kernel import plan as kernel
-from dpframe.ledger.bound import StatedBudget
+from dpframe.ledger.approvals import StatedBudget
 from dpframe.ledger.parts import Share
 from dpframe.plan.error import error_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of

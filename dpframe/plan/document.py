@@ -28,7 +28,7 @@ from dpframe.core.fields import written
 from dpframe.core.regular import by_rules, canonical, require_room, write_out
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.kernel.plan import Plan, Refused, plan_of, write
-from dpframe.ledger.decimals import decimals
+from dpframe.ledger.amounts import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.draws import renumbered, with_draws, without_own_draws

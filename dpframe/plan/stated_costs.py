@@ -84,8 +84,8 @@ def _sums(costs: list[Budget], whole: Budget) -> bool:
 
 def _composed(plan: PlanData) -> float:
     """The epsilon of all releases together at the plan's delta."""
-    from dpframe.accounting.numerical import PrivacyLossAccountant
-    from dpframe.accounting.zcdp import epsilon_of_rho
+    from dpframe.accounting.accountants import PrivacyLossAccountant
+    from dpframe.accounting.gaussian_noise import epsilon_of_rho
 
     if plan.composition == "numerical":
         if sum(release.repeats for release in plan.draws) > _MOST_REPEATS:

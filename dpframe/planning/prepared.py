@@ -17,8 +17,7 @@ from dpframe.infer import (
     Place,
     PlannedMeasurement,
 )
-from dpframe.ledger.clocks import Clock
-from dpframe.ledger.scopes import WindowScope
+from dpframe.ledger.scopes import Clock, WindowScope
 from dpframe.mechanisms import Mechanism
 from dpframe.planning.limit_rule import LimitRule, LossOfLimit, MostDropped, remark_of
 from dpframe.release import Draw

@@ -12,7 +12,7 @@ from dpframe.core.parameters import Parameter
 from dpframe.errors import Unsound
 from dpframe.infer import Place
 from dpframe.kernel import Refused
-from dpframe.ledger.bound import StatedBudget
+from dpframe.ledger.approvals import StatedBudget
 from dpframe.ledger.parts import Share
 from dpframe.planning.physical import physical
 from dpframe.planning.prepared import Prepared, PreparedTogether

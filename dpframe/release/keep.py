@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from dpframe.ledger.keeping import Beginning
+from dpframe.ledger.ledger import Beginning
 from dpframe.release.doubts import Doubt
 
 Doubts: TypeAlias = "tuple[tuple[Doubt, ...], ...]"

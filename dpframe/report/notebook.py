@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import Protocol
 
 import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.core.budget import Budget
+from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import DType
 from dpframe.core.exact import nearest, show
+from dpframe.core.interval import EVERYTHING
+from dpframe.core.tree import Literal
 from dpframe.core.visible import shortened
 from dpframe.errors import LedgerError
+from dpframe.frames.definition import definition
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.report.columns import known_columns
-from dpframe.report.markup import (
+from dpframe.report.html import (
     bar,
     code,
     escaped,
@@ -32,8 +40,94 @@ from dpframe.report.markup import (
     table,
     title,
 )
+from dpframe.report.numbers import released_table
 from dpframe.report.plan import Plan
-from dpframe.report.released import released_table
+from dpframe.rows.constants import literal_words
+
+# What is known of a frame and its columns, in words; from facts alone, without data.
+
+_FEW = 6
+_EPOCH = datetime(1970, 1, 1)
+
+
+def frame_words(relation: Relation) -> str:
+    """Whom a frame protects, and what is known of its columns."""
+    lines = [f"{relation.name}: protects {relation.facts.unit.whom()}"]
+    lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
+    return "\n".join(lines)
+
+
+def known_columns(relation: Relation) -> Iterator[tuple[str, str, str]]:
+    """Name and type of each column, and what else is known of it."""
+    for name, found in relation.facts.columns.items():
+        dtype = str(found.dtype)
+        yield name, dtype, domain_words(found).removeprefix(dtype).removeprefix(", ")
+
+
+def domain_words(domain: Domain) -> str:
+    """The facts about a column on one line."""
+    limits = limits_words(domain)
+    return f"{domain.dtype}, {limits}" if limits else str(domain.dtype)
+
+
+def limits_words(domain: Domain, *, declared: bool = False) -> str:
+    """The known facts except the type. A `declared` column lists them in full for fingerprints."""
+    parts = []
+    interval, dtype = domain.interval, domain.dtype
+    if interval != EVERYTHING and dtype.is_ordered and not dtype.is_boolean:
+        parts.append(_interval_words(interval.lo, interval.hi, dtype))
+    listed = domain.categories
+    if listed is not None and not dtype.is_boolean and not (declared and dtype.name == "Enum"):
+        shown = ", ".join(literal_words(Literal(c, dtype)) for c in listed[:_FEW])
+        parts.append(f"one of {shown}{_others(listed, in_full=declared)}")
+    if not domain.nullable:
+        parts.append("not null")
+    if dtype.is_float and not domain.nan:
+        parts.append("not NaN")
+    return ", ".join(parts)
+
+
+def _others(listed: Sequence[Scalar], *, in_full: bool) -> str:
+    """How many categories are not shown; with `in_full` also a digest of all, for fingerprints."""
+    if len(listed) <= _FEW:
+        return ""
+    more = f" and {len(listed) - _FEW} more"
+    if not in_full:  # it follows from what was declared, and from the steps
+        return more
+    text = json.dumps(definition(listed), ensure_ascii=True)
+    return f"{more} (all of SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
+
+
+def _interval_words(lo: Fraction | None, hi: Fraction | None, dtype: DType) -> str:
+    if lo is None or hi is None:
+        end, side = (hi, "at most") if lo is None else (lo, "at least")
+        return "any value" if end is None else f"{side} {_end_words(end, dtype)}"
+    return f"in [{_end_words(lo, dtype)}, {_end_words(hi, dtype)}]"
+
+
+def _end_words(end: Fraction, dtype: DType) -> str:
+    """An end of an interval as people write values of the type."""
+    try:
+        match dtype.name:
+            case "Date":
+                return (_EPOCH + timedelta(days=int(end))).date().isoformat()
+            case "Datetime":
+                zone = "Z" if dtype.zone else ""
+                return f"{_EPOCH + _span(end, dtype)}{zone}"
+            case "Duration":
+                return str(_span(end, dtype))
+            case "Time":
+                return str((_EPOCH + timedelta(microseconds=int(end / 1000))).time())
+    except (OverflowError, ValueError):
+        return f"{show(end)} units"
+    return show(end)
+
+
+def _span(end: Fraction, dtype: DType) -> timedelta:
+    return timedelta(microseconds=int(end * 10**6 / dtype.units_per_second))
+
+
+# What notebooks show of frames, queries, sessions and releases: nothing private, no scripts.
 
 _ROWS = 20
 _CHARGES = 5
@@ -149,27 +243,18 @@ def _charges(history: pl.DataFrame) -> tuple[str, ...]:
 
 
 def release_html(
+    # `frame`, `cost`: the result, and what was charged.
     frame: pl.DataFrame,
+    # `plan`, `own_plan`: the plan, and its part that is about this result.
     plan: Plan,
     own_plan: Plan,
     cost: Budget,
-    query: int | None = None,
+    query: int | None = None,  # The number of the query that it answers, where several had one plan
+    # `said`, `warnings`: a remark about it, and the sentences of its warnings.
     said: str = "",
     warnings: Sequence[str] = (),
 ) -> str:
-    """A released result, which is public, with what it cost.
-
-    Parameters
-    ----------
-    frame, cost
-        The result, and what was charged.
-    plan, own_plan
-        The plan, and its part that is about this result.
-    query
-        The number of the query that it answers, where several had one plan.
-    said, warnings
-        A remark about it, and the sentences of its warnings.
-    """
+    """A released result, which is public, with what it cost."""
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
     paid = f"cost {cost.words()} ({cost.guarantee}){shared}; fingerprint {plan.fingerprint[:12]}"
     doubts = listed(line(each) for each in warnings)

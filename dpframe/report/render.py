@@ -1,21 +1,267 @@
-"""Plans in the formats that people read."""
+"""Plans as text, Markdown and Mermaid, and in any format that people read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from dpframe.core.visible import shortened, visible
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import PlanData
-from dpframe.report.chapters import chapters
+from dpframe.mechanisms import KeyMechanism, ReportMechanism
+from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.plan.several import blocks_of
 from dpframe.report.difference import differences
-from dpframe.report.first_page import first_page
-from dpframe.report.group_size import size_of
+from dpframe.report.errors import about, size_of, typical_of
+from dpframe.report.first_page import DETAILS, Entry, OutputLine, first_page
 from dpframe.report.html import html
-from dpframe.report.markdown import markdown
-from dpframe.report.mermaid import mermaid
-from dpframe.report.text import text
-from dpframe.report.too_wide import typical_of
+from dpframe.report.numbers import separated, shown
+from dpframe.report.story import Chapter, Section, amounts, chapters, risks_in
+
+# Plans as plain text.
+
+_LABEL = 11
+"""Where lines begin after a label."""
+_WIDEST = 48
+"""Columns of outputs are no wider."""
+
+
+def text(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
+    """The first page, and below it the details as a tree, or where they are."""
+    lines = [line for entry in page for line in _text_entry(entry)]
+    if not chapters:
+        return "\n".join([*lines, f"{'Details':{_LABEL}}{DETAILS}"])
+    lines += ["", "DETAILS"]
+    return "\n".join(
+        [*lines, *(f"  {line}" for chapter in chapters for line in _text_chapter(chapter))]
+    )
+
+
+def _text_entry(entry: Entry) -> Iterator[str]:
+    if entry.numbered:
+        yield entry.label
+        yield from (f"  {n}. {visible(line)}" for n, line in enumerate(entry.lines, 1))
+        return
+    label = f"{entry.label:{_LABEL}}"
+    for line in entry.lines:
+        yield f"{label}{visible(line)}"
+        label = " " * _LABEL
+    yield from _table(entry.outputs)
+
+
+def _table(outputs: Sequence[OutputLine]) -> Iterator[str]:
+    """Outputs below each other, in columns."""
+    cells = [
+        [visible(cell) for cell in (one.name, one.error, one.verdict, one.words)] for one in outputs
+    ]
+    widths = [min(_WIDEST, max(map(len, column))) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True) if w)
+        yield f"  {line}".rstrip()
+
+
+def _text_chapter(chapter: Chapter) -> Iterator[str]:
+    if not chapter.title:
+        yield from _text_lines(chapter.sections)
+        return
+    yield visible(chapter.title)
+    yield from (f"  {line}" for line in _text_lines(chapter.sections))
+
+
+def _text_lines(sections: Iterable[Section]) -> Iterator[str]:
+    for section in sections:
+        yield section.title
+        for number, item in section.entries():
+            yield f"  {number}{visible(item.head)}"
+            indent = " " * (2 + len(number) + 2)
+            yield from (f"{indent}{visible(line)}" for line in item.details)
+
+
+# Plans as Markdown.
+
+
+def markdown(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
+    """The first page, with outputs as a table; below it the details, with a heading for each
+    chapter, where there are several, and section, and nested lists.
+    """
+    lines = ["# Plan", *(line for entry in page for line in _entry(entry))]
+    if not chapters:
+        lines += ["", f"**Details** {_escape(DETAILS)}"]
+    else:
+        lines += ["", "## Details", *(line for chapter in chapters for line in _chapter(chapter))]
+    return "\n".join(lines)
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield ""
+    if entry.numbered:
+        yield f"## {_escape(entry.label)}"
+        yield ""
+        yield from (f"{n}. {_escape(line)}" for n, line in enumerate(entry.lines, 1))
+        return
+    first, *rest = entry.lines
+    yield f"**{_escape(entry.label)}** {_escape(first)}" + ("  " if rest else "")
+    yield from (f"{_escape(line)}" + ("  " if line != rest[-1] else "") for line in rest)
+    if entry.outputs:
+        yield ""
+        yield "| output | error | verdict | what it is |"
+        yield "| --- | --- | --- | --- |"
+        for one in entry.outputs:
+            cells = map(_escape, (one.name, one.error, one.verdict, one.words))
+            yield f"| {' | '.join(cells)} |"
+
+
+def _chapter(chapter: Chapter) -> Iterator[str]:
+    if chapter.title:
+        yield ""
+        yield f"### {_escape(chapter.title.capitalize())}"
+    for section in chapter.sections:
+        yield from _section(section, "####" if chapter.title else "###")
+
+
+def _section(section: Section, heading: str) -> Iterator[str]:
+    yield ""
+    yield f"{heading} {section.title.capitalize()}"
+    yield ""
+    for number, item in section.entries():
+        yield f"{number or '- '}{_escape(item.head)}"
+        yield from (f"    - {_escape(line)}" for line in item.details)
+
+
+def _escape(text: str) -> str:
+    """Text that Markdown shows unchanged, on one line."""
+    text = visible(text)
+    for character in "\\`*_{}[]<>#|~&$":
+        text = text.replace(character, "\\" + character)
+    return text
+
+
+# Facts about a plan in a few characters, for tables and diagrams.
+
+
+def outputs(plan: PlanData) -> tuple[tuple[str, str], ...]:
+    """Name and formula of each output."""
+    return tuple((output.name, output.words) for output in plan.outputs)
+
+
+def mechanism(release: NoisyAggregate) -> str:
+    """Its mechanism as people write it."""
+    return release.law.label
+
+
+def error(release: NoisyAggregate) -> str:
+    """How far off it may be, with 95% confidence."""
+    if release.mechanism == "none":
+        return ""
+    if isinstance(release.law, ReportMechanism):
+        return f"± {about(release.law.error_per_root(0.95))} √rows"
+    found = about(release.accuracy())
+    if isinstance(release.law, KeyMechanism):
+        return f"groups of {found}"
+    return f"{found} below best" if release.candidates is not None else f"± {found}"
+
+
+# Plans as Mermaid flowcharts, which many trackers and wikis draw.
+
+_LONGEST = 120
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:=+/'()[]_")
+_MARKS = re.compile("([$°ﬂ¶])(?=[$°ß])")
+
+
+def mermaid(plan: PlanData) -> str:
+    """Risks, and the way from private rows through releases to outputs; only releases cross the
+    line.
+
+    Long operations and risks are shortened: the diagram shows the way, the other formats say
+    everything.
+    """
+    return "\n".join(_lines(plan))
+
+
+def _lines(plan: PlanData) -> Iterator[str]:
+    yield from ("---", f'title: "{amounts(plan.cost)} in all"', "---", "flowchart TD")
+    yield from _risks(plan)
+    yield '  subgraph private["private rows, which never come out"]'
+    blocks = list(blocks_of(plan))
+    marks = [f"_{number}" if plan.blocks else "" for number in range(1, len(blocks) + 1)]
+    for block, mark in zip(blocks, marks, strict=True):
+        yield from _private(block, mark)
+    yield "  end"
+    number, firsts = 0, dict[tuple[str, int], int]()
+    for block, mark in zip(blocks, marks, strict=True):
+        for release in block.releases:
+            number += 1
+            first = firsts.setdefault((mark, release.draw), number) == number
+            yield f"  release{number}{{{{{_label(*_words(release, first))}}}}}"
+            yield f"  {_last(block, mark)} ==> release{number}"
+    for at, (name, words) in enumerate(outputs(plan), start=1):
+        yield f"  output{at}([{_label(f'{name} = {words}')}])"
+        for number, release in enumerate(plan.releases, start=1):
+            if name in release.users:
+                yield f"  release{number} --> output{at}"
+
+
+def _risks(plan: PlanData) -> Iterator[str]:
+    """What is to be decided on, in a box of its own."""
+    risks = list(risks_in(plan))
+    if risks:
+        yield '  subgraph risks["risks, to be decided on"]'
+        yield from (f"    risk{at}>{_label(risk)}]" for at, risk in enumerate(risks, start=1))
+        yield "  end"
+
+
+def _private(plan: PlanData, mark: str) -> Iterator[str]:
+    """What is done to a frame."""
+    last = f"source{mark}"
+    yield f"    {last}[({_label(plan.source, plan.unit.words())})]"
+    for number, step in enumerate(plan.steps, start=1):
+        yield f"    step{number}{mark}[{_label(step.words)}]"
+        yield f"    {last} --> step{number}{mark}"
+        last = f"step{number}{mark}"
+    if plan.grouping is not None:
+        yield f"    groups{mark}[{_label(plan.grouping)}]"
+        yield f"    {last} --> groups{mark}"
+
+
+def _last(plan: PlanData, mark: str) -> str:
+    """The node that releases are made from."""
+    if plan.grouping is not None:
+        return f"groups{mark}"
+    return f"step{len(plan.steps)}{mark}" if plan.steps else f"source{mark}"
+
+
+def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
+    """Its noise and error, and at the first of those that are drawn jointly what all cost."""
+    yield f"{release.name}: {release.aggregate}"
+    yield mechanism(release)
+    if release.scale:
+        yield f"scale {shown(release.scale, 4)}"
+    if release.mechanism != "none":
+        yield f"95%: {separated(error(release))}"
+        if release.joint is None:
+            yield amounts(release.cost)
+        elif first:
+            yield f"{amounts(release.cost)} for the whole vector"
+        else:
+            yield "part of the same vector, already paid"
+
+
+def _label(*lines: str) -> str:
+    """Lines of a node, quoted."""
+    return '"' + "<br/>".join(_text(line) for line in lines) + '"'
+
+
+def _text(text: str) -> str:
+    """Text that Mermaid shows unchanged: all special characters are written by their numbers.
+
+    A zero-width space separates signs that Mermaid would read as a formula or as the number of a
+    character.
+    """
+    shown = _MARKS.sub("\\1\u200b", shortened(visible(text), _LONGEST))
+    return "".join(c if c in _PLAIN else f"#{ord(c)};" for c in shown)
+
+
+# Plans in the formats that people read.
 
 Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 
@@ -23,32 +269,17 @@ Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 def render(
     plan: PlanData,
     format: str,
+    # `size`, `typical`: guesses of the individuals in each group, and of values of columns, for
+    # risks.
     size: int | None = None,
     typical: Mapping[str, object] | None = None,
     *,
-    details: bool = False,
-    since: PlanData | None = None,
-    fingerprint: str = "",
+    details: bool = False,  # Whether all that is behind the first page follows
+    since: PlanData | None = None,  # A plan that was approved before, to compare with
+    fingerprint: str = "",  # Shown on a page of HTML; without it HTML is a fragment
 ) -> str:
-    """The plan in one of the formats.
-
-    Parameters
-    ----------
-    size, typical
-        Guesses of the individuals in each group, and of values of columns, for risks.
-    details
-        Whether all that is behind the first page follows.
-    since
-        A plan that was approved before, to compare with.
-    fingerprint
-        Shown on a page of HTML; without it HTML is a fragment.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For a format that does not exist.
-    InvalidBounds
-        For a guess that is not a positive integer, or no number.
+    """The plan in one of the formats. Raises `UnsupportedOperation` for a format that does not
+    exist. Raises `InvalidBounds` for a guess that is not a positive integer, or no number.
     """
     number = None if size is None else size_of(size)
     changes = None if since is None else tuple(differences(since, plan))

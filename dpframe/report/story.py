@@ -1,8 +1,8 @@
-"""A plan as sections of short lines, before any format."""
+"""A plan as sections of short lines, and as chapters for its frames, before any format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -10,21 +10,67 @@ from operator import add
 from typing import Final, Literal, TypeAlias
 
 from dpframe.aggregates.distribution_error import RootError
+from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import Budget
 from dpframe.core.exact import sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.core.weights import PARTS
-from dpframe.core.windows import NAMES
+from dpframe.core.windows import NAMES, whole_person
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanStep
+from dpframe.plan.pieces import REACH, FoundLimit
 from dpframe.plan.several import blocks_of
-from dpframe.report.forced import forced_words
-from dpframe.report.group_size import about
-from dpframe.report.numbers import bounds_separated, separated, shown
-from dpframe.report.windows import charged_words, windows_words
-from dpframe.report.wording import reword
+from dpframe.report.errors import Typical, about, errors_of, rounded
+from dpframe.report.numbers import bounds_separated, reword, separated, shown
+from dpframe.report.risks import notes_of, risks_of
+from dpframe.report.structure import differencing, starved, yearly_risk
+
+# What calendar windows mean for whom a plan protects, and what it reads of them.
+
+
+def windows_words(plan: PlanData) -> Iterator[str]:
+    """What an individual is, which windows are read, and what holds of a whole person."""
+    if plan.windows is None or not isinstance(plan.unit, Identifier):
+        return
+    name, read = NAMES[plan.windows.every], plan.windows.words()
+    yield f"an individual here is a person in one {name}"
+    yield f"reads {read}" + ("" if plan.windows.are_all else "; all other rows are dropped first")
+    yield whole_person(plan.windows.every)
+    if not plan.windows.is_one:
+        yield f"a count of individuals counts a person once in each {name} that is read"
+
+
+def charged_words(plan: PlanData) -> str | None:
+    """What a plan is charged to, of a budget for each window; None of other budgets."""
+    if plan.windows is None or plan.budget is None or plan.budget.per is None:
+        return None
+    each = "" if plan.windows.is_one else f", the {NAMES[plan.budget.per]} with the least left"
+    return f"charged to {plan.windows.words()}{each}"
+
+
+# The price of a requested mechanism or split, in words.
+
+_SHOWN: Final = 8
+_SAME: Final = 0.005
+
+
+def forced_words(plan: PlanData) -> str:
+    """The request, and by which factor it increases errors."""
+    names = sorted({plan.outputs[error.output].name for error in plan.forced if error.named})
+    asked = [f"mechanism= of {', '.join(names)}"] if names else []
+    asked += ['split="equal"'] if plan.split == "equal" else []
+    said, least = f"{' and '.join(asked)}, as asked", "those of a plan with the least error"
+    known = [(plan.outputs[e.output].name, e.times) for e in plan.forced if e.times is not None]
+    if all(abs(times - 1) < _SAME for _, times in known):
+        return f"{said}: errors are {least}"
+    shown = [f"{name} {times:.3g}" for name, times in known[:_SHOWN]]
+    more = f", and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"{said}: errors relative to {least} are {', '.join(shown)}{more}"
+
+
+# A plan as sections of short lines, before any format.
 
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
@@ -83,18 +129,10 @@ def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Draws whose costs add up, in one measure.
+    """Draws whose costs add up, in one measure."""
 
-    Parameters
-    ----------
-    cost
-        The cost of all these draws; None without draws.
-    part
-        Its share of the plan's cost.
-    """
-
-    cost: Budget | None
-    part: Fraction = Fraction(1)
+    cost: Budget | None  # The cost of all these draws; None without draws
+    part: Fraction = Fraction(1)  # Its share of the plan's cost
 
     def share(self, cost: Budget) -> Fraction:
         """The share of the plan's cost that one of them has."""
@@ -458,3 +496,161 @@ def _shared(share: Share) -> str:
 def amounts(budget: Budget) -> str:
     """Amounts in a sentence."""
     return budget.words().replace(", ", " and ")
+
+
+# Plans as chapters: one for a plan of one query. A plan of several queries has one for each frame
+# with its groups, and one for all queries.
+
+_USELESS: Final = 20_000
+"""A plan without a guess of its size has a risk if an error is above a tenth of this many rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chapter:
+    """A part of the details of a plan."""
+
+    title: str  # The heading; empty where a plan has no other chapter
+    plan: PlanData  # The plan, or the block of a plan, that the chapter describes
+    sections: tuple[Section, ...]  # The contents
+    draws: Draws  # All draws whose costs are added to those in the chapter
+
+
+def chapters(plan: PlanData) -> tuple[Chapter, ...]:
+    """The details of a plan, in the order in which a reviewer asks."""
+    notes = tuple(notes_in(plan))
+    if not plan.blocks:
+        return (Chapter("", plan, story(plan, notes), draws_of(plan)),)
+    draws, blocks = draws_by_block(plan), list(blocks_of(plan))
+    section = Section("queries", tuple(_query_items(plan)), numbered=True)
+    title = "several queries, one plan and one charge"
+    if plan.found is not None:
+        section = Section("limit", (_limit(plan, plan.found),))
+        title = "a limit that is found first, one plan and one charge"
+    return (
+        Chapter(title, plan, (section,), draws[0]),
+        *(
+            Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, own)), own)
+            for number, (block, own) in enumerate(zip(blocks, draws, strict=True))
+        ),
+        Chapter(
+            "both" if plan.found is not None and len(blocks) == 2 else "all queries",
+            plan,
+            (*cost_sections(plan), *said(NOTES, (*windows_words(plan), *notes))),
+            draws[0],
+        ),
+    )
+
+
+def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
+    """What the reviewer must decide, with the queries concerned if these are not all."""
+    found = list(_with_queries(plan, [risks_of(block, typical, size) for block in blocks_of(plan)]))
+    found += starved(plan)
+    yield from found
+    yield from yearly_risk(plan)
+    yield from differencing(plan)
+    if not any("noise" in risk for risk in found):  # such a risk explains the large error
+        yield from _of_noise(plan, size)
+
+
+def _of_noise(plan: PlanData, size: int | None) -> Iterator[str]:
+    """Outputs that only very many rows make useful."""
+    if size is not None:  # with a guess, the first page judges the error
+        return
+    blocks = list(blocks_of(plan))
+    for block in blocks[1:] if plan.found is not None else blocks:
+        for output, error in zip(block.outputs, errors_of(plan, block), strict=True):
+            if error.enough is not None and error.enough > _USELESS:
+                yield (
+                    f"{output.name!r} ({error.words}) is so noisy that it says little about fewer "
+                    f"than {rounded(error.enough)} rows; spend more, lower limits or narrow bounds"
+                )
+
+
+def notes_in(plan: PlanData) -> Iterator[str]:
+    """What the reviewer should know, with the queries concerned if these are not all."""
+    return _with_queries(plan, [notes_of(block) for block in blocks_of(plan)])
+
+
+def queries_of_block(plan: PlanData, number: int) -> str:
+    """Which queries are answered from a frame and its groups."""
+    if plan.found is not None:
+        return _SEARCHED[min(number, len(_SEARCHED) - 1)]
+    found = [str(n) for n, query in enumerate(plan.queries, start=1) if query.block == number]
+    return f"quer{'y' if len(found) == 1 else 'ies'} {listed(found)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a sentence."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _limit(plan: PlanData, found: FoundLimit) -> Item:
+    """Which limits may be found, how, and why that is safe."""
+    last = found.choices[-1]
+    name = plan.outputs[plan.queries[1].outputs[0]].name
+    errors = [f"{c.error:g} under {c.n}" for c in found.choices if c.error is not None]
+    share = percent(found.share)
+    return Item(
+        f"{found.words('n')}, with n found when the query runs",
+        (
+            f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: "
+            f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
+            "noise fits the limit that is found; the charge is what the query costs under the most "
+            "expensive limit, so the guarantee holds whichever is found",
+            f"intervals also cover what the limit drops, if no person has more than {REACH[0]} n "
+            f"{'groups' if found.by else 'rows'}, or {REACH[1]:,} where that is more",
+            *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
+            f"shown below under the largest, {found.words(last.n)}",
+        ),
+    )
+
+
+def _rule(plan: PlanData, found: FoundLimit) -> str:
+    """Which of the limits is taken."""
+    if not found.is_by_loss:
+        return "the least that all but 1% of individuals keep"
+    what = f"{'groups' if found.by else 'rows'} of individuals"
+    least = f"the one with the least error from dropped {what} and from noise together"
+    asked = plan.blocks[1]
+    if asked.grouping is None or asked.groups is not None:
+        return least
+    return f"{least}, of those that let a group of usual size appear"
+
+
+def percent(share: Fraction) -> str:
+    """A share as people write it."""
+    return f"{float(share * 100):g}%"
+
+
+_SEARCHED = ("the search for the limit", "the query", "what limits drop")
+"""The names of blocks where the first one finds a limit for the others."""
+_RELATED = ", group_by(grouping_sets("
+"""The beginning of groups that serve several queries with different groups."""
+
+
+def _query_items(plan: PlanData) -> Iterator[Item]:
+    sets = [_sets(block) for block in blocks_of(plan)]
+    for query in plan.queries:
+        block = plan.blocks[query.block]
+        groups = "" if block.grouping is None else f", {block.grouping.partition(': ')[0]}"
+        if len(sets[query.block]) > 1 and groups.startswith(_RELATED):
+            words = dict.fromkeys(plan.outputs[number].words for number in query.outputs)
+            groups = f": {', '.join(words)}"
+        yield Item(f"{', '.join(query.names)} of {block.source}{groups}")
+
+
+def _sets(block: PlanData) -> set[tuple[tuple[int, ...], ...]]:
+    """The grouping sets that outputs of a frame show."""
+    return {o.error.sets for o in block.outputs if isinstance(o.error, RebuiltError)}
+
+
+def _with_queries(plan: PlanData, by_block: Sequence[Sequence[str]]) -> Iterator[str]:
+    found: dict[str, list[int]] = {}
+    for number, sentences in enumerate(by_block):
+        for sentence in dict.fromkeys(sentences):
+            found.setdefault(sentence, []).append(number)
+    for sentence, numbers in found.items():
+        if len(numbers) < len(by_block):
+            where = " and ".join(queries_of_block(plan, number) for number in numbers)
+            sentence = f"{where}: {sentence}"
+        yield sentence

@@ -122,12 +122,8 @@ class Cast(ParametricOperation):
 
 
 def cast_domain(domain: Domain, target: DType) -> Domain:
-    """The facts about a value in another type.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the cast is not known to be total and row-wise.
+    """The facts about a value in another type. Raises `UnsupportedOperation` when the cast is not
+    known to be total and row-wise.
     """
     source = domain.dtype
     if source == target:

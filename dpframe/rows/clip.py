@@ -263,12 +263,9 @@ class Clip(ParametricOperation):
         return widened_to_float(domain)
 
     def _bounds(self, dtype: DType) -> Interval:
-        """The bounds as values of the type: floored to its unit, or rounded to Float64.
-
-        Raises
-        ------
-        InvalidBounds
-            When a bound is not finite, the two are reversed, or one is out of the type's reach.
+        """The bounds as values of the type: floored to its unit, or rounded to Float64. Raises
+        `InvalidBounds` when a bound is not finite, the two are reversed, or one is out of the
+        type's reach.
         """
         lo = _bound(self.lo, dtype, missing_above=False)
         hi = _bound(self.hi, dtype, missing_above=True)

@@ -46,12 +46,8 @@ class Comparable:
 
 
 def comparable(domains: Sequence[Domain], ordered: bool) -> Comparable:
-    """How the operands are compared.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When their types have nothing in common, or `ordered` and they have no order.
+    """How the operands are compared. Raises `UnsupportedOperation` when their types have nothing in
+    common, or `ordered` and they have no order.
     """
     types = [d.dtype for d in domains if d.dtype.name != "Null"]
     if not types:

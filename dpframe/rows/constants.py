@@ -231,12 +231,8 @@ def listed(name: str, values: Sequence[Any], dtype: DType) -> pl.Series | None:
 
 
 def _real(value: Any, dtype: DType) -> Any:
-    """A number as a column of floats holds it, without the sign of a zero.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When it is no number, or NaN.
+    """A number as a column of floats holds it, without the sign of a zero. Raises `TypeError,
+    ValueError` when it is no number, or NaN.
     """
     if isinstance(value, str) or value != value:
         raise ValueError("not a number")

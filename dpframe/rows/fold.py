@@ -15,14 +15,9 @@ from dpframe.rows.suggest import unknown_column
 
 
 def domain(tree: Tree, columns: Columns) -> Domain:
-    """What is known of `tree` over a frame with these `columns`.
-
-    Raises
-    ------
-    UnknownColumn
-        When the frame does not have a column that the tree names.
-    UnsupportedOperation
-        When an operation is not defined for the types it meets.
+    """What is known of `tree` over a frame with these `columns`. Raises `UnknownColumn` when the
+    frame does not have a column that the tree names. Raises `UnsupportedOperation` when an
+    operation is not defined for the types it meets.
     """
     try:
         return _domain(tree, columns)

@@ -84,12 +84,8 @@ def _bits(known: Interval) -> int:
 
 
 def require_conditions(what: str, domains: Sequence[Domain]) -> None:
-    """Refuse operands that are not Boolean.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When a domain's type is neither Boolean nor Null.
+    """Refuse operands that are not Boolean. Raises `UnsupportedOperation` when a domain's type is
+    neither Boolean nor Null.
     """
     for domain in domains:
         if not domain.dtype.is_boolean and domain.dtype.name != "Null":

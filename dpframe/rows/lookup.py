@@ -72,12 +72,8 @@ class Keyed:
 
 
 def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Keyed:
-    """The operand and its constants as keys.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the constants cannot be compared with the operand.
+    """The operand and its constants as keys. Raises `UnsupportedOperation` when the constants
+    cannot be compared with the operand.
     """
     common = comparable([domain, *constants(values)], ordered=False)
     if domain.dtype.name == "Null":

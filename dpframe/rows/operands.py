@@ -49,12 +49,8 @@ def is_number(dtype: DType) -> bool:
 
 
 def require_numbers(what: str, domains: Sequence[Domain]) -> None:
-    """Refuse operands that are not numbers, naming their types and what to write instead.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When a domain's type is not numeric, Boolean or Null.
+    """Refuse operands that are not numbers, naming their types and what to write instead. Raises
+    `UnsupportedOperation` when a domain's type is not numeric, Boolean or Null.
     """
     for domain in domains:
         if not is_number(domain.dtype):
@@ -139,22 +135,14 @@ def reach(domain: Domain) -> Interval:
     return domain.interval.intersect(limits) or limits
 
 
-def whole_result(what: str, args: Sequence[Domain], image: Callable[..., Interval]) -> Domain:
-    """The facts about a whole number that is computed from others.
-
-    Parameters
-    ----------
-    what
-        The operation, for a refusal.
-    args
-        The operands.
-    image
-        From the intervals of the operands to that of the result, without a limit of size.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When an operand is wide and Int128 might not hold the result.
+def whole_result(
+    what: str,  # The operation, for a refusal
+    args: Sequence[Domain],  # The operands
+    # From the intervals of the operands to that of the result, without a limit of size.
+    image: Callable[..., Interval],
+) -> Domain:
+    """The facts about a whole number that is computed from others. Raises `UnsupportedOperation`
+    when an operand is wide and Int128 might not hold the result.
     """
     parts = [widened(d) for d in args]
     nullable = any(p.nullable for p in parts)
@@ -247,12 +235,8 @@ _FINE_FIRST = ("ns", "us", "ms")
 
 
 def supertype(domains: Sequence[Domain]) -> DType:
-    """The type that holds the values of all operands.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it does not exist.
+    """The type that holds the values of all operands. Raises `UnsupportedOperation` when it does
+    not exist.
     """
     known = [d for d in domains if d.dtype.name != "Null"]
     if not known:

@@ -79,12 +79,8 @@ def operand(value: Operand) -> Tree:
 
 
 def constant(value: Operand, what: str) -> Scalar:
-    """The constant that an operation needs.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is computed from columns.
+    """The constant that an operation needs. Raises `UnsupportedOperation` when it is computed from
+    columns.
     """
     tree = operand(value)
     if isinstance(tree, Literal):

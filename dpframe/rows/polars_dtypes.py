@@ -120,12 +120,8 @@ def since_epoch(value: datetime) -> int:
 
 
 def in_zone(moment: datetime, zone: ZoneInfo) -> datetime:
-    """What clocks in a zone show at a moment, which is given in UTC.
-
-    Raises
-    ------
-    OverflowError
-        When Python does not have the year that they show.
+    """What clocks in a zone show at a moment, which is given in UTC. Raises `OverflowError` when
+    Python does not have the year that they show.
     """
     if zone.key == "UTC":
         return moment.replace(tzinfo=zone)
@@ -165,12 +161,8 @@ def _in_zone(wall: datetime, zone: str, fold: int) -> int | None:
 
 
 def time_zone(name: str) -> str:
-    """The time zone by the name that Polars knows it under.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When Polars does not know it.
+    """The time zone by the name that Polars knows it under. Raises `UnsupportedOperation` when
+    Polars does not know it.
     """
     zone = _known(name)
     if zone is None:
@@ -240,12 +232,8 @@ def read_dtype_expression(node: Any) -> DType:
 
 
 def read_dtype(node: Any) -> DType:
-    """The `DType` of a plain type.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For a type that dpframe does not know, such as `Object`.
+    """The `DType` of a plain type. Raises `UnsupportedOperation` for a type that dpframe does not
+    know, such as `Object`.
     """
     if isinstance(node, str):
         found = DType(node)

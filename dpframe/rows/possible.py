@@ -180,18 +180,11 @@ TIME, CLOCK = "\0time", "\0clock"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known of the columns that a condition reads.
+    """What is known of the columns that a condition reads."""
 
-    Parameters
-    ----------
-    columns
-        Their domains; those of `TIME` and, of a time with a zone, of `CLOCK` among them.
-    none
-        Those that are null.
-    """
-
+    # Their domains; those of `TIME` and, of a time with a zone, of `CLOCK` among them.
     columns: Mapping[str, Domain]
-    none: frozenset[str] = frozenset()
+    none: frozenset[str] = frozenset()  # Those that are null
 
     def of(self, tree: Tree) -> Domain:
         """What is known of an expression."""

@@ -62,21 +62,14 @@ _MOST_DAYS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time; months, weeks and days follow the calendar, nanoseconds the clock.
+    """A length of time; months, weeks and days follow the calendar, nanoseconds the clock."""
 
-    Parameters
-    ----------
-    months, weeks, days, nanoseconds
-        The parts, none negative.
-    negative
-        Whether the whole span goes back in time.
-    """
-
+    # `months`, `weeks`, `days`, `nanoseconds`: the parts, none negative.
     months: int
     weeks: int
     days: int
     nanoseconds: int
-    negative: bool = False
+    negative: bool = False  # Whether the whole span goes back in time
 
     @property
     def kinds(self) -> int:
@@ -103,12 +96,8 @@ class Span:
 
 
 def span(text: str) -> Span:
-    """The span that a text denotes.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it denotes none, or one that is too long to be safe.
+    """The span that a text denotes. Raises `UnsupportedOperation` when it denotes none, or one that
+    is too long to be safe.
     """
     match = _SPAN.fullmatch(text)
     if match is None:
@@ -138,13 +127,9 @@ def span(text: str) -> Span:
 
 
 def require_resolution(found: Span, dtype: DType, what: str) -> None:
-    """Refuse a span that a type cannot represent.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For parts of a day on a Date, a part of the unit of a Datetime, or centuries on a Datetime
-        in nanoseconds, which cannot hold them.
+    """Refuse a span that a type cannot represent. Raises `UnsupportedOperation` for parts of a day
+    on a Date, a part of the unit of a Datetime, or centuries on a Datetime in nanoseconds, which
+    cannot hold them.
     """
     if dtype.name == "Date":
         if found.nanoseconds:
@@ -1106,16 +1091,13 @@ NO_TIME = -(2**31)
 """Stands for the window of rows without a time; no other has this number."""
 
 
-def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> pl.Expr:
-    """The window of a Date or Datetime as Int64, by the clocks of its zone; never null.
-
-    Parameters
-    ----------
-    value
-        The number in the given type.
-    every
-        The length of windows.
-    """
+def window_number(
+    ns: Namespace,
+    value: pl.Expr,  # The number in the given type
+    dtype: DType,
+    every: Every,  # The length of windows
+) -> pl.Expr:
+    """The window of a Date or Datetime as Int64, by the clocks of its zone; never null."""
     none = ns.lit(NO_TIME, dtype=ns.Int64)
     if dtype.name == "Date" and every == "1d":
         days = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)

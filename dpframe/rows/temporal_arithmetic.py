@@ -52,12 +52,8 @@ def is_temporal_sum(a: Domain, b: Domain) -> bool:
 
 
 def sum_type(a: DType, b: DType, sign: int) -> DType:
-    """The type of `a` plus (`sign` 1) or minus (-1) `b`.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the two cannot be added or subtracted.
+    """The type of `a` plus (`sign` 1) or minus (-1) `b`. Raises `UnsupportedOperation` when the two
+    cannot be added or subtracted.
     """
     a, b = _without_null(a, b)
     pair = (a.name, b.name)

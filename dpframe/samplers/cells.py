@@ -1,4 +1,6 @@
-"""Discrete Laplace and discrete Gaussian noise: cells and lazily revealed bits.
+"""Discrete Laplace, discrete Gaussian and staircase noise.
+
+Discrete Laplace and discrete Gaussian noise: cells and lazily revealed bits.
 
 Both laws are P(x) ~ exp(-phi(|x|)) on the integers with phi(y) = linear y + quadratic y**2, convex
 and increasing. A magnitude is m = 2**k h + l:
@@ -31,8 +33,7 @@ from dpframe.samplers.exponential import (
     geometric_exp,
     taylor_exp,
 )
-from dpframe.samplers.source import OS, BitSource
-from dpframe.samplers.table import LazyTable
+from dpframe.samplers.source import OS, BitSource, LazyTable, uniforms_below
 
 MIN_SCALE: Final = Fraction(1, 1 << 10)
 MAX_SCALE: Final = Fraction(1 << 56)
@@ -48,22 +49,13 @@ _FAR: Final = 44
 """Cells reach to exp(-44) unless `_CELLS` of them end sooner."""
 
 
-def discrete_laplace(scale: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
-    """`n` independent draws with P(x) proportional to exp(-|x| / scale), modulo 2**64.
-
-    Parameters
-    ----------
-    scale
-        Between 2**-10 and 2**56.
-    n
-        Number of draws.
-    source
-        For tests only.
-
-    Raises
-    ------
-    ValueError
-        When the scale is out of range or its numerator or denominator is too long.
+def discrete_laplace(
+    scale: Fraction,  # Between 2**-10 and 2**56
+    n: int,  # Number of draws
+    source: BitSource = OS,  # For tests only
+) -> NDArray[np.int64]:
+    """`n` independent draws with P(x) proportional to exp(-|x| / scale), modulo 2**64. Raises
+    `ValueError` when the scale is out of range or its numerator or denominator is too long.
     """
     _check(scale, MIN_SCALE, MAX_SCALE)
     return _laplace(Fraction(scale)).draw(n, source)
@@ -77,22 +69,14 @@ def discrete_laplace_wide(
     return _laplace(Fraction(scale)).draw_wide(n, source)
 
 
-def discrete_gaussian(variance: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
+def discrete_gaussian(
+    variance: Fraction,  # The parameter sigma**2, between 2**-20 and 2**112
+    n: int,  # Number of draws
+    source: BitSource = OS,  # For tests only
+) -> NDArray[np.int64]:
     """`n` independent draws with P(x) proportional to exp(-x**2 / (2 variance)), modulo 2**64.
-
-    Parameters
-    ----------
-    variance
-        The parameter sigma**2, between 2**-20 and 2**112.
-    n
-        Number of draws.
-    source
-        For tests only.
-
-    Raises
-    ------
-    ValueError
-        When the variance is out of range or its numerator or denominator is too long.
+    Raises `ValueError` when the variance is out of range or its numerator or denominator is too
+    long.
     """
     _check(variance, MIN_SCALE**2, MAX_SCALE**2)
     return _gaussian(Fraction(variance)).draw(n, source)
@@ -320,3 +304,68 @@ class Cells:
 def wrap(value: int) -> int:
     """Two's complement modulo 2**64: post-processing, where clamping noise alone would not be."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+# Staircase noise: levels by lazy inversion, places within them uniformly.
+#
+# The law is P(x) ~ exp(-rate level(|x|)) on the integers. Level 0 has the `inner` magnitudes 0,
+# ..., inner - 1, and each level after it the next `width` magnitudes. So level 0 weighs 2 inner - 1
+# and level k weighs 2 width exp(-rate k). The last index of the table stands for all levels from
+# there on, among which a geometric number chooses.
+#
+# Exact, given ideal bits: the boundaries of the table are irrational (Lindemann-Weierstrass), so
+# they are decided after finitely many bits, and uniform integers are exact.
+
+
+def staircase(
+    rate: Fraction,  # Between 1/8 and 64
+    width: int,  # The width of each level but the first, from 1 to 2**56
+    inner: int,  # How many magnitudes the first level has, from 1 to `width`
+    n: int,  # Number of draws
+    source: BitSource = OS,  # For tests only
+) -> NDArray[np.int64]:
+    """`n` independent draws with P(x) proportional to exp(-rate level(|x|)), modulo 2**64. Raises
+    `ValueError` when a parameter is out of range.
+    """
+    if not (Fraction(1, 8) <= rate <= 64 and 1 <= inner <= width <= 1 << 56):
+        raise ValueError("a noise parameter is out of the range of the sampler")
+    table, tail = _levels(rate, width, inner)
+    level = table.draw(n, source)
+    center = level == 0
+    place = uniforms_below(np.where(center, 2 * inner - 1, width), source)
+    # products and sums of large levels and widths wrap modulo 2**64, as the noise does
+    magnitude = np.where(center, place - (inner - 1), inner + (level - 1) * width + place)
+    for i in np.flatnonzero(level == tail).tolist():
+        above = tail + geometric_exp(rate, source)
+        magnitude[i] = wrap(inner + (above - 1) * width + int(place[i]))
+    negative = -source.bits(n).astype(np.int64)
+    negative[center] = 0
+    return (magnitude ^ negative) - negative
+
+
+@lru_cache(maxsize=64)
+def _levels(rate: Fraction, width: int, inner: int) -> tuple[LazyTable, int]:
+    """The table of levels, and its last index."""
+    tail = int(_FAR / rate) + 2
+
+    def boundaries(precision: int) -> list[tuple[int, int]]:
+        """Brackets of 2**precision times the cumulative probabilities of levels below the last."""
+        digits = precision + 128
+        one = 1 << digits
+        lo, hi = bracket_exp(rate, digits)
+        power_lo = power_hi = one
+        sum_lo = sum_hi = (2 * inner - 1) << digits
+        sums = [(sum_lo, sum_hi)]
+        for _ in range(1, tail):
+            power_lo, power_hi = power_lo * lo >> digits, (power_hi * hi >> digits) + 1
+            sum_lo, sum_hi = sum_lo + 2 * width * power_lo, sum_hi + 2 * width * power_hi
+            sums.append((sum_lo, sum_hi))
+        # exp(-rate tail) / (1 - exp(-rate)) is what all levels from the last index on weigh
+        power_lo, power_hi = power_lo * lo >> digits, (power_hi * hi >> digits) + 1
+        total_lo = sum_lo + 2 * width * ((power_lo << digits) // (one - lo))
+        total_hi = sum_hi + 2 * width * ((power_hi << digits) // (one - hi) + 1)
+        return [
+            ((lo << precision) // total_hi, (hi << precision) // total_lo + 1) for lo, hi in sums
+        ]
+
+    return LazyTable(boundaries), tail

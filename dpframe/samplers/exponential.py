@@ -1,9 +1,4 @@
-"""exp(-x), bracketed by integers, and the exact coin flips that follow from it.
-
-A uniform real U in [0, 1) is revealed 64 bits at a time and compared with a bracket of the
-boundary. A decision is taken only when the revealed prefix proves it, so every coin has exactly its
-ideal probability, given ideal bits. No libm function takes part.
-"""
+"""exp(-x), bracketed by integers, and the exact coin flips that follow from it."""
 
 from __future__ import annotations
 
@@ -16,6 +11,12 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import BitSource
 
+# exp(-x), bracketed by integers, and the exact coin flips that follow from it.
+#
+# A uniform real U in [0, 1) is revealed 64 bits at a time and compared with a bracket of the
+# boundary. A decision is taken only when the revealed prefix proves it, so every coin has exactly
+# its ideal probability, given ideal bits. No libm function takes part.
+
 FILTER_MARGIN: Final = 2.0**-44
 """Float comparisons closer than this are repeated in exact integers; see `taylor_exp`."""
 
@@ -27,18 +28,14 @@ _LN2: Final = math.log(2.0)
 _FURTHEST: Final = 700.0
 
 
-def bracket_exp(x: Fraction, precision: int) -> tuple[int, int]:
+def bracket_exp(
+    x: Fraction,  # At least 0
+    precision: int,  # Number of binary digits, at least 1
+) -> tuple[int, int]:
     """Integers ``lo <= 2**precision * exp(-x) <= hi`` whose difference is at most 3.
 
     Every step is rounded outwards: y = x / 2**j < 2**-8, the alternating Taylor series of exp(-y)
     (its remainder is smaller than its last term), then j squarings.
-
-    Parameters
-    ----------
-    x
-        At least 0.
-    precision
-        Number of binary digits, at least 1.
     """
     a, b = x.numerator, x.denominator
     if a == 0:
@@ -77,18 +74,15 @@ def _ceil_shift(value: int, shift: int) -> int:
     return -(-value >> shift)
 
 
-def bernoulli_exp(x: Fraction, source: BitSource, prefix: int = 0, bits: int = 0) -> bool:
-    """True with probability exactly exp(-x).
-
-    Parameters
-    ----------
-    x
-        At least 0.
-    source
-        Where further bits come from.
-    prefix, bits
-        The first `bits` binary digits of U, when known already; the coin is ``U < exp(-x)``.
-    """
+def bernoulli_exp(
+    x: Fraction,  # At least 0
+    source: BitSource,  # Where further bits come from
+    # `prefix`, `bits`: the first `bits` binary digits of U, when known already; the coin is ``U <
+    # exp(-x)``.
+    prefix: int = 0,
+    bits: int = 0,
+) -> bool:
+    """True with probability exactly exp(-x)."""
     if bits == 0:
         prefix, bits = source.int64bits(), 64
     while True:

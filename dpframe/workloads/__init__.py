@@ -2,31 +2,30 @@
 follow from what is measured. It knows nothing of queries, nor how noise is drawn.
 """
 
-from dpframe.workloads.axes import Axis
-from dpframe.workloads.factors import Factor, block_sums
-from dpframe.workloads.measured_levels import MeasuredLevels
-from dpframe.workloads.measured_tables import MeasuredTables
-from dpframe.workloads.needs import Kind
-from dpframe.workloads.nonnegative import (
+from dpframe.workloads.axes import Axis, Factor, Kind, block_sums
+from dpframe.workloads.moments import MeasuredLevels, MeasuredTables
+from dpframe.workloads.rebuild import (
     MANY_CELLS,
+    Estimate,
+    WholeTables,
     apportioned,
     nearest_nonnegative,
+    rounding_variance,
     whole_deviation,
 )
-from dpframe.workloads.parts import Levels, Part
-from dpframe.workloads.period_tree import PeriodTree, best_tree
-from dpframe.workloads.rebuild import Estimate
 from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes, toeplitz_sums
 from dpframe.workloads.running import (
     MOST_PERIODS,
     Moved,
+    PeriodTree,
     RunningSums,
     SquareRoot,
+    best_tree,
     squared,
     sum_of_night,
 )
-from dpframe.workloads.shares import Degree
 from dpframe.workloads.strategy import (
+    Degree,
     Norm,
     Strategy,
     best_tables,
@@ -35,9 +34,7 @@ from dpframe.workloads.strategy import (
     tables_with_total,
     trees,
 )
-from dpframe.workloads.variances import variances_of
-from dpframe.workloads.whole import WholeTables, rounding_variance
-from dpframe.workloads.workload import Wanted, Workload
+from dpframe.workloads.workload import Levels, Part, Wanted, Workload, variances_of
 
 __all__ = [
     "MANY_CELLS",

@@ -48,15 +48,9 @@ _LARGEST: Final = float(2**62)
 
 @dataclass(frozen=True, slots=True)
 class RootPrefixes:
-    """The square root of the sums of the first 1, 2, ... of this many cells, in whole parts.
+    """The square root of the sums of the first 1, 2, ... of this many cells, in whole parts."""
 
-    Parameters
-    ----------
-    cells
-        How many there are.
-    """
-
-    cells: int
+    cells: int  # How many there are
 
     def __post_init__(self) -> None:
         if not 1 <= self.cells <= MOST_ROOT_CELLS:

@@ -9,8 +9,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
-from dpframe.accounting.costs import epsilon_at, zcdp_rho
+from dpframe.accounting.accountant import epsilon_at, zcdp_rho
+from dpframe.accounting.accountants import (
+    AdvancedAccountant,
+    ClosedFormAccountant,
+    renyi_divergence,
+)
 from dpframe.accounting.events import (
     AnyEvent,
     ApproxEvent,
@@ -22,8 +26,7 @@ from dpframe.accounting.events import (
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
 )
-from dpframe.accounting.gaussian_delta import _log_ripple, delta_bound
-from dpframe.accounting.renyi import renyi_divergence
+from dpframe.accounting.gaussian_noise import _log_ripple, delta_bound
 from tests.accounting import exact_laws as exact
 
 

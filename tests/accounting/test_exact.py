@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe import accounting as a
-from dpframe.accounting.advanced import SplitAccountant
-from dpframe.accounting.basic import needing_delta
+from dpframe.accounting.accountants import SplitAccountant, needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
-from dpframe.accounting.loss_laws import smoothed_distance
+from dpframe.accounting.losses import smoothed_distance
 from dpframe.errors import UnsupportedOperation
 from tests.accounting import exact_laws as exact
 
@@ -106,7 +105,7 @@ def test_the_privacy_loss_distribution_of_discrete_noise_is_exact(
 def test_a_vector_is_no_easier_to_tell_than_one_entry(
     moves: tuple[int, ...], scale: Fraction
 ) -> None:
-    """The claim on Laplace noise in `dpframe.accounting.loss_laws`."""
+    """The claim on Laplace noise in `dpframe.accounting.losses`."""
     spread = exact.together(exact.discrete_laplace(scale, move, 0) for move in moves)
     one = exact.discrete_laplace(scale, sum(moves), 0)
     for i in range(60):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dpframe import accounting as a
 from dpframe.accounting.accountant import Accountant
-from dpframe.accounting.advanced import SplitAccountant
-from dpframe.accounting.basic import needing_delta
+from dpframe.accounting.accountants import SplitAccountant, needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
 from dpframe.errors import InvalidBudget, UnsupportedOperation

@@ -11,8 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.approval import nearest, planned
-from dpframe.ledger.approvals import Approval
-from dpframe.ledger.ranges import read_range
+from dpframe.ledger.approvals import Approval, read_range
 from dpframe.plan import PlanTypical
 from dpframe.plan.document import earlier_fingerprint, template_fingerprint
 from tests.plan.documents import visits

@@ -15,9 +15,9 @@ import pytest
 import dpframe as dp
 from dpframe.api.release import Release
 from dpframe.core.budget import PureDP
+from dpframe.mechanisms.combined import MOST_TERMS, reach_of_sum
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
-from dpframe.mechanisms.noise_sums import MOST_TERMS, reach_of_sum
 
 FRAME = pl.DataFrame({"k": ["a"] * 40 + ["b"] * 60, "x": list(range(100)), "who": [*range(100)]})
 KEYS = ["a", "b"]

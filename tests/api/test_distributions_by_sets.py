@@ -14,8 +14,8 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.api.query import parts
+from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.stated import stated_loss
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.pipeline import plan as planned
 from dpframe.plan.error import errors_of_sets

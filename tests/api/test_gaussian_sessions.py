@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.accounting.normal import log_delta_normal
+from dpframe.accounting.gaussian_noise import log_delta_normal
 from dpframe.charge import mu_squared_within, rho_within
 from dpframe.cli import main
 from dpframe.core.exact import digits_up

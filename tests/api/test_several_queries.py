@@ -425,8 +425,8 @@ def test_approval_is_of_all_queries(tmp_path: Path) -> None:
     with pytest.raises(dp.PlanMismatch):
         session.collect(asked, epsilon="0.1")
     plan = session.plan(asked, epsilon="0.1")
+    from dpframe.ledger.owners import approve
     from dpframe.ledger.place import store_at
-    from dpframe.ledger.reviewers import approve
 
     approve(store_at(str(path)), "default", plan.fingerprint, plan.to_json(None), "ann", None)
     assert len(session.collect(asked, epsilon="0.1")) == 2

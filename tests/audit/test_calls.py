@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.audit.calls import differences
+from dpframe.audit.audit import differences
 from dpframe.mechanisms import noise
 from dpframe.samplers.source import OSBits
 from tests.samplers.seeded import Seeded

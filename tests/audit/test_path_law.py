@@ -15,9 +15,8 @@ from dpframe import pipeline
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.api.query import parts
 from dpframe.audit.audit import audit
-from dpframe.audit.beside import expected_of
-from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.path_law import PathsApart
+from dpframe.audit.likelihood import PathsApart
+from dpframe.audit.neighbours import expected_of, worst_neighbours
 from dpframe.core.budget import ZCDP, Budget, PureDP
 from dpframe.mechanisms import RecursiveExponential
 from tests.audit.test_audit import seeded

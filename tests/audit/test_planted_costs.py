@@ -19,8 +19,7 @@ from dpframe import pipeline
 from dpframe.aggregates import joint_sums
 from dpframe.aggregates.root_sums import RootSums
 from dpframe.api.query import parts
-from dpframe.audit.reach import Counted
-from dpframe.audit.stated import stated_loss
+from dpframe.audit.likelihood import Counted, stated_loss
 from dpframe.choose import together
 from dpframe.core.budget import Budget
 from dpframe.infer import Place, Queries

@@ -13,13 +13,12 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.accounting.normal import normal_epsilon
-from dpframe.accounting.zcdp import epsilon_of_rho
+from dpframe.accounting.gaussian_noise import epsilon_of_rho, normal_epsilon
 from dpframe.api.query import parts
 from dpframe.audit import Audit
-from dpframe.audit.claims import claims_of
+from dpframe.audit.evidence import claims_of
+from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.stated import stated_loss
 from tests.audit.test_audit import FRAME, half_the_scale, seeded
 
 X, AGE = pl.col("x"), pl.col("age")

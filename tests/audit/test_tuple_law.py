@@ -17,10 +17,9 @@ from dpframe import pipeline
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.api.query import parts
 from dpframe.audit.audit import audit
-from dpframe.audit.beside import expected_of
 from dpframe.audit.evidence import expected_share
-from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.tuple_law import TuplesApart, choices_apart
+from dpframe.audit.likelihood import TuplesApart, choices_apart
+from dpframe.audit.neighbours import expected_of, worst_neighbours
 from dpframe.core.budget import ZCDP, Budget, PureDP
 from dpframe.mechanisms import JointExponential
 from tests.audit.test_audit import seeded

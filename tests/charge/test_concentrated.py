@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.accounting import zcdp
-from dpframe.accounting.zcdp import epsilon_of_rho, largest_rho, log_delta_zcdp
+from dpframe.accounting import gaussian_noise
+from dpframe.accounting.gaussian_noise import epsilon_of_rho, largest_rho, log_delta_zcdp
 from dpframe.charge import accuracy_within, resolve_composition, rho_within, spend_within
 
 LEFT = dp.ZCDP("0.01")
@@ -36,7 +36,7 @@ def test_rho_implies_the_budget_and_hardly_any_more_does(epsilon: Fraction, digi
 def test_rho_is_too_small_by_a_hair_before_it_is_rounded(
     epsilon: str, digits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zcdp, "_BITS", 200)
+    monkeypatch.setattr(gaussian_noise, "_BITS", 200)
     price, log_delta = Fraction(epsilon), math.nextafter(-digits * math.log(10), -math.inf)
     rho = largest_rho(price, log_delta)
     exact = mpmath.mpf(price.numerator) / price.denominator

@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.ledger import budgets
-from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
+from dpframe.ledger.approvals import KEY_VARIABLE, new_pair
 from tests.cli.commands import Run, plan_file, python_job, toml_job
 
 BY = ("--by", "Ann", "--ledger", "budget.db")

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from dpframe.cli.lines import Log, log_event, writing
+from dpframe.cli.output import Log, log_event, writing
 
 
 def test_whatever_is_written_to_the_standard_error_is_a_line_of_the_log(

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.ledger.names import close_names
+from dpframe.ledger.record import close_names
 from tests.cli.commands import COMMAND, Run, environment, python_job, toml_job
 from tests.ledger.ledgers import Place, store_at
 

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.stored_keeping import StoredKeeping
+from dpframe.ledger.stored import StoredKeeping
 from tests.cli.commands import COMMAND, Done, Run, dpframe, environment, python_job, toml_job
 from tests.ledger.ledgers import Place, opened, store_at
 
@@ -36,13 +36,13 @@ elif point == "computed":
     from dpframe.ledger.contents import FolderContents
     FolderContents.write = killed
     try:
-        from dpframe.ledger.postgres.contents import PostgresContents
+        from dpframe.ledger.postgres import PostgresContents
         PostgresContents.write = killed
     except ImportError:
         pass
 elif point == "half kept":
     from dpframe.ledger import contents
-    from dpframe.ledger.postgres.tables import PostgresTables
+    from dpframe.ledger.postgres import PostgresTables
     contents.os = type("Os", (), {**vars(os), "replace": killed})
     PostgresTables.put_release = killed
 elif point == "kept":

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.ledger.approvals import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.cli.commands import Run, plan_file, toml_job
 from tests.ledger.ledgers import opened, store_at
 from tests.plan.documents import of_version_1

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
+from dpframe.ledger.approvals import KEY_VARIABLE, new_pair
 from tests.cli.commands import (
     COMMAND,
     Done,

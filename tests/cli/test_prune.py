@@ -13,8 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger.kept import Begun
-from dpframe.ledger.owners import move
-from dpframe.ledger.pruning import prune
+from dpframe.ledger.owners import move, prune
 from tests.cli.commands import Run
 from tests.ledger.ledgers import Place, opened, sql, store_at, verify
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.cli.sql import in_sql
+from dpframe.cli.job import in_sql
 from dpframe.core.domain import columns, domain_of_dtype
 from dpframe.core.parameters import Parameter, read_type
 from dpframe.parse.reader import read

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.cli import toml_job
+from dpframe.cli import job as toml_job
 from tests.cli.commands import TOML_JOB, Run
 from tests.ledger.ledgers import opened
 

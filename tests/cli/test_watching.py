@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.cli import lines
+from dpframe.cli import output
 from tests.cli.commands import TOML_JOB, Run, python_job
 from tests.ledger.openmetrics import read
 
@@ -124,7 +124,7 @@ def test_a_run_writes_a_line_for_each_step(run: Run, job: Path) -> None:
     assert by["written"]["outputs"] == ["result.parquet"]
     assert by["end"]["code"] == 0
     assert (by["end"]["remaining"], by["end"]["remaining_decimal"]) == (EXACT, LEFT)
-    assert not lines.is_logged()
+    assert not output.is_logged()
 
 
 def test_without_it_people_read_the_same_as_ever(run: Run, job: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("sys.stderr", Full())
-    with lines.writing(lines.Log("job.toml", None)):
-        lines.log_event("start")
-    lines.log_event("nobody listens")
+    with output.writing(output.Log("job.toml", None)):
+        output.log_event("start")
+    output.log_event("nobody listens")
     assert capsys.readouterr().out == ""

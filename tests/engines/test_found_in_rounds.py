@@ -16,7 +16,7 @@ from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.engines.room import Room
 from dpframe.lower.execution import Execution, TablesWanted
 from dpframe.release import chooser_of
-from dpframe.simulate.drawing import places_of
+from dpframe.simulate.runs import places_of
 from tests.api.test_dp_groups import BY, SURE, table
 from tests.engines.spark import session
 from tests.lower.test_buckets import needs_pieces

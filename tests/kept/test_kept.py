@@ -20,7 +20,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.cli import main
-from dpframe.ledger import places
+from dpframe.ledger import head_file
 from dpframe.plan.document import earlier_fingerprint
 from tests.aggregates.cases import each_alone
 from tests.kept import make
@@ -334,7 +334,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
     """A ledger at a place of its own, with its key in the environment."""
 
     def copy(version: str, name: str) -> str:
-        places._USED.clear()  # as a process that has used no other copy
+        head_file._USED.clear()  # as a process that has used no other copy
         for part in (name, f"{name}.head"):
             shutil.copy(HERE / version / part, tmp_path / part)
         if name in KEYS:
@@ -351,7 +351,7 @@ def restored(
     """A ledger of a server from its dump, with its head file elsewhere."""
 
     def restore(version: str) -> str:
-        places._USED.clear()
+        head_file._USED.clear()
         place = server.empty()
         run_sql(place, (HERE / version / "server.sql").read_text(encoding="utf-8"))
         shutil.copy(HERE / version / "server.head", tmp_path / "server.head")

@@ -16,7 +16,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.cli import main
-from dpframe.ledger import places
+from dpframe.ledger import head_file
 from dpframe.ledger.owners import move
 from dpframe.plan.document import earlier_fingerprint
 from tests.kept import make_scheduled as made
@@ -31,11 +31,11 @@ FACTS: dict[str, Any] = json.loads((KEPT / "facts.json").read_text(encoding="utf
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     shutil.copytree(KEPT, tmp_path / "kept")
     monkeypatch.chdir(tmp_path / "kept")
-    known = dict(places._USED)
-    places._USED.clear()  # each test has its own copy
+    known = dict(head_file._USED)
+    head_file._USED.clear()  # each test has its own copy
     yield "scheduled.db"
-    places._USED.clear()
-    places._USED.update(known)
+    head_file._USED.clear()
+    head_file._USED.update(known)
 
 
 def days(number: int) -> date:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.accounting.composition import Composition
+from dpframe.accounting.losses import Composition
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.root_sums import RootSums
@@ -27,7 +27,7 @@ from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace, NoisyThreshold
-from dpframe.mechanisms.scaled_selection import ScaledSelection
+from dpframe.mechanisms.selection import ScaledSelection
 from dpframe.planning import soundness
 from dpframe.planning.physical import translate
 from tests.kernel.plans import charged

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.accounting.gaussian_delta import largest_mu_squared
-from dpframe.accounting.normal import log_delta_normal
+from dpframe.accounting.gaussian_noise import largest_mu_squared, log_delta_normal
 from dpframe.kernel.trade_offs import (
     bounded_range_mu_squared,
     gaussian_mu_squared,

@@ -17,8 +17,8 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.ways import ways_to_measure
 from dpframe.api.query import parts
+from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.stated import stated_loss
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows

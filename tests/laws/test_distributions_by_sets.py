@@ -25,7 +25,7 @@ from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
 from dpframe.release import assemble, numbers
-from dpframe.simulate.drawing import exact_parts
+from dpframe.simulate.runs import exact_parts
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA

@@ -26,7 +26,7 @@ from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
 from dpframe.mechanisms import WeighedThreshold
 from dpframe.release import chooser_of
-from dpframe.simulate.drawing import places_of
+from dpframe.simulate.runs import places_of
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.layouts import stored
 from tests.laws.neighbours import Pair, measurements_of, query_of, tables_of

@@ -27,7 +27,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import WithoutFound, rounds_of, without
 from dpframe.mechanisms import WeighedRounds
 from dpframe.release import chooser_of
-from dpframe.simulate.drawing import places_of
+from dpframe.simulate.runs import places_of
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.neighbours import Pair, measurements_of, query_of
 from tests.laws.test_found_by_weights import BY, check, frame, sums_of

@@ -20,8 +20,8 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.ways import ways_to_measure
 from dpframe.api.query import parts
+from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.stated import stated_loss
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import (

@@ -21,7 +21,7 @@ from dpframe.core.units import Rows
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer import measurements_of
 from dpframe.release import assemble
-from dpframe.simulate.drawing import exact_parts
+from dpframe.simulate.runs import exact_parts
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
 from tests.laws.individuals import KEYS, LIMITS, STEPS, check_limits, frame_of

@@ -22,7 +22,7 @@ from dpframe.core.budget import ZCDP, PureDP
 from dpframe.infer import brought_together, measurements_of, merge, related_blocks
 from dpframe.infer.several import Place, Queries
 from dpframe.release import assemble
-from dpframe.simulate.drawing import exact_parts
+from dpframe.simulate.runs import exact_parts
 from tests.laws.amounts import examples
 from tests.laws.neighbours import exact_tables, query_of, vector
 

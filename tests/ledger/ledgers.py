@@ -16,7 +16,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.record import Seal
 from dpframe.ledger.scopes import Level
-from dpframe.ledger.sqlite.store import SqliteStore
+from dpframe.ledger.sqlite import SqliteStore
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored import StoredLedger
 from tests.postgres import run_sql
@@ -34,8 +34,7 @@ def store_at(
     """As another process would open it: with nothing remembered."""
     if isinstance(place, Path):
         return SqliteStore(place, Seal(key), timeout=timeout, create=create)
-    from dpframe.ledger.postgres.address import Address
-    from dpframe.ledger.postgres.store import PostgresStore
+    from dpframe.ledger.postgres import Address, PostgresStore
 
     return PostgresStore(Address.of(place), Seal(key), timeout=timeout, create=create)
 

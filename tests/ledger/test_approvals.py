@@ -11,12 +11,19 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import chain, report
-from dpframe.ledger.approvals import Approval, read_approval, signed, valid
-from dpframe.ledger.bound import Bound
+from dpframe.ledger.approvals import (
+    KEY_VARIABLE,
+    Approval,
+    ApprovalKey,
+    Bound,
+    new_pair,
+    read_approval,
+    signed,
+    valid,
+)
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.owners import approve
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal, sealed
-from dpframe.ledger.reviewers import approve
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.ledger.ledgers import (
     TENTH,
     UNIT,

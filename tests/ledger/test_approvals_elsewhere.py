@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, transactions
-from dpframe.ledger.approvals import Requirement
-from dpframe.ledger.owners import move, rekey
+from dpframe.ledger import chain, store
+from dpframe.ledger.approvals import ApprovalKey, Requirement
+from dpframe.ledger.owners import Terms, approve, move, rekey, revoke
 from dpframe.ledger.record import Seal
-from dpframe.ledger.reviewers import Terms, approve, revoke
-from dpframe.ledger.signatures import ApprovalKey
 from tests.ledger.ledgers import TENTH, UNIT, Place, opened, store_at, verify
 
 CENT = dp.PureDP("0.01")
@@ -70,8 +68,8 @@ def test_a_rekeyed_ledger_goes_on_with_its_approvals(used: Place) -> None:
 
 
 def test_both_and_checkpoints(used: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "EVERY", 4)
-    monkeypatch.setattr(transactions, "EVERY", 4)
+    monkeypatch.setattr(chain, "EVERY", 4)
+    monkeypatch.setattr(store, "EVERY", 4)
     other = tmp_path / "elsewhere.db"
     rekey(store_at(used), Seal.of(KEY), "Bob")
     ledger = opened(used, key=KEY)

@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.approvals import Approval, Requirement, read_approval, signed
-from dpframe.ledger.bound import Bound
+from dpframe.ledger.approvals import (
+    Approval,
+    ApprovalKey,
+    Bound,
+    Requirement,
+    new_pair,
+    read_approval,
+    signed,
+)
 from dpframe.ledger.budgets import grant
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.owners import Terms, approve, revoke
 from dpframe.ledger.record import Draft
-from dpframe.ledger.reviewers import Terms, approve, revoke
-from dpframe.ledger.signatures import ApprovalKey, new_pair
 from tests.ledger.ledgers import (
     TENTH,
     UNIT,

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from dpframe.ledger import caller
-from dpframe.ledger.caller import Caller, caller_of, running, this_caller
+from dpframe.ledger import account as caller
+from dpframe.ledger.account import Caller, caller_of, running, this_caller
 
 
 @pytest.fixture(autouse=True)

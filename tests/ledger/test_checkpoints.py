@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, places, report, tables, transactions
+from dpframe.ledger import chain as checkpoints
+from dpframe.ledger import head_file, report
+from dpframe.ledger import store as tables
+from dpframe.ledger import store as transactions
 from dpframe.ledger.account import Account
 from dpframe.ledger.budgets import close, grant
-from dpframe.ledger.chain import Chain
-from dpframe.ledger.checkpoints import state_of
+from dpframe.ledger.chain import Chain, state_of
+from dpframe.ledger.owners import approve
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal
-from dpframe.ledger.reviewers import approve
-from dpframe.ledger.sqlite.store import SqliteStore
+from dpframe.ledger.sqlite import SqliteStore
 from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 from tests.ledger.test_processes import killed_at
@@ -306,7 +308,7 @@ def test_checkpoints_of_a_copy_vouch_for_nothing_that_a_head_file_remembers(
     copy.parent.mkdir()
 
     def of(place: Path, pin: Path | None) -> StoredLedger:
-        places._USED.clear()  # as another process
+        head_file._USED.clear()  # as another process
         return StoredLedger(SqliteStore(place, seal, pin=pin), "default", BUDGET)
 
     of(path, pin).charge(TENTH, "f", UNIT)

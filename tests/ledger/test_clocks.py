@@ -8,10 +8,15 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.windows import Windows
-from dpframe.ledger.clocks import Clock, other_clock, require_clocks
-from dpframe.ledger.in_scope import required
-from dpframe.ledger.scopes import Totals, WindowScope
-from dpframe.ledger.windows import Timeline
+from dpframe.ledger.scopes import (
+    Clock,
+    Timeline,
+    Totals,
+    WindowScope,
+    other_clock,
+    require_clocks,
+    required,
+)
 
 clocks = st.lists(
     st.builds(

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import dpframe as dp
+from dpframe.ledger import sqlite
 from dpframe.ledger.head_file import HeadFile
-from dpframe.ledger.sqlite import store
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 
 
@@ -314,7 +314,7 @@ def test_whichever_statement_fails_the_ledger_counts_what_was_let_through(
 ) -> None:
     real = sqlite3.connect
     monkeypatch.setattr(
-        store.sqlite3, "connect", lambda *a, **k: real(*a, factory=Faulty, **k), raising=True
+        sqlite.sqlite3, "connect", lambda *a, **k: real(*a, factory=Faulty, **k), raising=True
     )
     path = tmp_path / "budget.db"
     expected = dp.LedgerError if isinstance(error, sqlite3.Error) else type(error)

@@ -21,15 +21,14 @@ import psycopg
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import places, transactions
+from dpframe.ledger import head_file, sqlite
+from dpframe.ledger import store as transactions
 from dpframe.ledger.contents import FolderContents, is_held
 from dpframe.ledger.head_file import HeadFile, Seen
+from dpframe.ledger.locks import REGISTER, Exclusive, Turn, _fork
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft, Seal
-from dpframe.ledger.releasing import Exclusive
-from dpframe.ledger.sqlite import locks
-from dpframe.ledger.sqlite.locks import lock_of
-from dpframe.ledger.turns import REGISTER, Turn, _fork
+from dpframe.ledger.sqlite import lock_of
 from tests.ledger.ledgers import TENTH, UNIT, Place, opened, store_at, verify
 from tests.postgres import Server
 
@@ -40,19 +39,7 @@ SOON = 30.0
 
 ALL = "dpframe/ledger/"
 LOCKING = tuple(
-    ALL + name
-    for name in (
-        "releasing.py",
-        "turns.py",
-        "transactions.py",
-        "places.py",
-        "head_file.py",
-        "store.py",
-        "sqlite/locks.py",
-        "sqlite/store.py",
-        "postgres/store.py",
-        "postgres/contents.py",
-    )
+    ALL + name for name in ("locks.py", "head_file.py", "store.py", "sqlite.py", "postgres.py")
 )
 
 
@@ -140,9 +127,9 @@ def elsewhere(work: Callable[[], object]) -> None:
 
 @pytest.fixture(params=[True, False], ids=["by description", "beside"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param and not locks.BY_DESCRIPTION:
+    if request.param and not sqlite.BY_DESCRIPTION:
         pytest.skip("this system has no locks of open file descriptions")
-    monkeypatch.setattr(locks, "BY_DESCRIPTION", request.param)
+    monkeypatch.setattr(sqlite, "BY_DESCRIPTION", request.param)
 
 
 def nothing() -> None:
@@ -157,12 +144,12 @@ def refused() -> None:
 def free(path: Path) -> None:
     """Somebody else gets both bytes of a file, or the file beside it."""
     beside = path.with_name(path.name + ".lock")
-    if not locks.BY_DESCRIPTION and not beside.exists():
+    if not sqlite.BY_DESCRIPTION and not beside.exists():
         return
-    file = os.open(path if locks.BY_DESCRIPTION else beside, os.O_RDWR)
+    file = os.open(path if sqlite.BY_DESCRIPTION else beside, os.O_RDWR)
     try:
-        if locks.BY_DESCRIPTION:
-            locks._set(file, fcntl.F_WRLCK, locks.GATE, length=2)
+        if sqlite.BY_DESCRIPTION:
+            sqlite._set(file, fcntl.F_WRLCK, sqlite.GATE, length=2)
         else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
@@ -255,10 +242,10 @@ def test_who_computes_a_result(tmp_path: Path) -> None:
 
 def test_where_ledgers_are() -> None:
     try:
-        for _ in interrupts(lambda: places.claim("1", "here", "here", lambda: True)):
-            elsewhere(lambda: places.claim("1", "here", "here", lambda: True))
+        for _ in interrupts(lambda: head_file.claim("1", "here", "here", lambda: True)):
+            elsewhere(lambda: head_file.claim("1", "here", "here", lambda: True))
     finally:
-        places._USED.pop("1", None)
+        head_file._USED.pop("1", None)
 
 
 def test_a_budget_in_memory() -> None:
@@ -270,7 +257,7 @@ def test_a_budget_in_memory() -> None:
         ledger.charge(TENTH, "f", UNIT)
         released += 1
 
-    for _ in interrupts(charging, (ALL + "memory.py", ALL + "releasing.py")):
+    for _ in interrupts(charging, (ALL + "memory.py", ALL + "locks.py")):
         elsewhere(lambda: ledger.charge(dp.PureDP(0), "f"))
         assert ledger.spent.main >= released * TENTH.main
 
@@ -327,7 +314,7 @@ def test_who_computes_a_result_of_a_server(server: Server) -> None:
     contents, asking = store_at(url).contents, store_at(url).contents
     contents.prepare()
     token = "2" * 32
-    files = (ALL + "postgres/contents.py", ALL + "releasing.py")
+    files = (ALL + "postgres.py", ALL + "locks.py")
     for _ in interrupts(lambda: contents.present(token, nothing), files, every=9):
         assert not asking.is_present(token)
 
@@ -503,7 +490,7 @@ def test_a_fork_does_not_wait_for_who_waits_for_a_lock(place: Place) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from dpframe.ledger.sqlite.locks import lock_of
+from dpframe.ledger.sqlite import lock_of
 
 def held():
     print("held", flush=True)

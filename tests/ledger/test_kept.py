@@ -18,18 +18,18 @@ import psycopg
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, tables, transactions
+from dpframe.ledger import chain as checkpoints
+from dpframe.ledger import store as tables
+from dpframe.ledger import store as transactions
 from dpframe.ledger.budgets import close
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.contents import FolderContents, locked, removed_if_left
-from dpframe.ledger.keeping import Beginning
 from dpframe.ledger.kept import Attempt, Begun, Identity, Overtaken, run_key, same_key
-from dpframe.ledger.owners import move, rekey
-from dpframe.ledger.pruning import prune
+from dpframe.ledger.ledger import Beginning
+from dpframe.ledger.owners import move, prune, rekey
 from dpframe.ledger.record import Draft, Record, Seal, sealed
-from dpframe.ledger.store import Store
-from dpframe.ledger.stored_keeping import StoredKeeping
-from dpframe.ledger.tables import Tables
+from dpframe.ledger.store import Store, Tables
+from dpframe.ledger.stored import StoredKeeping
 from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, opened, sql, store_at, verify
 from tests.postgres import Server
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, transactions
+from dpframe.ledger import chain, store
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.owners import rekey
 from dpframe.ledger.record import Seal
@@ -35,9 +35,9 @@ def test_the_new_key_verifies_everything(
     place: Place, old: str | None, length: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if length == "long":
-        for module in (checkpoints, transactions):
+        for module in (chain, store):
             monkeypatch.setattr(module, "EVERY", 4)
-        monkeypatch.setattr(transactions, "STEP", 3)
+        monkeypatch.setattr(store, "STEP", 3)
     filled(place, old)
     running = opened(place, key=old)
     rekeyed(place, old, NEW)

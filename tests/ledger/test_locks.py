@@ -20,11 +20,10 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import transactions
+from dpframe.ledger import sqlite, store
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.record import Draft
-from dpframe.ledger.sqlite import locks
-from dpframe.ledger.sqlite.locks import FileLock, lock_of
+from dpframe.ledger.sqlite import FileLock, lock_of
 from dpframe.ledger.store import Store
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 
@@ -37,9 +36,9 @@ SOON = 60.0
 @pytest.fixture(params=[True, False], ids=["by description", "beside"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kinds of locks, on any system that has them."""
-    if request.param and not locks.BY_DESCRIPTION:
+    if request.param and not sqlite.BY_DESCRIPTION:
         pytest.skip("this system has no locks of open file descriptions")
-    monkeypatch.setattr(locks, "BY_DESCRIPTION", request.param)
+    monkeypatch.setattr(sqlite, "BY_DESCRIPTION", request.param)
 
 
 @pytest.fixture
@@ -194,13 +193,13 @@ def test_a_forked_process_does_not_have_the_lock_of_its_parent(path: Path) -> No
 
 
 def test_who_waits_to_write_is_not_overtaken_by_readers(path: Path) -> None:
-    if not locks.BY_DESCRIPTION:
+    if not sqlite.BY_DESCRIPTION:
         pytest.skip("this system has no locks of open file descriptions")
     reader, file = lock_of(path, create=False), os.open(path, os.O_RDWR)
 
     @held(reader, writing=False, timeout=0)
     def _() -> None:
-        locks._set(file, fcntl.F_WRLCK, locks.GATE)  # as somebody who waits to write
+        sqlite._set(file, fcntl.F_WRLCK, sqlite.GATE)  # as somebody who waits to write
         assert not is_free(path, writing=False)
 
     os.close(file)
@@ -211,7 +210,7 @@ def test_who_waits_to_write_is_not_overtaken_by_readers(path: Path) -> None:
 def test_a_lock_beside_that_is_deleted_is_noticed(
     path: Path, monkeypatch: pytest.MonkeyPatch, deleted: bool
 ) -> None:
-    monkeypatch.setattr(locks, "BY_DESCRIPTION", False)
+    monkeypatch.setattr(sqlite, "BY_DESCRIPTION", False)
     path.unlink()
     ledger, beside = opened(path), Path(f"{path}.lock")
 
@@ -295,7 +294,7 @@ def test_who_may_only_read_shares_the_lock_and_writes_nothing(
     @held(lock, writing=False, timeout=0)
     def _() -> None:
         assert is_free(path, writing=False)
-        assert not is_free(path, writing=True) or not locks.BY_DESCRIPTION
+        assert not is_free(path, writing=True) or not sqlite.BY_DESCRIPTION
 
 
 def test_a_file_system_without_locks_is_refused(
@@ -306,7 +305,7 @@ def test_a_file_system_without_locks_is_refused(
 
     path.unlink()
     ledger = opened(path)
-    monkeypatch.setattr(locks.fcntl, "fcntl" if locks.BY_DESCRIPTION else "flock", refuse)
+    monkeypatch.setattr(sqlite.fcntl, "fcntl" if sqlite.BY_DESCRIPTION else "flock", refuse)
     with pytest.raises(dp.LedgerError, match="cannot be locked: No locks available"):
         ledger.charge(TENTH, "f")
     monkeypatch.undo()
@@ -588,7 +587,7 @@ def test_an_interrupt_while_the_sums_are_extended_is_forgotten_nowhere(
     place: Place, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     """The record is there; the copy in memory may be half of it."""
-    monkeypatch.setattr(transactions, "SHORT", 0)  # else everything is read again in any case
+    monkeypatch.setattr(store, "SHORT", 0)  # else everything is read again in any case
     ledger = opened(place)
     ledger.charge(TENTH, "f")
     chain = ledger._store.read()

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.windows import Windows, number_of
+from dpframe.ledger.amounts import decimal, decimals, exact_fields, left_fields
 from dpframe.ledger.budgets import close
-from dpframe.ledger.decimals import decimal, decimals, exact_fields, left_fields
-from dpframe.ledger.metrics import metrics
+from dpframe.ledger.ledger import happened, watched
+from dpframe.ledger.report import metrics
 from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.stored import StoredLedger
-from dpframe.ledger.watching import happened, watched
 from tests.ledger.ledgers import TENTH, UNIT, Place, filled, opened, store_at
 from tests.ledger.openmetrics import Family, read
 
@@ -109,7 +109,7 @@ def test_names_cannot_forge_samples(place: Place, name: str) -> None:
 
 
 def test_names_on_several_lines_are_one_line() -> None:
-    from dpframe.ledger.metrics import _line
+    from dpframe.ledger.report import _line
 
     line = _line("m", {"name": 'a\n"b\\n'}, 1.0)
     assert "\n" not in line

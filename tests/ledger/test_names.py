@@ -7,9 +7,8 @@ import unicodedata
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.names import require_new
-from dpframe.ledger.record import Draft
-from dpframe.ledger.reviewers import approve
+from dpframe.ledger.owners import approve
+from dpframe.ledger.record import Draft, require_new
 from tests.ledger.ledgers import TENTH, Place, opened, store_at
 
 NEAR = [

@@ -16,13 +16,12 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import Unsound
-from dpframe.ledger import places
+from dpframe.ledger import head_file
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.owners import adopt, move
 from dpframe.ledger.record import Draft, Seal
-from dpframe.ledger.sqlite.store import SqliteStore
-from dpframe.ledger.sqlite.tables import SqliteTables
+from dpframe.ledger.sqlite import SqliteStore, SqliteTables
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import (
@@ -59,7 +58,7 @@ def refused_elsewhere(path: Path, key: str | None) -> bytes:
     reading, writing = os.pipe()
 
     def spend() -> int:
-        places._USED.clear()  # as a process that has used no other
+        head_file._USED.clear()  # as a process that has used no other
         try:
             opened(path, key=key).charge(TENTH, "f")
         except dp.LedgerError as error:
@@ -171,12 +170,12 @@ def test_the_head_file_of_another_ledger_is_refused(path: Path, key: str | None)
 def test_two_copies_on_one_server_are_noticed(server: Server) -> None:
     url = server.empty()
     filled(url)
-    places._USED.clear()
+    head_file._USED.clear()
     ((identity,),) = sql(url, "SELECT fingerprint FROM records WHERE seq = 1")
-    places.claim(identity, (1, 2), "postgresql://other", lambda: True)
+    head_file.claim(identity, (1, 2), "postgresql://other", lambda: True)
     with pytest.raises(dp.LedgerError, match="are copies of one ledger"):
         opened(url)
-    places._USED.clear()
+    head_file._USED.clear()
     opened(url).charge(TENTH, "f")
 
 
@@ -193,14 +192,14 @@ def test_a_pinned_head_stops_a_copy_with_its_head_file(path: Path, key: str | No
     budget = dp.PureDP(1)
     ledger = StoredLedger(SqliteStore(path, seal, pin=pin), "default", budget)
     ledger.charge(TENTH, "f")
-    places._USED.clear()
+    head_file._USED.clear()
     with pytest.raises(dp.LedgerError, match="ends at record 9, and once had 10"):
         StoredLedger(SqliteStore(copy, seal, pin=pin), "default", budget)
-    places._USED.clear()
+    head_file._USED.clear()
     without = StoredLedger(SqliteStore(copy, seal), "default", budget)
     for _ in range(3):
         without.charge(TENTH, "f")
-    places._USED.clear()
+    head_file._USED.clear()
     with pytest.raises(dp.LedgerError, match="not the one that was there before"):
         StoredLedger(SqliteStore(copy, seal, pin=pin), "default", budget)
 

@@ -16,10 +16,9 @@ import psycopg
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import transactions
+from dpframe.ledger import store
 from dpframe.ledger.place import store_at
-from dpframe.ledger.postgres import address
-from dpframe.ledger.postgres.tables import CREATED
+from dpframe.ledger.postgres import CREATED, Address
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 from tests.postgres import Server, forget_connections
 
@@ -66,7 +65,7 @@ def told(error: BaseException) -> str:
     ],
 )
 def test_an_address_is_shown_without_user_and_password(given: str, shown: str) -> None:
-    found = address.Address.of(given)
+    found = Address.of(given)
     assert found.words == shown
     assert "secret" not in repr(found)
     assert store_at(given).where == shown
@@ -432,7 +431,7 @@ def test_settings_of_roles_do_not_weaken_a_commit(server: Server, url: str) -> N
 
 def test_a_check_does_not_read_old_records(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the chain is: old rows are not looked at, new ones are."""
-    monkeypatch.setattr(transactions, "SHORT", 20)
+    monkeypatch.setattr(store, "SHORT", 20)
     ledger, other = opened(url, dp.PureDP(10**6)), opened(url, dp.PureDP(10**6))
     for _ in range(30):
         other.charge(TENTH, "f")

@@ -20,7 +20,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.ledger.postgres import store
+from dpframe.ledger import postgres
 from dpframe.ledger.record import Draft
 from tests.api.test_session import Source
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
@@ -214,7 +214,7 @@ FAULTS = [
 def test_whichever_statement_fails_the_ledger_counts_what_was_let_through(
     url: str, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, after: bool
 ) -> None:
-    monkeypatch.setattr(store.psycopg, "connect", Faulty.connect)
+    monkeypatch.setattr(postgres.psycopg, "connect", Faulty.connect)
     sql(url, "DROP SCHEMA dpframe_ledger CASCADE")
     expected = type(error) if error and not isinstance(error, psycopg.Error) else dp.LedgerError
     let_through = faults = n = 0

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import transactions
+from dpframe.ledger import store
 from dpframe.ledger.record import COLUMNS, Seal
 from tests.ledger.ledgers import TENTH, filled, opened, sql, verify
 from tests.ledger.test_tampering import KEY, other_values, rewritten
@@ -188,7 +188,7 @@ EDIT = "UPDATE records SET main = '0' WHERE seq = 3"
 @pytest.fixture
 def unseen(url: str, key: str | None, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """A long ledger, a record of which is edited without a trace in the statistics."""
-    monkeypatch.setattr(transactions, "SHORT", 20)
+    monkeypatch.setattr(store, "SHORT", 20)
     ledger = opened(url, dp.PureDP(1), key=key)
     for _ in range(22):
         ledger.charge(dp.PureDP("1e-9"), "f")
@@ -222,7 +222,7 @@ def test_an_unseen_edit_is_found_in_time(
 ) -> None:
     ledger = unseen()
     assert ledger.spent.main > 0
-    monkeypatch.setattr(transactions, "PERIOD", -1.0)
+    monkeypatch.setattr(store, "PERIOD", -1.0)
     with pytest.raises(dp.LedgerError, match="record 3 was changed"):
         ledger.charge(TENTH, "f")
 

@@ -14,13 +14,23 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.parameters import NotAValue, Parameter, ParameterType, read_type
 from dpframe.ledger import report
-from dpframe.ledger.approvals import Approval, Covered, Planned, Requirement, signed
-from dpframe.ledger.caller import NOBODY
-from dpframe.ledger.charges import Charge
-from dpframe.ledger.ranges import Allowed, Range, allowed_fields, read_allowed, read_range
+from dpframe.ledger.account import NOBODY
+from dpframe.ledger.approvals import (
+    Allowed,
+    Approval,
+    ApprovalKey,
+    Covered,
+    Planned,
+    Range,
+    Requirement,
+    allowed_fields,
+    read_allowed,
+    read_range,
+    signed,
+)
+from dpframe.ledger.chain import Charge
+from dpframe.ledger.owners import Terms, approve, renewals, revoke
 from dpframe.ledger.record import Draft
-from dpframe.ledger.reviewers import Terms, approve, renewals, revoke
-from dpframe.ledger.signatures import ApprovalKey
 from tests.ledger.ledgers import TENTH, UNIT, Place, divided, opened, store_at, verify
 
 DATE = read_type("date")

@@ -18,25 +18,25 @@ import dpframe as dp
 from dpframe.core.budget import Budget
 from dpframe.core.windows import Every, Windows, number_of, window_words
 from dpframe.errors import Unsound
-from dpframe.ledger import checkpoints
-from dpframe.ledger.caller import NOBODY, Caller
-from dpframe.ledger.chain import Chain
-from dpframe.ledger.charges import Charge, read_charge
-from dpframe.ledger.clocks import Clock
-from dpframe.ledger.largest import Division
+from dpframe.ledger import chain as checkpoints
+from dpframe.ledger.account import NOBODY, Caller
+from dpframe.ledger.chain import Chain, Charge, read_charge
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft, Record, Seal, sealed
 from dpframe.ledger.scopes import (
+    Clock,
+    Division,
     Level,
     PartScope,
     Scope,
+    Timeline,
     Totals,
     WindowScope,
     amounts_of,
+    as_every,
     per_text,
 )
 from dpframe.ledger.stored import StoredLedger
-from dpframe.ledger.windows import Timeline, as_every
 from tests.ledger.ledgers import UNIT, divided, opened, store_at, verify
 
 ZERO = dp.ApproxDP(0, 0)
@@ -238,8 +238,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(checkpoints, "EVERY", 4)
-    monkeypatch.setattr("dpframe.ledger.transactions.EVERY", 4)
-    monkeypatch.setattr("dpframe.ledger.transactions.LISTED", 4)
+    monkeypatch.setattr("dpframe.ledger.store.EVERY", 4)
+    monkeypatch.setattr("dpframe.ledger.store.LISTED", 4)
     return iter(())
 
 

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import dpframe as dp
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.ledger.approvals import KEY_VARIABLE, ApprovalKey, new_pair
 
 SECRET = "hmac:a secret of reviewers"
 # RFC 8032, section 7.1, test 1; the same in every process, for cases are named after them

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpframe.mechanisms.arch_body import (
+from dpframe.mechanisms.discrete_hull import (
     area,
     ends_at,
     moment_of_square,
@@ -26,7 +26,7 @@ each_count = pytest.mark.parametrize("a", [-1.0, -0.7, -0.2, 0.0, 0.4, 0.95, 1.0
 
 
 def section(a: float) -> NDArray[np.bool_]:
-    """By the two inequalities of `dpframe.samplers.hull`."""
+    """By the two inequalities of `dpframe.samplers.box`."""
     upper = (1 - Y) * (1 - a) >= np.maximum(0, 2 * np.abs(X) - 1 - a) ** 2
     lower = (1 + Y) * (1 + a) >= np.maximum(0, 2 * np.abs(X) - 1 + a) ** 2
     return np.asarray(upper & lower)

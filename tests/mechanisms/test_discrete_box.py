@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.accounting.costs import zcdp_rho
+from dpframe.accounting.accountant import zcdp_rho
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.accounting.gaussian_delta import delta_bound, variance_for
+from dpframe.accounting.gaussian_noise import delta_bound, variance_for
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import DiscreteGaussian
-from dpframe.mechanisms.gaussian_tail import least_covering
+from dpframe.mechanisms.discrete_gaussian import least_covering
 from dpframe.mechanisms.noise import noise as draw_noise
 from tests.entered import entered
 
@@ -219,7 +219,7 @@ def test_never_worse_than_through_zcdp(l0: int, epsilon: Fraction, digits: int) 
     ],
 )
 def test_conversion_from_zcdp_matches_reference(rho: float, delta: float, epsilon: float) -> None:
-    from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
+    from dpframe.accounting.gaussian_noise import largest_rho, log_delta_zcdp
 
     found = log_delta_zcdp(Fraction(rho), Fraction(epsilon))
     assert math.exp(found) == pytest.approx(delta, rel=1e-5)
@@ -228,7 +228,7 @@ def test_conversion_from_zcdp_matches_reference(rho: float, delta: float, epsilo
 
 @pytest.mark.parametrize("a", [-5.0, -1.0, 0.0, 1.0, 3.9, 4.0, 7.9, 8.0, 20.0, 38.0, 1e4])
 def test_mills_ratio(a: float) -> None:
-    from dpframe.accounting.normal import mills
+    from dpframe.accounting.gaussian_noise import mills
 
     with mpmath.workdps(60):
         tail = mpmath.erfc(mpmath.mpf(a) / mpmath.sqrt(2)) / 2
@@ -239,7 +239,7 @@ def test_mills_ratio(a: float) -> None:
 @given(st.floats(-5.0, 12.0), st.floats(-12.0, 1.5))
 def test_bound_of_the_continuous_law(a: float, log_d: float) -> None:
     """Balle and Wang 2018, Theorem 8, to 80 digits: never below, and tight."""
-    from dpframe.accounting.normal import log_delta_normal
+    from dpframe.accounting.gaussian_noise import log_delta_normal
 
     d = 10.0**log_d
     epsilon = d * (a + d / 2)

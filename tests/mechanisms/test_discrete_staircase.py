@@ -19,7 +19,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import DiscreteLaplace, DiscreteStaircase, Exposure
 from dpframe.mechanisms.discrete_staircase import least_inner
 from dpframe.mechanisms.noise import noise as draw_noise
-from dpframe.samplers.staircase import staircase
+from dpframe.samplers.cells import staircase
 from tests.samplers.seeded import Seeded
 
 rates = st.fractions(Fraction(1, 8), 12, max_denominator=40)

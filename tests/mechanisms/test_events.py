@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from dpframe.accounting.costs import zcdp_rho
+from dpframe.accounting.accountant import zcdp_rho
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, Exposure, RoundedLaplace
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
-from dpframe.mechanisms.confidence import miss_per_cell
-from dpframe.mechanisms.gaussian_tail import least_covering
+from dpframe.mechanisms.discrete_gaussian import least_covering
+from dpframe.mechanisms.mechanism import miss_per_cell
 
 CONFIDENCES = ["0.5", "0.01", "0.3", "0.68", "0.7", "0.9", "0.95", "0.99", "0.999999"]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, NoisyThreshold
-from dpframe.mechanisms.rounded_laplace import RoundedLaplace
+from dpframe.mechanisms.discrete_laplace import RoundedLaplace
 
 mp.mp.dps = 60
 scales = st.builds(Fraction, st.integers(1, 3000), st.integers(1, 50)).filter(lambda s: s < 2000)

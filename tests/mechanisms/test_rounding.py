@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dpframe.core.exact import dyadic_up
 from dpframe.errors import InvalidBounds, InvalidBudget
-from dpframe.mechanisms.confidence import miss, miss_per_cell
-from dpframe.mechanisms.rounding import (
+from dpframe.mechanisms.mechanism import (
     in_range,
+    miss,
+    miss_per_cell,
     nonnegative,
     positive_budget,
     positive_sensitivity,

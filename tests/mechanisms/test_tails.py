@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise, RoundedLaplace
-from dpframe.mechanisms.normal_tail import normal_above
+from dpframe.mechanisms.discrete_gaussian import normal_above
 
 LAWS = [
     DiscreteLaplace(Fraction(1, 50)),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.mechanisms import TruncatedGeometric
 from dpframe.mechanisms.noise import appear, appearance_chances
-from dpframe.samplers.coins import ONE
+from dpframe.samplers.source import ONE
 
 epsilons = st.builds(Fraction, st.integers(1, 4000), st.just(100)) | st.sampled_from(
     [Fraction(1, 100), Fraction(1, 3), Fraction(63), Fraction(64), Fraction(65), Fraction(10**6)]

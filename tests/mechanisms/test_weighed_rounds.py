@@ -24,7 +24,9 @@ from dpframe.mechanisms import (
     KeyTask,
     WeighedRounds,
     WeighedThreshold,
-    weighed_rounds,
+)
+from dpframe.mechanisms import (
+    groups as weighed_rounds,
 )
 from tests.mechanisms.test_weighed_threshold import divergence, masses
 

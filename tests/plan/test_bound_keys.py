@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.api.parameters import Parameters, declaring
 from dpframe.api.paying_session import payer_of
-from dpframe.ledger.ranges import read_range
-from dpframe.ledger.reviewers import approve
+from dpframe.ledger.approvals import read_range
+from dpframe.ledger.owners import approve
 from dpframe.plan import document
 from dpframe.plan.document import template_fingerprint
 from tests.ledger.ledgers import store_at, verify

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.report.forced import forced_words
+from dpframe.report.story import forced_words
 from tests.plan.edits import with_digest
 
 FRAME = pl.LazyFrame({"x": [1, 2, 3], "y": [1.0, 2.0, None], "g": ["a", "b", "a"]})

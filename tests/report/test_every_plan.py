@@ -16,9 +16,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.plan.several import blocks_of
-from dpframe.report.chapters import chapters
 from dpframe.report.first_page import first_page
-from dpframe.report.story import Draws
+from dpframe.report.story import Draws, chapters
 from tests.html_reader import Reader
 from tests.plan.documents import ALL, patients, plan_of, visits
 

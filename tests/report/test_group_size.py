@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.report.group_size import about, warnings_at
+from dpframe.report.errors import about, warnings_at
 
 ROWS = pl.LazyFrame(
     schema={"who": pl.String, "age": pl.Int64, "city": pl.String, "sex": pl.Enum(["f", "m"])}

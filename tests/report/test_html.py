@@ -11,9 +11,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.core.visible import visible
-from dpframe.report.chapters import chapters
 from dpframe.report.first_page import DECIDE, first_page
-from dpframe.report.stylesheet import PAGE_STYLE, STYLE
+from dpframe.report.html import PAGE_STYLE, STYLE
+from dpframe.report.story import chapters
 from tests.golden.queries import QUERIES, SECRET, Golden
 from tests.html_reader import Reader
 

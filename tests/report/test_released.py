@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.report.released import _with_error
+from dpframe.report.numbers import _with_error
 
 ROWS = pl.DataFrame({"x": [20.0, 70.0] * 500, "g": ["a", "b"] * 500, "year": [2020, 2021] * 500})
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.report.chapters import chapters
+from dpframe.report.story import chapters
 
 ROWS = pl.LazyFrame(schema={"age": pl.Int64, "income": pl.Float64, "region": pl.String})
 

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.report.first_page import QUESTIONS
-from dpframe.report.questions import questions_in
+from dpframe.report.first_page import QUESTIONS, questions_in
 
 PEOPLE = pl.LazyFrame(
     schema={

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpframe.samplers.coins import ONE, coins
+from dpframe.samplers.source import ONE, coins
 from tests.samplers.scripted import Script
 
 _WORD = 1 << 64

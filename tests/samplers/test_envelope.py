@@ -17,7 +17,7 @@ from dpframe.samplers import (
     exponential_mechanism_each,
     exponential_mechanism_runs,
 )
-from dpframe.samplers.envelope import _accept, _envelopes, _first_above, _gaps
+from dpframe.samplers.selection import _accept, _envelopes, _first_above, _gaps_in_groups
 
 from .scripted import Script
 
@@ -51,7 +51,7 @@ def test_envelopes_cover_their_values_closely(
 ) -> None:
     scores, weights = (int64(*(c[i] for g in made for c in g)) for i in (0, 1))
     sizes = int64(*map(len, made))
-    gaps = _gaps(scores, sizes)
+    gaps = _gaps_in_groups(scores, sizes)
     envelopes, shifts = _envelopes(gaps, sizes, float(1 / scale), weights)
     lane = 0
     for group, shift in zip(made, shifts.tolist(), strict=True):
@@ -139,7 +139,7 @@ def test_sixteen_bits_settle_all_but_the_last_of_their_values() -> None:
 def test_a_small_envelope_is_never_accepted_unseen() -> None:
     """Candidate 1 has v = 2**59 e**-50 = 1e-4 under an envelope of 1, at the end of the sums."""
     scores, scale = int64(0, -50), Fraction(1)
-    envelopes, shifts = _envelopes(_gaps(scores, int64(2)), int64(2), 1.0, None)
+    envelopes, shifts = _envelopes(_gaps_in_groups(scores, int64(2)), int64(2), 1.0, None)
     assert envelopes.tolist()[1] == 1
     assert shifts.tolist() == [59]
     last = int(envelopes.sum()) - 1

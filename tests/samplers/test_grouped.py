@@ -12,8 +12,7 @@ from dpframe.samplers import (
     permute_and_flip_each,
     report_noisy_max_each,
 )
-from dpframe.samplers.grouped import _one_of_each
-from dpframe.samplers.selection import flips
+from dpframe.samplers.selection import _one_of_each, flips
 from dpframe.samplers.source import OS
 
 LIMITS = [-(2**63), 2**63 - 1, 0]
@@ -70,7 +69,7 @@ def test_noise_beyond_int64_wins_in_its_own_row_and_column(monkeypatch: pytest.M
     def drawn(scale: Fraction, n: int, source: object) -> tuple[np.ndarray, dict[int, int]]:
         return np.zeros(n, np.int64), {4: 2**70, 6: -(2**70), 11: 2**64 + 1}
 
-    monkeypatch.setattr("dpframe.samplers.grouped.discrete_laplace_wide", drawn)
+    monkeypatch.setattr("dpframe.samplers.selection.discrete_laplace_wide", drawn)
     scores = np.array([[5, 0, 0], [5, 0, 0], [5, 4, 0], [5, 0, 0]], np.int64)
     for _ in range(3):
         assert report_noisy_max_each(scores, Fraction(1)).tolist() == [0, 1, 1, 2]

@@ -12,9 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from dpframe.samplers import discrete_hull, hull
-from dpframe.samplers.box import Radii
-from dpframe.samplers.hull import is_within
+from dpframe.samplers import box, discrete_hull
+from dpframe.samplers.box import Radii, is_within
 from tests.laws.neighbours import is_in_arch
 
 from .scripted import Script
@@ -111,7 +110,7 @@ def test_floats_decide_as_integers_do(widths: tuple[int, ...], fineness: int) ->
         points += found
         radii += [radius] * len(found)
     drawn = np.array(points, dtype=np.int64)
-    fast = hull._are_within(np.array(radii), drawn, widths, fineness, ONE)
+    fast = box._are_within(np.array(radii), drawn, widths, fineness, ONE)
     slow = [is_within(r, z, widths, fineness, ONE) for r, z in zip(radii, points, strict=True)]
     assert fast.tolist() == slow
     assert 0 < sum(slow) < len(slow)
@@ -124,7 +123,7 @@ def test_what_floats_cannot_tell_is_settled_in_integers() -> None:
     x = size - 12345
     edge = -(-(2 * x * x - size * size) // size)  # y >= 2 x**2 - 1 where a = 1
     points = [(size, x, edge - 1), (size, x, edge), (size, -x, edge - 1), (-size, x, -edge)]
-    fast = hull._are_within(np.ones(4, np.int64), np.array(points), widths, 1, ONE)
+    fast = box._are_within(np.ones(4, np.int64), np.array(points), widths, 1, ONE)
     assert fast.tolist() == [False, True, False, True]
 
 
@@ -139,7 +138,7 @@ def test_what_floats_cannot_tell_is_settled_in_integers() -> None:
     ],
 )
 def test_vectors_have_their_probabilities(
-    epsilon: Fraction, widths: tuple[int, ...], fineness: int, arches: tuple[hull.Arch, ...]
+    epsilon: Fraction, widths: tuple[int, ...], fineness: int, arches: tuple[box.Arch, ...]
 ) -> None:
     """Against P(z) ~ exp(-epsilon N(z) / fineness) on a grid, N(z) by definition."""
     drawn = discrete_hull(epsilon, widths, fineness, arches, 30_000, Seeded(3))
@@ -156,7 +155,7 @@ def test_vectors_have_their_probabilities(
 
 
 def least_radius(
-    z: tuple[int, ...], widths: tuple[int, ...], fineness: int, arches: tuple[hull.Arch, ...]
+    z: tuple[int, ...], widths: tuple[int, ...], fineness: int, arches: tuple[box.Arch, ...]
 ) -> int:
     """N(z), by the definition of the hull."""
     radius = max(-(-abs(x) * fineness // w) for x, w in zip(z, widths, strict=True))
@@ -222,7 +221,7 @@ def test_numbers_of_far_radii_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
         ((0, 1, -1),),
     ],
 )
-def test_range_of_arches(arches: tuple[hull.Arch, ...]) -> None:
+def test_range_of_arches(arches: tuple[box.Arch, ...]) -> None:
     with pytest.raises(ValueError, match="arches"):
         discrete_hull(Fraction(1), (1, 2, 3, 4), 1, arches, 1)
 

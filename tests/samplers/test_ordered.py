@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.samplers import Runs, ordered, ordered_chain, ordered_exponential
+from dpframe.samplers import Runs, ordered, ordered_exponential
+from dpframe.samplers import ordered as ordered_chain
 from dpframe.samplers.exponential import bracket_exp
-from dpframe.samplers.ordered import windows_of
-from dpframe.samplers.ordered_chain import Chain
+from dpframe.samplers.ordered import Chain, windows_of
 from tests.laws.amounts import amounts
 from tests.samplers.seeded import Seeded
 

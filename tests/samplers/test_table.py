@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpframe.samplers import OS
-from dpframe.samplers.source import OSBits
-from dpframe.samplers.table import LazyTable
+from dpframe.samplers.source import LazyTable, OSBits
 
 from .scripted import Script
 

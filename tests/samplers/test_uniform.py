@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpframe.samplers import OS, uniform_below, uniforms_below
-from dpframe.samplers.uniform import scaled_uniforms
+from dpframe.samplers.source import scaled_uniforms
 
 from .scripted import Script
 

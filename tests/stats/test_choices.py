@@ -10,7 +10,6 @@ import pytest
 
 from dpframe.mechanisms.noise import choose_points
 from dpframe.samplers import (
-    envelope,
     exponential_mechanism,
     exponential_mechanism_each,
     exponential_mechanism_runs,
@@ -18,6 +17,7 @@ from dpframe.samplers import (
     permute_and_flip_each,
     report_noisy_max,
     report_noisy_max_each,
+    selection,
     uniform_below,
     uniforms_below,
 )
@@ -141,7 +141,7 @@ def test_weighted_choices_of_many_groups(total: int, monkeypatch: pytest.MonkeyP
     """Groups of all kinds in turn; with small sums of envelopes most coins are settled in
     integers, and many proposals are rejected.
     """
-    monkeypatch.setattr(envelope, "_TOTAL", total)
+    monkeypatch.setattr(selection, "_TOTAL", total)
     n = 10 * N if total == 60 else N // 2
     scores, weights = (np.tile([x for k in RUNS.values() for x in k[i]], n) for i in (0, 1))
     sizes = np.tile([len(k[0]) for k in RUNS.values()], n)

@@ -47,11 +47,11 @@ NOISE_BUGS = {
     ),
     "sign shares a bit with the offset": ("cells", "(word >> sign) & 1", "word & 1"),
     "table draws its first bits again": (
-        "table",
+        "source",
         "words = known | source.u64(undecided.size) >> np.uint64(16)",
         "words = source.u64(undecided.size)",
     ),
-    "undecided cells taken as decided": ("table", "guide[inside > 0] = _UNDECIDED", "pass"),
+    "undecided cells taken as decided": ("source", "guide[inside > 0] = _UNDECIDED", "pass"),
     "geometric misses a digit": (
         "exponential", "for i in range(digits):", "for i in range(1, digits):"
     ),
@@ -62,46 +62,46 @@ CHOICE_BUGS = {
     "first success instead of any": (
         "selection", "successes[uniform_below(successes.size, source)]", "successes[0]"
     ),
-    "envelopes without weights": ("envelope", "rates[block] *= weights[block]", "pass"),
+    "envelopes without weights": ("selection", "rates[block] *= weights[block]", "pass"),
     "envelopes rounded down": (
-        "envelope", "np.ceil(rates, out=rates)", "np.floor(rates, out=rates)"
+        "selection", "np.ceil(rates, out=rates)", "np.floor(rates, out=rates)"
     ),
     "envelopes of one group alone": (
-        "envelope", "_spread(np.ldexp(1.0 + SLACK, shifts), sizes)", "2.0 ** int(shifts[0])"
+        "selection", "_spread(np.ldexp(1.0 + SLACK, shifts), sizes)", "2.0 ** int(shifts[0])"
     ),
     "what is proposed is chosen": (
-        "envelope",
+        "selection",
         "accepted = (first < 0xFFFF) & (envelopes[found] >= _SURE)",
         "accepted = first >= 0",
     ),
     "small envelopes are accepted unseen": (
-        "envelope", "(envelopes[found] >= _SURE)", "(envelopes[found] >= 1)"
+        "selection", "(envelopes[found] >= _SURE)", "(envelopes[found] >= 1)"
     ),
     "coins without weights": (
-        "envelope", "weight = 1 if weights is None else int(weights[i])", "weight = 1"
+        "selection", "weight = 1 if weights is None else int(weights[i])", "weight = 1"
     ),
     "coins with the power of two of another group": (
-        "envelope", "int(shifts[left[lane]])", "int(shifts[lane])"
+        "selection", "int(shifts[left[lane]])", "int(shifts[lane])"
     ),
     "coins always come up": (
-        "envelope",
+        "selection",
         "if prefix * unit >= weight * hi << up:\n            return False",
         "if prefix * unit >= weight * hi << up:\n            return True",
     ),
     "a rejected proposal ends the search": (
-        "envelope", "left = left[~accepted]", "left = left[:0]"
+        "selection", "left = left[~accepted]", "left = left[:0]"
     ),
     "the sum at a place is above itself": (
-        "envelope", "sums[middle] - before > reach", "sums[middle] - before >= reach"
+        "selection", "sums[middle] - before > reach", "sums[middle] - before >= reach"
     ),
     "uniform choices wrap": (
-        "uniform",
+        "source",
         "drawn = (source.u64(left.size) & used[left]).astype(np.int64)",
         "drawn = (source.u64(left.size) & used[left]).astype(np.int64) % ends[left]",
     ),
     "gaps wrap": ("selection", "unsigned[np.argmax(scores)] - unsigned", "unsigned - unsigned[0]"),
     "uniform choice wraps": (
-        "uniform", "if value < n:\n            return value", "return value % n"
+        "source", "if value < n:\n            return value", "return value % n"
     ),
 }  # fmt: skip
 
@@ -199,7 +199,7 @@ def _runs(planted: Any) -> list[checks.PValues]:
     integers.
     """
     n, scale, found = 14_000, Fraction(17, 10), []
-    envelope = importlib.import_module("planted.envelope")
+    envelope = importlib.import_module("planted.selection")
     kinds = [([3, 3, 1, 0, -4], [5, 1, 1, 30, 1000]), ([0, 90], [700, 1]), ([1, 0, 2], [8, 1, 2])]
     scores, weights = (np.tile([x for k in kinds for x in k[i]], n) for i in (0, 1))
     sizes = np.tile([len(k[0]) for k in kinds], n)

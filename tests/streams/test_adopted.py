@@ -12,9 +12,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.cli import main
-from dpframe.ledger import places
+from dpframe.ledger import head_file
+from dpframe.ledger.contents import ROWS
 from dpframe.ledger.record import Draft
-from dpframe.ledger.row_contents import ROWS
 from tests.ledger.ledgers import store_at, verify
 from tests.streams.child import DATA, opened, session_of, totals
 from tests.streams.nights import day
@@ -38,7 +38,7 @@ def backup(path: Path) -> Path:
 
 def restore(path: Path, there: Path, *, folder: bool) -> None:
     """The copy in the place of the ledger, as after a disk was lost; the folder with it or not."""
-    places._USED.clear()
+    head_file._USED.clear()
     for one in path.parent.glob(f"{path.name}*"):
         if one.is_file():
             one.unlink()
@@ -156,7 +156,7 @@ def test_each_copy_is_paid_for(path: Path) -> None:
     opened(path).release(day(0))
     for paid in (1, 2):
         Path(f"{path}.head").unlink()
-        places._USED.clear()
+        head_file._USED.clear()
         assert run("adopt", path) == 0
         with pytest.raises(dp.LedgerError, match="drawn twice"):
             opened(path).release(day(3))

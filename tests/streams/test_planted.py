@@ -13,11 +13,10 @@ from dpframe.aggregates import nightly
 from dpframe.frames import limit_rows, nights
 from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.schedule import Schedule
-from dpframe.ledger import row_contents
+from dpframe.ledger import contents as row_contents
 from dpframe.release import nightly as released
 from dpframe.workloads import running
-from dpframe.workloads.period_tree import PeriodTree
-from dpframe.workloads.running import Moved, SquareRoot
+from dpframe.workloads.running import Moved, PeriodTree, SquareRoot
 from tests.streams.child import opened, totals
 from tests.streams.nights import START, Row, assert_within, day, moved, prepared_of, vectors
 from tests.streams.test_sensitivities import private

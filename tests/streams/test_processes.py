@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, row_contents, transactions
+from dpframe.ledger import chain as checkpoints
+from dpframe.ledger import contents
+from dpframe.ledger import store as transactions
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.record import Draft, Seal, sealed
-from dpframe.ledger.sqlite.store import SqliteStore
-from dpframe.ledger.tables import Tables
+from dpframe.ledger.sqlite import SqliteStore
+from dpframe.ledger.store import Tables
 from tests.ledger.ledgers import Place, sql, store_at, verify
 from tests.streams.child import DATA, PERIODS, opened, session_of, totals
 from tests.streams.nights import day
@@ -105,8 +107,8 @@ def test_killed_at_random_points(tmp_path: Path) -> None:
 
 
 def test_folders_without_nameless_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_contents, "_nameless", lambda folder: None)
-    rows = row_contents.FolderRows(tmp_path / "f")
+    monkeypatch.setattr(contents, "_nameless", lambda folder: None)
+    rows = contents.FolderRows(tmp_path / "f")
     assert rows.read(1, 2) is None
     assert rows.keep(1, 2, b"one") == b"one"
     assert rows.keep(1, 2, b"two") == rows.read(1, 2) == b"one"

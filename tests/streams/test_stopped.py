@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.cli import main
-from dpframe.ledger import places
+from dpframe.ledger import head_file
 from dpframe.ledger.budgets import close
-from dpframe.ledger.drawing import close_stream
+from dpframe.ledger.owners import Terms, approve, revoke
 from dpframe.ledger.record import Draft
-from dpframe.ledger.reviewers import Terms, approve, revoke
+from dpframe.ledger.streaming import close_stream
 from tests.clocks import Set, setter
 from tests.ledger.ledgers import Place, store_at, verify
 from tests.streams.child import DATA
@@ -207,7 +207,7 @@ def test_a_stream_that_was_closed_is_not_paid_for_again(tmp_path: Path) -> None:
     opened(place, requires=False).release(day(0))
     close_stream(store_at(place), "default", "s", "Ann", "over")
     Path(f"{place}.head").unlink()
-    places._USED.clear()
+    head_file._USED.clear()
     assert main(["ledger", "adopt", "--ledger", str(place), *BY]) == 0
     again = ["--stream", "s", "--charge-again", *BY]
     assert main(["ledger", "redraw", "--ledger", str(place), *again]) == 6
@@ -306,4 +306,4 @@ def _play(place: Path, acts: list[str], requires: bool) -> None:
                     assert not may
             if is_open:
                 assert drawn(place) == released
-    places._USED.clear()
+    head_file._USED.clear()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpframe.workloads import Axis, Estimate, Factor, Kind, Part, Strategy, Wanted, Workload
-from dpframe.workloads.needs import KINDS
+from dpframe.workloads.axes import KINDS
 
 Floats = NDArray[np.float64]
 

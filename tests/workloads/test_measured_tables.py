@@ -17,7 +17,7 @@ from dpframe.workloads import (
     Workload,
     tables,
 )
-from dpframe.workloads.needs import Kind
+from dpframe.workloads.axes import Kind
 from dpframe.workloads.strategy import Strategy
 
 CASES: list[tuple[tuple[int, ...], int, int, tuple[tuple[int, ...], ...], Degree]] = [

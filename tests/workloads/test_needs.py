@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.workloads import Axis, variances_of
-from dpframe.workloads.needs import KINDS, Kind, flat, needs_of, outputs
-from dpframe.workloads.variances import cell_norms, prefix_norms
+from dpframe.workloads.axes import KINDS, Kind, flat, needs_of, outputs
+from dpframe.workloads.workload import cell_norms, prefix_norms
 from tests.workloads.matrices import axes, nodes, projection, queries
 
 

@@ -21,7 +21,7 @@ from dpframe.workloads import (
     best_tables,
     tables,
 )
-from dpframe.workloads.shares import Degree, divide, error
+from dpframe.workloads.strategy import Degree, divide, error
 from tests.workloads.matrices import workloads
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.workloads.subspaces import Filter, joined
+from dpframe.workloads.rebuild import Filter, joined
 
 Kept = tuple[bool, ...]
 shapes = st.lists(st.integers(2, 5), min_size=1, max_size=4).map(tuple)

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.report.plots import theme
+from dpframe.report.plots import BAR, INK, MARK
 from tests.simulate.frames import public, trapped
 
 PUBLIC = public()
@@ -199,15 +199,15 @@ def test_charts_are_readable_on_light_and_dark(chart: Callable[[], Any]) -> None
     spec = spec_of(chart())
     assert spec["background"] == "transparent"
     for part in ("axis", "legend", "header"):
-        assert spec["config"][part]["labelColor"] == theme.INK
-    assert spec["title"]["color"] == spec["title"]["subtitleColor"] == theme.INK
+        assert spec["config"][part]["labelColor"] == INK
+    assert spec["title"]["color"] == spec["title"]["subtitleColor"] == INK
 
 
-@pytest.mark.parametrize("colour", [theme.INK, theme.BAR, theme.MARK])
+@pytest.mark.parametrize("colour", [INK, BAR, MARK])
 @pytest.mark.parametrize("behind", ["#ffffff", "#1e1e1e", "#111111"])
 def test_colours_stand_out(colour: str, behind: str) -> None:
     light, dark = sorted((_luminance(colour), _luminance(behind)), reverse=True)
-    assert (light + 0.05) / (dark + 0.05) > (3.9 if colour == theme.INK else 2.6)
+    assert (light + 0.05) / (dark + 0.05) > (3.9 if colour == INK else 2.6)
 
 
 def _luminance(colour: str) -> float:
@@ -347,7 +347,7 @@ def test_a_saved_chart_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     chart.save(tmp_path / "chart.svg")
     assert "<svg" in (tmp_path / "chart.svg").read_text()
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    monkeypatch.setattr("dpframe.report.plots.theme.find_spec", lambda name: None)
+    monkeypatch.setattr("dpframe.report.plots.find_spec", lambda name: None)
     with pytest.raises(dp.UnsupportedOperation, match="vl-convert"):
         chart.save(tmp_path / "chart.html")
 
