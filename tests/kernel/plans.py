@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 import polars as pl
 
 import dpframe as dp
+from dpframe import pipeline
 from dpframe.kernel import Plan
 from dpframe.kernel.plan import read, write
 from dpframe.planning import soundness
-from dpframe.planning.physical import Translation
+from dpframe.planning.physical import Translation, translate
 from dpframe.planning.prepared import PreparedTogether
 
 START = dt.date(2027, 3, 1)
@@ -142,15 +143,40 @@ def frame() -> pl.LazyFrame:
     )
 
 
+class Checked(Exception):
+    """Stops a query before its charge."""
+
+    def __init__(self, prepared: PreparedTogether, translation: Translation) -> None:
+        super().__init__()
+        self.prepared = prepared
+        self.translation = translation
+
+
+def checked(ask: Callable[[], object]) -> Checked:
+    """A query as it is after the last look before its charge; it goes no further."""
+    require_sound = pipeline.require_sound
+
+    def stop(prepared: PreparedTogether) -> Translation:
+        raise Checked(prepared, require_sound(prepared))
+
+    pipeline.require_sound = stop
+    try:
+        ask()
+    except Checked as found:
+        return found
+    finally:
+        pipeline.require_sound = require_sound
+    raise AssertionError("no query came to its charge")
+
+
 @contextmanager
-def recording() -> Iterator[list[Plan]]:
-    """The plans that are checked before charges, while this is entered."""
-    found, before = list[Plan](), soundness.translate
+def recording() -> Iterator[list[PreparedTogether]]:
+    """The queries whose plans are checked while this is entered."""
+    found, before = list[PreparedTogether](), soundness.translate
 
     def record(prepared: PreparedTogether) -> Translation:
-        translation = before(prepared)
-        found.append(translation.plan)
-        return translation
+        found.append(prepared)
+        return before(prepared)
 
     soundness.translate = record
     try:
@@ -249,20 +275,22 @@ UNITS: Mapping[str, str | dp.Rows] = {
 def charged(name: str) -> Plan:
     """The plan that is checked before the query of this name is charged."""
     of, unit, measure = name.rsplit(" ", 2)
-    with recording() as found, warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"):
         if of in STREAMS or of == "stream":
-            _open(STREAMS.get(of, OF_ROWS["counts"]), UNITS[unit], measure)
-        elif of in WITH_A_DELTA:
+            with recording() as found:
+                _open(STREAMS.get(of, OF_ROWS["counts"]), UNITS[unit], measure)
+            return translate(found[-1]).plan
+        if of in WITH_A_DELTA:
             session = dp.Session(rho=10, delta="1e-3")
-            private = session.protect(frame(), unit=UNITS[unit])
-            WITH_A_DELTA[of](private).collect(rho=1, delta="1e-6")
+            spend: Mapping[str, object] = {"rho": 1, "delta": "1e-6"}
         else:
             opened, spend = SESSIONS[measure]
-            private = opened().protect(frame(), unit=UNITS[unit])
-            if unit == "person" and of in OF_ROWS:
-                private = private.limit_groups(2, by="town").limit_rows(2, by="town")
-            (OF_ROWS | OF_PERSONS | OF_CHANGES)[of](private).collect(**spend)
-    return found[-1]
+            session = opened()
+        private = session.protect(frame(), unit=UNITS[unit])
+        if unit == "person" and of in OF_ROWS:
+            private = private.limit_groups(2, by="town").limit_rows(2, by="town")
+        query = (OF_ROWS | OF_PERSONS | OF_CHANGES | dict(WITH_A_DELTA))[of](private)
+        return checked(lambda: query.collect(**spend)).translation.plan
 
 
 def _open(query: Query, unit: str | dp.Rows, measure: str) -> None:

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.kernel import plan as p
 from dpframe.lower import execution
-from dpframe.planning import soundness
 from dpframe.planning.prepared import PreparedTogether
 from tests.kernel import plans
 from tests.kernel.compared import compare_on
@@ -277,19 +276,12 @@ def query_names() -> list[str]:
 def prepare(name: str) -> PreparedTogether:
     """A query as it runs."""
     of, unit = name.rsplit(" of ", 1)
-    found, before = list[PreparedTogether](), soundness.translate
-
-    def record(one: PreparedTogether) -> Any:
-        found.append(one)
-        return before(one)
-
-    soundness.translate = record
-    try:
-        with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"):
+        if unit != "a stream" and of not in SUGGESTED:
+            return plans.checked(lambda: _collect(of, unit)).prepared
+        with plans.recording() as found:
             _collect(of, unit)
-    finally:
-        soundness.translate = before
-    return found[-1]
+        return found[-1]
 
 
 def _collect(of: str, unit: str) -> None:
