@@ -210,7 +210,7 @@ def with_rising_totals(prepared: Prepared) -> Prepared:
     for aggregate in query.aggregates:
         (use,) = aggregate.uses
         assert isinstance(use.part, NightlySums)
-        if use.part.table.statistic.contribution(query.relation.facts).lo < 0:
+        if query.scope.rules.addition(use.part.table).lo < 0:
             raise UnsupportedOperation(
                 f"the running total of {aggregate.name!r} may fall",
                 where="monotone=True",

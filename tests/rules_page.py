@@ -26,14 +26,11 @@ from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
 from dpframe.api.session import Session
 from dpframe.api.through import Through
-from dpframe.core.sensitivity import (
-    additive_sensitivity,
-    joint_sensitivity,
-    sensitivity_with_total,
-)
 from dpframe.core.units import Identifier
 from dpframe.frames import nights
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import Reach
+from dpframe.kernel.moves import _of_changes, _of_coming, _with_total, moves_of
 from dpframe.ledger.scopes import Timeline
 from dpframe.rows.operation import RowOperation
 from dpframe.workloads import running
@@ -105,9 +102,8 @@ def rows() -> str:
 def sums() -> str:
     """The rule that most aggregates rest on."""
     parts = []
-    for rule in (additive_sensitivity, sensitivity_with_total, joint_sensitivity):
-        said = sections(rule)
-        parts += [_where(rule), markdown(said[""]), markdown(said["Notes"])]
+    for rule in (moves_of, _of_coming, Reach.squares, _of_changes, _with_total):
+        parts += [_where(rule), markdown(sections(rule)[""])]
     return "\n\n".join(parts)
 
 

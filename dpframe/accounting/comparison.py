@@ -24,8 +24,6 @@ from dpframe.core.budget import amount
 from dpframe.core.exact import Number, as_given, nearest
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
-# All bounds side by side, and the best that may be used.
-
 ACCOUNTANTS: Final[tuple[type[Accountant], ...]] = (
     BasicAccountant,
     AdvancedAccountant,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.measurement import (
-    Selection,
-    Table,
-    rows_of_cell,
-)
+from dpframe.aggregates.measurement import Additive, Selection, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import Statistic
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.contributions import once_in_each
+from dpframe.kernel import plan as kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +67,18 @@ class CategoryChoice(Selection):
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.statistic.spread(scope)
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        spread = self.spread(scope)
-        if self.statistic.of_individuals and self.cells is not None:
-            spread = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count)
-        return additive_sensitivity(
-            self.statistic.contribution(scope.facts),
-            spread,
-            self.count * self.entries(scope),
-            1 if self.cells is None else self.count,
-            rows_of_cell(scope, self.cells),
-        )
+    def node(self, scope: QueryScope) -> kernel.Choice:
+        among: Literal["cells", "groups"] = "groups" if self.cells is None else "cells"
+        return kernel.Choice((scope.rules.place(self.tables[0]),), among, self.winners)
 
-    def score_range(self, scope: QueryScope) -> ScoreRange:
-        """Where each group has its own choice, rows in several groups affect several choices.
-        Where groups are the candidates, or a limit leaves m rows for each, they change the
-        difference of two scores by at most m times the width. One individual moves numbers of
-        individuals by 0 or 1, all of them one way.
-        """
-        contribution = self.statistic.contribution(scope.facts)
-        b, spread = contribution.magnitude, self.spread(scope)
-        rows, groups, most = spread.tight
-        if spread.changes:
-            return ScoreRange.of_one(2 * most * b)
-        joined = replace(contribution, always=False)  # a candidate need not have the row
-        if self.cells is None:
-            return ScoreRange.of_one(min(rows * b, most * joined.width))
-        of_one = rows_of_cell(scope, self.cells)
-        largest = most * b if of_one is None else min(most * b, of_one * joined.width)
-        return ScoreRange.of_groups(min(rows * b, groups * largest), largest)
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        (table,) = self.tables
+        if self.statistic.of_individuals and self.cells is not None:
+            most = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count).tight[0]
+            b = scope.rules.addition(table).hi
+            return ExactSensitivity(most, Fraction(most * b), Fraction(most * b * b), Fraction(b))
+        self.spread(scope)
+        return scope.rules.sensitivity(Additive(table), lambda: Additive(table).node(scope))
 
     def words(self) -> str:
         among = f"{self.count} groups" if self.cells is None else self.cells.words()

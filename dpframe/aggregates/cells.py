@@ -23,9 +23,11 @@ from dpframe.core.domain import Columns, Scalar
 from dpframe.core.dtypes import STRING, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, HasExprs
-from dpframe.core.rationals import are_whole, floats, wholes
+from dpframe.core.rationals import are_whole, floats, numbers_of, wholes
 from dpframe.core.tree import Tree
 from dpframe.errors import require
+from dpframe.frames.nodes import row_of, text_of_constant
+from dpframe.kernel import plan as kernel
 from dpframe.rows.constants import listed
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.layouts import unsigned_zero
@@ -51,9 +53,9 @@ class Cells(HasExprs):
         return False
 
     @property
-    def one_value(self) -> Tree | None:
-        """The expression that has one value in all rows of a cell; None if none exists."""
-        return None
+    @abstractmethod
+    def node(self) -> kernel.Cells:
+        """The same as the kernel has it."""
 
     @abstractmethod
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
@@ -105,8 +107,9 @@ class CategoryCells(Cells):
         return len(self.categories) + self.other
 
     @property
-    def one_value(self) -> Tree | None:
-        return None if self.other else self.tree
+    def node(self) -> kernel.Values:
+        texts = tuple(map(text_of_constant, self.categories))
+        return kernel.Values(row_of(self.tree), texts, self.other)
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         value = lower(self.tree, columns, ns)
@@ -175,6 +178,19 @@ class NumberCells(Cells):
         """The number of the cell of an Int64 or Float64, null for none."""
 
     @property
+    def node(self) -> kernel.Cells:
+        return (
+            kernel.OfPeople(self._node, self.totals.grid.node)
+            if self.of_individuals
+            else self._node
+        )
+
+    @property
+    @abstractmethod
+    def _node(self) -> kernel.Edges | kernel.Points | kernel.Between:
+        """The same of rows, or of totals as if they were rows."""
+
+    @property
     def totals(self) -> TotalValue:
         """What is gathered of individuals, where these are in cells."""
         assert isinstance(self.value, TotalValue)
@@ -207,6 +223,10 @@ class BinCells(NumberCells):
     @property
     def size(self) -> int:
         return len(self.edges) - 1 + self.other
+
+    @property
+    def _node(self) -> kernel.Edges:
+        return kernel.Edges(row_of(self.value.tree), numbers_of(self.edges), self.other)
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         edges = comparable_edges(self.edges, self.value)
@@ -255,6 +275,10 @@ class PointCells(NumberCells):
     @property
     def size(self) -> int:
         return self.points
+
+    @property
+    def _node(self) -> kernel.Points:
+        return kernel.Points(row_of(self.value.tree), self.lo, self.step, self.points)
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         origin = self._origin
@@ -324,6 +348,10 @@ class PositionCells(NumberCells):
     @property
     def size(self) -> int:
         return 2 * len(self.candidates) + 1
+
+    @property
+    def _node(self) -> kernel.Between:
+        return kernel.Between(row_of(self.value.tree), numbers_of(self.candidates))
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         edges = comparable_edges(self.candidates, self.value)

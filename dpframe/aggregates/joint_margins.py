@@ -54,6 +54,9 @@ class JointMargins(JointSums):
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.margins[0].spread(scope)
 
+    def _columns(self, scope: QueryScope) -> tuple[int, ...]:
+        return self.columns
+
     def groups(self, scope: QueryScope) -> int:
         return self.margins[0].entries(scope)
 

@@ -16,7 +16,8 @@ import numpy as np
 from dpframe.aggregates.measurement import Integers, Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask, Arch, box_of
 
 __all__ = ["JointSums", "Rebuilt"]
@@ -153,9 +154,13 @@ class JointSums(Measurement):
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.sums[0].statistic.spread(scope)
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        about = self.spread(scope), has_several(self.groups(scope)), self.conditions, self.kept
-        return joint_sensitivity(self.widths, self.turned, *about)
+    def node(self, scope: QueryScope) -> kernel.Vector:
+        places = tuple(map(scope.rules.place, self.sums))
+        return kernel.Vector(places, self.matrix, self._columns(scope), 1, total=False)
+
+    def _columns(self, scope: QueryScope) -> tuple[int, ...]:
+        """The key columns of each vector, by their numbers."""
+        return scope.rules.columns(None)
 
     def groups(self, scope: QueryScope) -> int:
         """How many vectors there are."""

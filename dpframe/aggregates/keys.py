@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.aggregates.measurement import Measurement, Table
+from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Identifier
 from dpframe.core.weights import PARTS
 from dpframe.frames.contributions import touched
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import KeyTask
 
 __all__ = ["KeySelection", "WeighedKeys", "key_selection"]
@@ -70,9 +71,12 @@ class KeySelection(Measurement):
         assert scope.groups is not None
         return touched(scope.facts, scope.groups)
 
+    def node(self, scope: QueryScope) -> kernel.Appear:
+        return kernel.Appear(scope.rules.place(self.table), self.rows)
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        one = Contribution(Fraction(0), Fraction(1))
-        return additive_sensitivity(one, self.spread(scope), scope.entries)
+        groups = Fraction(self.touched(scope))
+        return ExactSensitivity(self.touched(scope), groups, groups, Fraction(1))
 
     def entries(self, scope: QueryScope) -> int:
         return 1
@@ -118,6 +122,10 @@ class WeighedKeys(KeySelection):
     def spread(self, scope: QueryScope) -> ContributionBounds:
         """How the parts of an individual lie among groups."""
         return self.table.statistic.spread(scope)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        weights = Additive(self.table)
+        return scope.rules.sensitivity(weights, lambda: weights.node(scope))
 
     def touched(self, scope: QueryScope) -> int:
         """How many groups an individual counts in."""

@@ -9,12 +9,9 @@ from fractions import Fraction
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import (
-    ExactSensitivity,
-    additive_sensitivity,
-    sensitivity_with_total,
-)
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import require
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import Axis
 
@@ -95,16 +92,18 @@ class LevelSums(CellSums):
     def numbers(self) -> int:
         return self.nodes
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        contribution = self.table.statistic.contribution(scope.facts)
-        return additive_sensitivity(contribution, self.spread(scope), self._runs(scope), self.nodes)
+    def node(self, scope: QueryScope) -> kernel.Vector:
+        place, kept = scope.rules.place(self.table), scope.rules.columns(None)
+        run = min(self.axis.width(self.level), self.axis.size)
+        return kernel.Vector((place,), ((1,),), kept, run, self._has_total)
+
+    @property
+    def _has_total(self) -> bool:
+        return False
 
     @property
     def step(self) -> Fraction:
         return self.table.statistic.step
-
-    def _runs(self, scope: QueryScope) -> int:
-        return (1 if scope.entries is None else scope.entries) * self.nodes
 
     def words(self) -> str:
         return f"{self.table.words()}; {run_words(self.axis, self.level)}"
@@ -121,7 +120,7 @@ class LevelSumsWithTotal(LevelSums):
     Proof
     -----
     A row that changes may leave one run for another and not move the total. Or it leaves all
-    runs, or enters one, and moves one run and the total by 1 (`sensitivity_with_total`). The rows
+    runs, or enters one, and moves one run and the total by 1. The rows
     are not in several groups, so none moves the total of another one.
     """
 
@@ -129,13 +128,13 @@ class LevelSumsWithTotal(LevelSums):
     def numbers(self) -> int:
         return self.nodes + 1
 
+    @property
+    def _has_total(self) -> bool:
+        return True
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         require(scope.entries in (None, 1), "rows of one group move one total")
-        found = super(LevelSumsWithTotal, self).sensitivity(scope)
-        if found.is_zero:
-            return found
-        contribution = self.table.statistic.contribution(scope.facts)
-        return sensitivity_with_total(found, contribution, self.spread(scope))
+        return Measurement.sensitivity(self, scope)
 
     def words(self) -> str:
         return f"{super(LevelSumsWithTotal, self).words()}, and all of them together"

@@ -93,7 +93,8 @@ def best_margins(
 
 def _has_free_total(margin: Margin, scope: QueryScope) -> bool:
     """Whether the total of a margin is one number more without further sensitivity."""
-    if not margin.spread(scope).changes or math.prod(margin.sizes) < 2:
+    adds = scope.rules.addition(margin.table)
+    if not margin.spread(scope).changes or math.prod(margin.sizes) < 2 or adds.lo < 0 < adds.hi:
         return False
     plain, more = margin.sensitivity(scope), with_total(margin).sensitivity(scope)
     same = (plain.l1, plain.l2_squared) == (more.l1, more.l2_squared)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.aggregates.measurement import (
-    Measurement,
-    Table,
-    rows_of_cell,
-)
+from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import (
-    ExactSensitivity,
-    additive_sensitivity,
-    sensitivity_with_total,
-)
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Identifier
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.grouping_sets import SetGroups
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask
 
 __all__ = ["Margin", "MarginWithTotal", "by_words"]
@@ -105,18 +98,18 @@ class Margin(Measurement):
             finest.changes,
         )
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        groups = scope.groups
-        assert isinstance(groups, SetGroups)
-        here = replace(scope, groups=groups.margin(self._columns))
-        cells = self.table.cells if self._keeps_cells else None
-        return additive_sensitivity(
-            self.table.statistic.contribution(scope.facts),
-            self.spread(scope),
-            self._groups,
-            1 if cells is None else cells.size,
-            rows_of_cell(here, cells),
-        )
+    def node(self, scope: QueryScope) -> kernel.Vector:
+        place = scope.rules.place(self.table)
+        return kernel.Vector((place,), ((1,),), self._columns, self._run, self._has_total)
+
+    @property
+    def _run(self) -> int:
+        """How many neighbouring cells are added up; 0 for all."""
+        return 0 if self.table.cells is not None and not self._keeps_cells else 1
+
+    @property
+    def _has_total(self) -> bool:
+        return False
 
     @property
     def step(self) -> Fraction:
@@ -156,16 +149,12 @@ class MarginWithTotal(Margin):
     Proof
     -----
     A row that changes moves b from one entry to another at most, and does not move the total. Or
-    it leaves the entries, or enters one of them, and moves one entry and the total by at most b
-    (`sensitivity_with_total`).
+    it leaves the entries, or enters one of them, and moves one entry and the total by at most b.
     """
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        found = super(MarginWithTotal, self).sensitivity(scope)
-        if found.is_zero:
-            return found
-        contribution = self.table.statistic.contribution(scope.facts)
-        return sensitivity_with_total(found, contribution, self.spread(scope))
+    @property
+    def _has_total(self) -> bool:
+        return True
 
     def entries(self, scope: QueryScope) -> int:
         return super(MarginWithTotal, self).entries(scope) + 1

@@ -15,9 +15,9 @@ from dpframe.aggregates.statistics import RowCount, Statistic
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import require
-from dpframe.frames.contributions import rows_of_value
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask, MechanismTask, ResponseTask, SelectionTask
 
 Integers = NDArray[np.int64]
@@ -108,13 +108,6 @@ class CellCounts:
         return table
 
 
-def rows_of_cell(scope: QueryScope, cells: Cells | None) -> int | None:
-    """How many rows one individual may have in one cell of a group, where limits say so."""
-    if cells is None or cells.one_value is None:
-        return None
-    return rows_of_value(scope.facts, scope.groups, cells.one_value)
-
-
 class Measurement(ABC):
     """One vector that gets its own noise or its own private selection."""
 
@@ -126,8 +119,19 @@ class Measurement(ABC):
         """The exact tables that it is made of."""
 
     @abstractmethod
+    def node(self, scope: QueryScope) -> kernel.What:
+        """The same as the kernel has it, with the places that `scope.rules` gives to tables."""
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """How far one individual moves the vector (of scores, for selections), in `step`s."""
+        """How far one individual moves the vector (of scores, for selections), in `step`s.
+
+        Raises
+        ------
+        UnboundedSensitivity
+            When nothing limits it.
+        """
+        self.spread(scope)  # refuses what has no limits, in the words of the query
+        return scope.rules.sensitivity(self, lambda: self.node(scope))
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         """How many contributions one individual may make, and in how many groups."""
@@ -178,16 +182,12 @@ class Additive(Measurement):
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.table.statistic.spread(scope)
 
+    def node(self, scope: QueryScope) -> kernel.Vector:
+        place, kept = scope.rules.place(self.table), scope.rules.columns(self.table.kept)
+        return kernel.Vector((place,), ((1,),), kept, 1, total=False)
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        cells = self.table.cells
-        split = scope.entries is not None or cells is not None
-        found = additive_sensitivity(
-            self.table.statistic.contribution(scope.facts),
-            self.spread(scope),
-            self.entries(scope) if split else None,
-            1 if cells is None else cells.size,
-            rows_of_cell(scope, cells),
-        )
+        found = Measurement.sensitivity(self, scope)
         return found if scope.parts == 1 else found.scaled(Fraction(1, scope.parts))
 
     @property
@@ -229,9 +229,11 @@ class Responses(Measurement):
         assert self.table.cells is not None
         return self.table.cells.size
 
+    def node(self, scope: QueryScope) -> kernel.Reports:
+        return kernel.Reports(scope.rules.place(self.table))
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        contribution = self.table.statistic.contribution(scope.facts)
-        return additive_sensitivity(contribution, scope.spread, self.categories)
+        return Additive(self.table).sensitivity(scope)
 
     @property
     def step(self) -> Fraction:
@@ -254,9 +256,10 @@ class Selection(Measurement):
 
     __slots__ = ()
 
-    @abstractmethod
     def score_range(self, scope: QueryScope) -> ScoreRange:
         """The range of score changes, for the mechanism."""
+        self.spread(scope)
+        return scope.rules.score_range(self, lambda: self.node(scope))
 
     @property
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
 import polars as pl
 
@@ -20,11 +21,16 @@ from dpframe.aggregates.sum import BoundSum
 from dpframe.aggregates.unit_statistics import UnitStatistic, UnitTotal
 from dpframe.aggregates.values import decimal_series
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.tree import Call, Column
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.definition import type_words
 from dpframe.frames.nights import Through
+from dpframe.frames.schedule import Schedule
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import RunningSums
+from dpframe.workloads.running import coefficients
 
 __all__ = ["NightlyAggregate", "NightlySums", "is_streamed", "nightly_output"]
 
@@ -114,6 +120,33 @@ class NightlySums(Measurement):
         groups = most.keys * most.run
         return ContributionBounds(groups * most.rows, groups, most.rows)
 
+    def node(self, scope: QueryScope) -> kernel.Nights:
+        assert scope.groups is not None
+        last = scope.groups.by[-1]
+        every, day = "1d", last.tree
+        if isinstance(day, Call) and day.operation.name == "dt_truncate":
+            every = str(day.operation.constants[0][1])
+            (day,) = day.args
+        if isinstance(day, Call):
+            (day,) = day.args
+        dates = scope.groups.keys[last.name].to_list()
+        if not isinstance(day, Column) or not dates:
+            raise kernel.Refused("a stream without dates")
+        schedule = Schedule(day.name, every, dates[0], self.periods)
+        if dates != schedule.dates() * (len(dates) // self.periods):
+            raise kernel.Refused("the periods of a stream are not one after the other")
+        return kernel.Nights(
+            scope.rules.place(self.table),
+            day.name,
+            type_words(scope.facts.columns[day.name].dtype),
+            cast("kernel.Every", every),  # which the schedule accepted
+            schedule.start.isoformat(),
+            self.periods,
+            kernel.Tree(self.branching, self.levels)
+            if self.levels
+            else kernel.Root(tuple(coefficients(self.periods))),
+        )
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         if self.through is None:
             return self._of_rows(scope)
@@ -121,8 +154,7 @@ class NightlySums(Measurement):
 
     def _of_rows(self, scope: QueryScope) -> ExactSensitivity:
         """The sensitivity of each period separately, times the norms of a column."""
-        adds = self.table.statistic.contribution(scope.facts)
-        base = additive_sensitivity(adds, self.part.spread(scope), scope.entries)
+        base = self.part.sensitivity(scope)
         column = self.sums.moved(1)
         return ExactSensitivity(
             base.l0 * column.rows,
@@ -132,7 +164,7 @@ class NightlySums(Measurement):
         )
 
     def _of(self, most: Through, scope: QueryScope) -> ExactSensitivity:
-        adds = self.table.statistic.contribution(scope.facts).magnitude
+        adds = Fraction(scope.rules.addition(self.table).largest)
         assert scope.entries is not None
         keys, rows, moved = most.keys, most.rows, self.sums.moved(most.run)
         groups, places = scope.entries // self.periods, keys * rows * most.run

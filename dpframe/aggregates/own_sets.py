@@ -16,12 +16,14 @@ from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.measurement import Additive, Measurement, Selection, Table
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.rules import with_places
 from dpframe.aggregates.shapes import Shape
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.tree import Tree
 from dpframe.frames.grouping_sets import SetGroups
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import SelectionTask
 
 __all__ = ["AdditiveOfSet", "OwnSets", "SelectionOfSet", "in_own_sets"]
@@ -50,9 +52,6 @@ class AdditiveOfSet(Additive):
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return Additive(self.table).spread(scope_of(self.table, scope))
-
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        return Additive(self.table).sensitivity(scope_of(self.table, scope))
 
     def entries(self, scope: QueryScope) -> int:
         return Additive(self.table).entries(scope_of(self.table, scope))
@@ -118,6 +117,11 @@ class SelectionOfSet(Selection):
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.choice.spread(self._scope(scope))
+
+    def node(self, scope: QueryScope) -> kernel.What:
+        mine = self._scope(scope)
+        node, pairs = self.choice.node(mine), zip(self.choice.tables, self.tables, strict=True)
+        return with_places(node, {mine.rules.place(a): scope.rules.place(b) for a, b in pairs})
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         return self.choice.sensitivity(self._scope(scope))

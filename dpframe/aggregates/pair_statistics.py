@@ -22,8 +22,9 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import show
 from dpframe.core.exprs import Change
 from dpframe.core.grid import Grid
-from dpframe.core.sensitivity import Contribution
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.nodes import row_of
+from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import lower, words
 from dpframe.rows.operation import Namespace
 
@@ -64,8 +65,9 @@ class PairSum(Statistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, value=self.value.map_exprs(change), other=self.other.map_exprs(change))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return self.grid.contribution
+    def adds(self, facts: FrameFacts) -> kernel.Paired:
+        mine, beside = row_of(self.value.tree), row_of(self.other.tree)
+        return kernel.Paired(mine, self.grid.node, beside, self.other_grid.node)
 
     @property
     def step(self) -> Fraction:
@@ -117,8 +119,8 @@ class UnitPairSum(UnitStatistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, of=self.of.map_exprs(change))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return self.of.contribution(facts)
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        return kernel.PersonTotal(self.of.adds(facts))
 
     @property
     def step(self) -> Fraction:

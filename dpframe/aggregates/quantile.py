@@ -32,9 +32,9 @@ from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import Number, show
 from dpframe.core.rationals import Rationals, are_rising, are_whole, floats, rationals
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBounds
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import SELECTIONS
 from dpframe.rows.fold import domain, words
 
@@ -77,36 +77,17 @@ class QuantileChoice(Selection):
             self.cells.points if isinstance(self.cells, PointCells) else (self.cells.size - 1) // 2
         )
 
+    def node(self, scope: QueryScope) -> kernel.Rank:
+        return kernel.Rank(scope.rules.place(self.tables[0]), self.q)
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         """The score is the largest of 0 and two sums over rows, to which each row adds -q or 1 -
         q, or q or q - 1; the largest moves by no more than any of them. Every candidate has one
         in each group.
         """
+        self.spread(scope)
         a, b = self.q.numerator, self.q.denominator
-        row = Contribution(Fraction(-a), Fraction(b - a))
-        each = additive_sensitivity(row, self.spread(scope), scope.entries)
-        return each.repeated(self.candidates)
-
-    def score_range(self, scope: QueryScope) -> ScoreRange:
-        """Scores of different candidates may move in opposite directions: twice the sensitivity for
-        each row. But a least or greatest value (q = 0 or 1) has a score that all rows move one way.
-
-        Change-one within a group gives a range of 2, or of 1 for these. A row that moves between
-        groups gives 2m, or m, in each of two: together at least as much since m >= 1/2, and
-        separately no more.
-        """
-        spread = self.spread(scope)
-        rows, _, k = spread.tight
-        b = self.q.denominator
-        ways = 1 if self.q in (0, 1) else 2
-        each = Fraction(ways * max(self.q.numerator, b - self.q.numerator))
-        if not spread.changes:
-            return ScoreRange(rows * each, spread.l2_squared * each * each, k * each)
-        one = k * each
-        whole = Fraction(ways * k * b)
-        if scope.entries is None:
-            return ScoreRange.of_one(whole)
-        return ScoreRange(2 * one, max(whole * whole, 2 * one * one), whole)
+        return scope.rules.of_scores(self.tables[0], -a, b - a).repeated(self.candidates)
 
     def words(self) -> str:
         target = f"{show(self.q)} * rows"

@@ -12,36 +12,14 @@ from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether, listed
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.request import QueryScope
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import LevelChoice, level_choices
 from dpframe.mechanisms import RecursiveTask
 
-__all__ = ["QuantileNode", "QuantileTree", "levels_for"]
+__all__ = ["QuantileTree", "levels_for"]
 
 Levels = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QuantileNode:
-    """One choice: of a quantile of the rows between two others, which were chosen before.
-
-    Parameters
-    ----------
-    lower, upper
-        The indices of these quantiles; None where a side has no quantile.
-    q
-        Which quantile it is of these rows.
-    """
-
-    lower: int | None
-    upper: int | None
-    q: Fraction
-
-    @property
-    def widest(self) -> Fraction:
-        """The largest change in the difference of two scores by one row that comes or goes, in
-        ranks."""
-        return Fraction(1) if self.q in (0, 1) else 2 * max(self.q, 1 - self.q)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +48,11 @@ class QuantileTree(ChosenTogether):
     why: str = ""
 
     @property
-    def nodes(self) -> tuple[QuantileNode, ...]:
-        """The choice of each quantile."""
-        return _nodes(self.quantiles, self.levels)
+    def choices(self) -> tuple[LevelChoice, ...]:
+        """The choice of each quantile, and by how much a row that comes or goes moves its scores
+        against each other.
+        """
+        return _choices(self.quantiles, self.levels, False, False)
 
     @property
     def first(self) -> QuantileChoice:
@@ -86,58 +66,36 @@ class QuantileTree(ChosenTogether):
     def rounds(self) -> int:
         return len(self.levels)
 
+    def node(self, scope: QueryScope) -> kernel.Levels:
+        return kernel.Levels(scope.rules.place(self.tables[0]), self.quantiles, self.levels)
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         """The sensitivity of the choice that a row moves most, in its own rows as in a group."""
-        q = max((node.q for node in self.nodes), key=lambda q: max(q, 1 - q))
-        row = Contribution(-q / self.step, (1 - q) / self.step)
+        self.spread(scope)
+        q = max((choice.quantile for choice in self.choices), key=lambda q: max(q, 1 - q))
+        low, high = -q.numerator, q.denominator - q.numerator
         most = max(len(level) for level in self.levels)
-        entries = scope.entries if most == 1 else (scope.entries or 1) * most
-        return additive_sensitivity(row, self.spread(scope), entries).repeated(self.candidates)
+        whole = scope.rules.of_scores(self.tables[0], low, high, most)
+        return whole.scaled(1 / (q.denominator * self.step)).repeated(self.candidates)
 
     def spans(self, scope: QueryScope) -> tuple[Fraction, ...]:
-        """The scale of each choice, relative to the others.
-
-        The range of each choice's scores for one row that comes. For a row that changes it is
-        twice as much. The row may leave the rows of one choice for those of another and count in
-        both, each half of its span then. Or it stays, and changes the difference of two scores by
-        2 where the span is 4 max(q, 1 - q) >= 2. Where there is one choice only, all rows stay:
-        what a `QuantileChoice` says is enough.
-        """
-        found = [node.widest for node in self.nodes]
-        if self.spread(scope).changes:
-            root = self.levels[0][0]
-            alone = scope.entries is None
-            within = Fraction(1 if self.nodes[root].q in (0, 1) else 2)
-            found = [
-                within if alone and number == root else 2 * span
-                for number, span in enumerate(found)
-            ]
-        return tuple(found)
+        """The scale of each choice, relative to the others: the range of its scores for one
+        row."""
+        changes = self.spread(scope).changes
+        choices = _choices(self.quantiles, self.levels, changes, scope.entries is None)
+        return tuple(choice.range for choice in choices)
 
     def scales(self, scope: QueryScope) -> tuple[Fraction, ...]:
         """The scale of each choice in steps of its own score, as a share of the whole scale in
         steps.
         """
-        own = (node.q.denominator * self.step for node in self.nodes)
+        own = (choice.quantile.denominator * self.step for choice in self.choices)
         return tuple(a * b for a, b in zip(self.shares(scope), own, strict=True))
 
     def shares(self, scope: QueryScope) -> tuple[Fraction, ...]:
         """The scale of each choice as a share of the largest."""
         spans = self.spans(scope)
         return tuple(span / max(spans) for span in spans)
-
-    def score_range(self, scope: QueryScope) -> ScoreRange:
-        """The range of one level, at the scale of the widest choice: rows add up as they do over
-        groups.
-
-        A row that changes and leaves one choice for another uses half of each one's span.
-        """
-        each = max(self.spans(scope)) / self.step
-        spread = self.spread(scope)
-        rows, _, k = spread.tight
-        if spread.changes:
-            return ScoreRange.of_one(rows * each)
-        return ScoreRange(rows * each, spread.l2_squared * each * each, k * each)
 
     def path(self, scope: QueryScope) -> Fraction:
         """How far off the rank of the worst quantile may be, where each choice is off by its share
@@ -187,40 +145,12 @@ class QuantileTree(ChosenTogether):
 
 
 @lru_cache(maxsize=256)
-def _nodes(quantiles: tuple[Fraction, ...], levels: Levels) -> tuple[QuantileNode, ...]:
-    """The choice of each quantile.
-
-    Raises
-    ------
-    ValueError
-        When two of one level would be chosen among the same rows, or not each is chosen once.
-    """
-    if sorted(number for level in levels for number in level) != [*range(len(quantiles))]:
-        raise ValueError("each quantile is chosen once")
-    found: dict[int, QuantileNode] = {}
-    for level in levels:
-        ends = [
-            (
-                max((n for n in found if n < number), default=None),
-                min((n for n in found if n > number), default=None),
-            )
-            for number in level
-        ]
-        if len({*ends}) < len(ends):
-            raise ValueError("two quantiles of one level have the same rows")
-        found |= {
-            number: QuantileNode(low, high, _relative(quantiles, number, low, high))
-            for number, (low, high) in zip(level, ends, strict=True)
-        }
+def _choices(
+    quantiles: tuple[Fraction, ...], levels: Levels, changes: bool, alone: bool
+) -> tuple[LevelChoice, ...]:
+    """The choice of each quantile, in their order."""
+    found = level_choices(quantiles, levels, changes, alone)
     return tuple(found[number] for number in range(len(quantiles)))
-
-
-def _relative(
-    quantiles: Sequence[Fraction], number: int, lower: int | None, upper: int | None
-) -> Fraction:
-    low = Fraction(0) if lower is None else quantiles[lower]
-    high = Fraction(1) if upper is None else quantiles[upper]
-    return (quantiles[number] - low) / (high - low)
 
 
 def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
@@ -232,10 +162,10 @@ def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
     """
     found: dict[int, dict[int, Fraction]] = {}
     for number in (number for level in tree.levels for number in level):
-        node = tree.nodes[number]
-        own = {number: Fraction(1)}
-        for end, near in ((node.lower, 1 - node.q), (node.upper, node.q)):
-            for other, moved in found.get(-1 if end is None else end, {}).items():
+        choice = tree.choices[number]
+        own, q = {number: Fraction(1)}, choice.quantile
+        for end, near in ((choice.lower, 1 - q), (choice.upper, q)):
+            for other, moved in found.get(end, {}).items():
                 own[other] = own.get(other, Fraction(0)) + near * moved
         found[number] = own
     return [found[number] for number in range(len(tree.quantiles))]

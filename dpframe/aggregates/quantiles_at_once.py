@@ -10,8 +10,8 @@ from itertools import pairwise
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether, listed
 from dpframe.aggregates.request import QueryScope
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import TogetherTask
 
 __all__ = ["QuantilesAtOnce"]
@@ -61,29 +61,16 @@ class QuantilesAtOnce(ChosenTogether):
         """Half of that of parts, since half of their sum is the score."""
         return Fraction(1, 2 * self.row)
 
+    def node(self, scope: QueryScope) -> kernel.Ranks:
+        return kernel.Ranks(scope.rules.place(self.tables[0]), self.quantiles)
+
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         """As if a row added -d or 1 - d, whose larger is 1 - d and the difference 1."""
+        self.spread(scope)
         d = min(self.parts)
-        row = Contribution(-d / self.step, (1 - d) / self.step)
+        whole = scope.rules.of_scores(self.tables[0], -d.numerator, d.denominator - d.numerator)
         tuples = math.comb(self.candidates + self.chosen - 1, self.chosen)
-        return additive_sensitivity(row, self.spread(scope), scope.entries).repeated(tuples)
-
-    def score_range(self, scope: QueryScope) -> ScoreRange:
-        """Twice the sensitivity for each row, as scores of tuples may move in opposite directions.
-
-        For a row that changes within a group 2. For one that moves between groups 2 (1 - d) in
-        each of two, together at least as much, since d is at most 1 / 3. The changes of several
-        rows add up, and so do their norms at most.
-        """
-        spread = self.spread(scope)
-        rows, _, k = spread.tight
-        each = 2 * (1 - min(self.parts)) / self.step
-        if not spread.changes:
-            return ScoreRange(rows * each, spread.l2_squared * each * each, k * each)
-        one, whole = rows * each, 2 * rows / self.step
-        if scope.entries is None:
-            return ScoreRange.of_one(whole)
-        return ScoreRange(2 * one, max(whole * whole, 2 * one * one), whole)
+        return whole.scaled(1 / (d.denominator * self.step)).repeated(tuples)
 
     def expected(self) -> float:
         """About the sum of squared errors of ranks, at a scale of 1 row.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -70,10 +70,15 @@ class Query:
     """Whether its result has the share of the rows that its limits drop and its bounds clamp."""
     finds_limit: bool = False
     """Whether its last limit is found when it runs, and the release says about what it drops."""
+    scope: QueryScope = field(default=None, repr=False)  # type: ignore[assignment]
+    """Its frame and groups, with the results of the kernel's rules. A query that is made from
+    another one shares them, if its frame and groups are the same.
+    """
 
-    @property
-    def scope(self) -> QueryScope:
-        return QueryScope(self.relation.facts, self.groups)
+    def __post_init__(self) -> None:
+        facts, known = self.relation.facts, self.scope
+        if known is None or known.facts is not facts or known.groups is not self.groups:
+            object.__setattr__(self, "scope", QueryScope(facts, self.groups))
 
     @property
     def aggregates(self) -> tuple[BoundAggregate, ...]:

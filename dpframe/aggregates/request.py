@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from dpframe.aggregates.rules import Rules
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.grid import RESOLUTION_BITS
 from dpframe.core.tree import Tree
 from dpframe.core.weights import PARTS, WEIGHT_BITS
-from dpframe.frames.contributions import spread_of, unlimited
+from dpframe.frames.contributions import unlimited
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 
@@ -96,6 +97,11 @@ class QueryScope:
 
     facts: FrameFacts
     groups: Groups | None = None
+    rules: Rules = field(init=False, repr=False)
+    """How far one individual moves what is drawn in this scope."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", Rules(self.facts, self.groups))
 
     @property
     def entries(self) -> int | None:
@@ -115,7 +121,7 @@ class QueryScope:
         UnboundedSensitivity
             When nothing limits them.
         """
-        found = spread_of(self.facts, self.groups)
+        found = self.rules.spread
         if self.norm is not None:
             found = found.weighed(self.norm)
         if not found.is_bounded:
@@ -150,7 +156,7 @@ class QueryScope:
         UnboundedSensitivity
             When nothing limits them.
         """
-        found = spread_of(self.facts, self.groups)
+        found = self.rules.spread
         if found.groups is None and found.rows is None:
             raise unlimited(self.facts, self.groups, replace(found, per_group=1))
         _, groups, _ = replace(found, per_group=1).tight

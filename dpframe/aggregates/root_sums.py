@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.request import QueryScope
-from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
-from dpframe.errors import require
+from dpframe.kernel import plan as kernel
 from dpframe.workloads import RootPrefixes
+from dpframe.workloads.running import coefficients
 
 __all__ = ["RootSums"]
 
@@ -49,25 +49,8 @@ class RootSums(CellSums):
     def numbers(self) -> int:
         return self.root.cells
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        spread = self.spread(scope)
-        rows, groups, most = spread.tight
-        contribution = self.table.statistic.contribution(scope.facts)
-        require(contribution.lo >= 0 and contribution.hi == 1, "a row adds at most one")
-        if not rows:
-            return NO_SENSITIVITY
-        own, numbers = self.root.own, self.entries(scope)
-        if not spread.changes:
-            l1, squared, linf = rows * own.l1, spread.l2_squared * own.l2_squared, most * own.linf
-            l0 = min(groups * self.numbers, numbers)
-        elif scope.entries in (None, 1):
-            moved = self.root.turned
-            l1, squared, linf = rows * moved.l1, rows**2 * moved.l2_squared, rows * moved.linf
-            l0 = numbers
-        else:
-            l1, squared, linf = 2 * rows * own.l1, 2 * rows**2 * own.l2_squared, rows * own.linf
-            l0 = min(2 * rows * self.numbers, numbers)
-        return ExactSensitivity(l0, Fraction(l1), Fraction(squared), Fraction(linf))
+    def node(self, scope: QueryScope) -> kernel.Running:
+        return kernel.Running(scope.rules.place(self.table), tuple(coefficients(self.numbers)))
 
     @property
     def step(self) -> Fraction:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from dpframe.aggregates.level_sums import run_words
 from dpframe.aggregates.margins import Margin, MarginWithTotal, by_words
-from dpframe.aggregates.request import QueryScope
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
 from dpframe.errors import require
 from dpframe.workloads import Axis
 
@@ -50,10 +48,9 @@ class RunMargin(Margin):
         """The tree."""
         return Axis.ordered(self.sizes[-1], self.branching)
 
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        contribution = self.table.statistic.contribution(scope.facts)
-        nodes = self.axis.nodes(self.level)
-        return additive_sensitivity(contribution, self.spread(scope), self._groups, nodes)
+    @property
+    def _run(self) -> int:
+        return min(self.axis.width(self.level), self.sizes[-1])
 
     @property
     def _groups(self) -> int:
@@ -76,5 +73,5 @@ class RunMarginWithTotal(MarginWithTotal, RunMargin):
     -----
     The sensitivity of a margin with its total. A row that changes may leave one run for another
     and not move the total. Or it leaves all runs, or enters one, and moves one run and the total
-    by 1 (`sensitivity_with_total`).
+    by 1.
     """

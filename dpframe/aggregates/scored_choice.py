@@ -8,15 +8,15 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.aggregates.category_choice import best_of
-from dpframe.aggregates.measurement import Selection, Table
+from dpframe.aggregates.measurement import Additive, Selection, Table
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.grid import grid_for
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.tree import Literal, substitute
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import domain
 from dpframe.rows.polars_dtypes import from_polars
 
@@ -52,19 +52,11 @@ class ScoredChoice(Selection):
     def rounds(self) -> int:
         return self.winners
 
-    def _contribution(self) -> Contribution:
-        return self.statistics[0].grid.contribution
+    def node(self, scope: QueryScope) -> kernel.Choice:
+        return kernel.Choice(tuple(map(scope.rules.place, self.tables)), "tables", self.winners)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        one = additive_sensitivity(self._contribution(), scope.spread, scope.entries)
-        return one.repeated(self.candidates)
-
-    def score_range(self, scope: QueryScope) -> ScoreRange:
-        width, spread = self._contribution().width, scope.spread
-        rows, _, most = spread.tight
-        if spread.changes:
-            return ScoreRange.of_one(2 * most * width)
-        return ScoreRange(rows * width, spread.l2_squared * width * width, most * width)
+        return Additive(self.tables[0]).sensitivity(scope).repeated(self.candidates)
 
     def words(self) -> str:
         grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype

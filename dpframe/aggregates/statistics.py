@@ -24,9 +24,10 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import show
 from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.grid import Grid, squares_shortened
-from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.nodes import row_of
+from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.layouts import unsigned_zero
 from dpframe.rows.operation import Namespace
@@ -42,8 +43,8 @@ class Statistic(HasExprs):
     """Whether each individual adds to a group once, however many rows it has there."""
 
     @abstractmethod
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        """What one row adds."""
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        """What one row adds, or one individual in a group, as the kernel has it."""
 
     @property
     def step(self) -> Fraction:
@@ -81,9 +82,8 @@ class RowCount(Statistic):
     def map_exprs(self, change: Change) -> Self:
         return self
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        one = Fraction(1)
-        return Contribution(one, one, always=facts.complete)
+    def adds(self, facts: FrameFacts) -> kernel.One:
+        return kernel.One()
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         return None
@@ -107,8 +107,8 @@ class ValueCount(Statistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, tree=change(self.tree))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return Contribution(Fraction(0), Fraction(1))
+    def adds(self, facts: FrameFacts) -> kernel.Valued:
+        return kernel.Valued(row_of(self.tree))
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         value = lower(self.tree, columns, ns)
@@ -133,8 +133,8 @@ class GridSum(Statistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, value=self.value.map_exprs(change))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return self.grid.contribution
+    def adds(self, facts: FrameFacts) -> kernel.Placed:
+        return kernel.Placed(row_of(self.value.tree), self.grid.node)
 
     @property
     def step(self) -> Fraction:
@@ -185,8 +185,9 @@ class SquareSum(Statistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, value=self.value.map_exprs(change))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return self.grid.contribution
+    def adds(self, facts: FrameFacts) -> kernel.Squared:
+        shift = squares_shortened(self.inner, self.grid)
+        return kernel.Squared(row_of(self.value.tree), self.inner.node, shift)
 
     @property
     def step(self) -> Fraction:
@@ -250,8 +251,8 @@ class DistinctCount(Statistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, tree=change(self.tree))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return Contribution(Fraction(0), Fraction(1))
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        return kernel.Distinct(row_of(self.tree))
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         value = lower(self.tree, columns, ns)
@@ -277,6 +278,9 @@ class DistinctIndividuals(DistinctCount):
 
     engines = EVERYWHERE
     of_individuals: ClassVar[bool] = True
+
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        return kernel.People() if facts.time is None else kernel.DistinctPersons()
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return scope.unit_spread

@@ -145,8 +145,7 @@ class Sum(ScoringAggregate):
     order does not matter. They are at most 2**30 in size, so sums of up to 2**33 rows fit in
     Int64, and are put in the units of the result after noise was added, as exact integers. A sum of
     more rows would wrap, and noise is added modulo 2**64, so distances stay what they were. The
-    rest is the rule for sums over disjoint sets of rows
-    (`dpframe.core.sensitivity.additive_sensitivity`).
+    rest is the rule for sums over disjoint sets of rows (`dpframe.kernel.moves.norms_of`).
     """
 
     bounds: GivenBounds = None

@@ -20,9 +20,10 @@ from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
-from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.nodes import row_of
+from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.operation import Namespace
 
@@ -85,8 +86,8 @@ class UnitCount(UnitStatistic):
     def map_exprs(self, change: Change) -> Self:
         return self if self.tree is None else replace(self, tree=change(self.tree))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return Contribution(Fraction(0), Fraction(1))
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        return kernel.People() if self.tree is None else kernel.PersonRows(row_of(self.tree), 1)
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         if self.tree is None:
@@ -122,8 +123,8 @@ class UnitRows(UnitStatistic):
     def map_exprs(self, change: Change) -> Self:
         return self if self.tree is None else replace(self, tree=change(self.tree))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return Contribution(Fraction(0), Fraction(self.most))
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        return kernel.PersonRows(None if self.tree is None else row_of(self.tree), self.most)
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         return UnitCount(self.tree).row(columns, ns)
@@ -156,8 +157,8 @@ class UnitTotal(UnitStatistic):
     def map_exprs(self, change: Change) -> Self:
         return replace(self, of=self.of.map_exprs(change))
 
-    def contribution(self, facts: FrameFacts) -> Contribution:
-        return self.of.contribution(facts)
+    def adds(self, facts: FrameFacts) -> kernel.Adds:
+        return kernel.PersonTotal(self.of.adds(facts))
 
     @property
     def step(self) -> Fraction:

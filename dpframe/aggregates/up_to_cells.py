@@ -15,6 +15,9 @@ from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
+from dpframe.core.rationals import numbers_of
+from dpframe.frames.nodes import row_of
+from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import lower, words
 from dpframe.rows.operation import Namespace
 
@@ -50,6 +53,10 @@ class UpToCells(Cells):
     @property
     def size(self) -> int:
         return self.edges.size + self.above
+
+    @property
+    def node(self) -> kernel.UpTo:
+        return kernel.UpTo(row_of(self.value.tree), numbers_of(self.edges.exact), self.above)
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self._number(lower(self.value.tree, columns, ns), ns)

@@ -12,6 +12,8 @@ from dpframe.aggregates.tallies import Tally, WholeTally
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
+from dpframe.frames.nodes import has_no_node
+from dpframe.kernel import plan as kernel
 from dpframe.rows.operation import Namespace
 
 __all__ = ["WholeCells"]
@@ -37,6 +39,13 @@ class WholeCells(Cells):
     @property
     def size(self) -> int:
         return self.some.size + 1
+
+    @property
+    def node(self) -> kernel.Whole:
+        inner = self.some.node
+        if isinstance(inner, kernel.OfPeople | kernel.Whole):
+            raise has_no_node("cells of individuals with one more for all others")
+        return kernel.Whole(inner)
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         cell = self.some.row(columns, ns)

@@ -18,12 +18,13 @@ from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection, Table
-from dpframe.aggregates.quantile_tree import QuantileNode, QuantileTree
+from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
 from dpframe.core.exact import sqrt_up
 from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import LevelChoice
 from dpframe.mechanisms import (
     AdditiveMechanism,
     JointExponential,
@@ -204,12 +205,12 @@ class _Line:
         last = np.searchsorted(self.stretch, numbers, side="right") - 1
         return np.asarray((first + np.maximum(last, first)) // 2, np.int64)
 
-    def logs_among(self, node: QuantileNode, scale: float, low: Places, high: Places) -> Floats:
+    def logs_among(self, choice: LevelChoice, scale: float, low: Places, high: Places) -> Floats:
         """The log-likelihoods of each run between ends, where some exist."""
-        start = self.ranks[low]
+        q, start = choice.quantile, self.ranks[low]
         rows = self.ranks[high] - start
         own = self.ranks[None] - start[:, None]
-        away = np.abs(node.q.denominator * own - node.q.numerator * rows[:, None])
+        away = np.abs(q.denominator * own - q.numerator * rows[:, None])
         number = np.arange(self.ranks.size)
         inside = (number >= low[:, None]) & (number <= high[:, None])
         logs = np.where(inside, self.logs - away / scale, -np.inf)
@@ -238,7 +239,7 @@ class PathsApart:
         scales: Sequence[Fraction],
         sides: tuple[Mapping[int, int], Mapping[int, int]],
     ) -> None:
-        self._tree, self._nodes = tree, tree.nodes
+        self._tree, self._choices = tree, tree.choices
         self._scales = [float(law.scale * scale) for scale in scales]
         self._order = [number for level in tree.levels for number in level]
         cells = sorted(sides[0].keys() | sides[1].keys())
@@ -271,13 +272,13 @@ class PathsApart:
         heads = np.flatnonzero(np.diff(line.stretch, prepend=-1))
         place = np.searchsorted(line.stretch[heads], stretches)
         for number in self._order:
-            node = self._nodes[number]
+            choice = self._choices[number]
             low, high = (
-                np.full(len(stretches), otherwise) if end is None else middles[stretches[:, end]]
-                for end, otherwise in ((node.lower, 0), (node.upper, line.ranks.size - 1))
+                np.full(len(stretches), otherwise) if end < 0 else middles[stretches[:, end]]
+                for end, otherwise in ((choice.lower, 0), (choice.upper, line.ranks.size - 1))
             )
             pairs, inverse = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
-            logs = line.logs_among(node, self._scales[number], pairs[0], pairs[1])
+            logs = line.logs_among(choice, self._scales[number], pairs[0], pairs[1])
             masses = np.add.reduceat(np.exp(logs), heads, axis=1)
             mine = masses[inverse.reshape(-1), place[:, number]]
             found += np.log(np.maximum(mine, 1e-300))
@@ -289,12 +290,12 @@ class PathsApart:
         """
         chosen: dict[int, Places] = {}
         for number, root in zip(self._order, _roots(len(self._order)), strict=True):
-            node = self._nodes[number]
-            low = np.zeros(_PATHS, np.int64) if node.lower is None else chosen[node.lower]
+            choice = self._choices[number]
+            low = np.zeros(_PATHS, np.int64) if choice.lower < 0 else chosen[choice.lower]
             last = np.full(_PATHS, line.ranks.size - 1)
-            high = last if node.upper is None else chosen[node.upper]
+            high = last if choice.upper < 0 else chosen[choice.upper]
             pairs, inverse = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
-            logs = line.logs_among(node, self._scales[number], pairs[0], pairs[1])
+            logs = line.logs_among(choice, self._scales[number], pairs[0], pairs[1])
             upto = np.exp(logs).cumsum(axis=1)[inverse.reshape(-1)]
             at = np.arange(1, _PATHS + 1) * root % 1.0
             passed = (upto < (at * upto[:, -1])[:, None]).sum(axis=1)
@@ -520,8 +521,6 @@ def _rows_of(counted: CellCounts, group: int) -> dict[int, int]:
     cells, rows = counted.cells[lo:hi], counted.values[lo:hi]
     return dict(zip(cells.tolist(), rows.tolist(), strict=True))
 
-
-# How much more likely outcomes are on one of two frames than on the other, by what a plan states.
 
 Noise = AdditiveMechanism | VectorMechanism
 _DIGITS = 6

@@ -498,9 +498,6 @@ def _only(given: Mapping[str, Any], known: set[str], where: str) -> None:
             raise _WrongError(f"{where} does not take {name!r}", remedy)
 
 
-# Jobs: a query, the session that pays for it, and what may be spent.
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """One release that a job makes."""

@@ -187,8 +187,6 @@ def _mismatch(what: str, store: Store) -> PlanMismatch:
     )
 
 
-# ``dpframe explain``, ``verify``, ``diff`` and ``approve``: what reviewers do with plans.
-
 FORMATS = ("text", "markdown", "html", "mermaid")
 _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}
 

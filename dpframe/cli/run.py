@@ -92,8 +92,6 @@ def log_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None:
     log_event("end", code=0, reused=releases.reused, **job.left())
 
 
-# ``dpframe run`` and ``dpframe inspect``: jobs, and the files that they leave.
-
 _WHOLE: dict[str, Any] = {
     "tbl_rows": -1,
     "tbl_cols": -1,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from dpframe.core.sensitivity import Contribution
+from dpframe.kernel import plan as kernel
 
 RESOLUTION_BITS = 30
 
@@ -42,9 +42,9 @@ class Grid:
     hi: int
 
     @property
-    def contribution(self) -> Contribution:
-        """What one row adds to a sum over the grid, in steps."""
-        return Contribution(Fraction(self.lo), Fraction(self.hi))
+    def node(self) -> kernel.Grid:
+        """The same as the kernel has it."""
+        return kernel.Grid(self.step, self.centre, self.lo, self.hi)
 
     @property
     def is_exact(self) -> bool:

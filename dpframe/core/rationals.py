@@ -14,13 +14,14 @@ from itertools import islice
 from operator import lt
 from typing import overload
 
-from dpframe.kernel.plan import LONGEST
+from dpframe.kernel.plan import LISTED_UP_TO, LONGEST, Numbers, Progression, Ratios
 
 __all__ = [
     "Rationals",
     "are_rising",
     "are_whole",
     "floats",
+    "numbers_of",
     "of_floats",
     "rationals",
     "shared",
@@ -186,3 +187,15 @@ def _as_range(numerators: Sequence[int]) -> range | None:
         return None
     found = range(start, start + len(numerators) * step, step)
     return found if tuple(numerators) == tuple(found) else None
+
+
+def numbers_of(numbers: Sequence[Fraction]) -> Numbers:
+    """Edges or candidates in the only form that physical plans have for them."""
+    numbers = numbers if isinstance(numbers, Rationals) else rationals(numbers)
+    are_few = len(numbers) <= LISTED_UP_TO
+    if are_few or not isinstance(numbers, Rationals) or not numbers.are_short:
+        return tuple(numbers)
+    if isinstance(numbers.numerators, range):
+        step = Fraction(numbers.numerators.step, numbers.denominator)
+        return Progression(numbers[0], step, len(numbers))
+    return Ratios(tuple(numbers.numerators), numbers.denominator)

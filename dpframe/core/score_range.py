@@ -32,18 +32,6 @@ class ScoreRange:
     l2_squared: Fraction
     linf: Fraction
 
-    @classmethod
-    def of_one(cls, total: Fraction) -> ScoreRange:
-        """Where all of it may be in one group."""
-        return cls(total, total * total, total)
-
-    @classmethod
-    def of_groups(cls, total: Fraction, largest: Fraction) -> ScoreRange:
-        """The range where this much of it may be in one group: the sum of squares is largest in
-        as few groups as possible."""
-        full, left = divmod(total, largest) if largest else (0, Fraction(0))
-        return cls(total, full * largest**2 + left**2, largest)
-
     @property
     def groups(self) -> tuple[Fraction, ...]:
         """As many groups with the largest range as L1 allows, and one with what is left.

@@ -15,11 +15,10 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
 from dpframe.core.units import Rows
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.limits import Limit, RowLimit, is_present
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import unite_limits
 from dpframe.rows.operation import Namespace
 
 
@@ -140,7 +139,7 @@ class Concat(Binary):
             columns=columns(table),
             complete=False,
             copies=_copies(before, other),
-            limits=(*_added(before.limits, other.limits), *_rows_of_both(before, other)),
+            limits=unite_limits(before.reach, other.reach),
         )
 
     def combine(
@@ -203,19 +202,3 @@ def _either(a: Domain, b: Domain) -> Domain:
         inner=a.inner if a.inner == b.inner else widest.inner,
         fields=a.fields if a.fields == b.fields else widest.fields,
     )
-
-
-def _added(mine: tuple[Limit, ...], theirs: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    """Limits that both frames have: n rows of the one and m of the other are n + m."""
-    found: list[Limit] = []
-    for limit in mine:
-        for other in theirs:
-            if type(limit) is type(other) and limit.by == other.by and is_present(limit):
-                found.append(replace(limit, n=limit.n + other.n))
-    return tuple(found)
-
-
-def _rows_of_both(before: FrameFacts, other: FrameFacts) -> tuple[Limit, ...]:
-    """The rows in all, under any limits in either frame."""
-    one, many = spread_of(before, None).rows, spread_of(other, None).rows
-    return () if one is None or many is None else (RowLimit(one + many),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from dpframe.core.contribution_bounds import ContributionBounds
@@ -11,39 +11,22 @@ from dpframe.core.units import Identifier
 from dpframe.errors import UnboundedSensitivity
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
-from dpframe.frames.limits import GroupLimit, Limit, RowLimit
-from dpframe.frames.same_in_window import follows_from_window
+from dpframe.frames.nodes import keys_of
+from dpframe.kernel.frame import GroupLimit, bounds_of
 
-__all__ = ["decided_by", "once_in_each", "rows_of_value", "spread_of", "touched", "unlimited"]
+__all__ = ["decided_by", "once_in_each", "spread_of", "touched", "unlimited"]
 
 
 def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
-    """How the rows of one individual may lie among the groups, from the limits in force.
-
-    Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
-    the values of columns among which B is. The groups are bounded by the number of keys. They are
-    also bounded by a limit on groups of columns that determine the key, together with expressions
-    that are constant within a window where an individual is a person in one. Without keys there
-    is one group. Rows per group: a limit by columns that the key determines.
+    """How the rows of one individual may lie among the groups, from the limits in force, by the
+    kernel's rules.
     """
     if not isinstance(facts.unit, Identifier):
         return ContributionBounds.of_rows(facts.unit, facts.copies)
-    rows = _least(_rows(limit, facts.limits) for limit in facts.limits)
-    if groups is None:
-        return ContributionBounds(rows, 1, rows)
-    plain = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
-    free = [n.tree for n in groups.by if not follows_from_window(n.tree, facts)]
-    used = {name for tree in free for name in column_names(tree)}
-    listed = [] if groups.discovered else [groups.size]
-    known = [
-        limit.n for limit in facts.limits if isinstance(limit, GroupLimit) and used <= limit.by
-    ]
-    if not free and groups.by:
-        known.append(1)
-    per_group = _least(
-        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
-    )
-    return ContributionBounds(rows, _least([*listed, *known]), per_group)
+    keys = None if groups is None else keys_of(groups, digest="")
+    kept = tuple(range(0 if groups is None else len(groups.by)))
+    found = bounds_of(facts.reach, keys, kept)
+    return ContributionBounds(found.rows, found.groups, found.per_group)
 
 
 def once_in_each(
@@ -76,17 +59,6 @@ def once_in_each(
     known = _least(limit.n for limit in limits if of_pairs <= limit.by)
     most = min(n for n in (pairs, known, spread_of(facts, groups).rows) if n is not None)
     return ContributionBounds(most, most, 1)
-
-
-def rows_of_value(facts: FrameFacts, groups: Groups | None, tree: Tree) -> int | None:
-    """How many rows one individual may have in a group with one value of an expression, where a
-    limit by the columns that both determine says so.
-    """
-    named = [tree, *(n.tree for n in (() if groups is None else groups.by))]
-    plain = {found.name for found in named if isinstance(found, Column)}
-    return _least(
-        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
-    )
 
 
 def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
@@ -215,17 +187,6 @@ def _per_unit(kinds: Collection[str]) -> list[str]:
     if not written:
         return []
     return [f"clamp what each individual adds, with {' and '.join(written)}"]
-
-
-def _rows(limit: Limit, limits: Sequence[Limit]) -> int | None:
-    if isinstance(limit, GroupLimit):
-        return None
-    if not limit.by:
-        return limit.n
-    values = _least(
-        other.n for other in limits if isinstance(other, GroupLimit) and limit.by <= other.by
-    )
-    return None if values is None else limit.n * values
 
 
 def _least(numbers: Iterable[int | None]) -> int | None:

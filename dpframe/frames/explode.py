@@ -13,9 +13,9 @@ from dpframe.core.exact import as_given
 from dpframe.core.exprs import Change
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.limits import copied, renamed
 from dpframe.frames.sampling import require_count
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import copy_limits, rename_limits
 from dpframe.rows.operation import Namespace
 from dpframe.rows.suggest import unknown_column
 
@@ -56,7 +56,7 @@ class Explode(Step):
         assert inner is not None
         table = {**before.columns, self.column: inner.with_null()}
         kept = {name: name for name in before.columns if name != self.column}
-        limits = copied(renamed(before.limits, kept), times)
+        limits = copy_limits(rename_limits(before.limits, kept), times)
         return replace(
             before,
             columns=columns(table),

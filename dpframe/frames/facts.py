@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.core.domain import Columns, Domain, columns
-from dpframe.core.units import Identifier, Unit
+from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.core.windows import Every
 from dpframe.errors import UnitDropped, UnknownColumn, UnsupportedOperation
-from dpframe.frames.limits import Limit, renamed
+from dpframe.kernel.frame import Facts, Limit, rename_limits
 from dpframe.rows.suggest import did_you_mean, unknown_column
 
 
@@ -86,8 +86,17 @@ class FrameFacts:
             columns=columns(table),
             identifier=kept[self.identifier],
             time=None if self.time is None else kept[self.time],
-            limits=renamed(self.limits, kept),
+            limits=rename_limits(self.limits, kept),
         )
+
+    @property
+    def reach(self) -> Facts:
+        """How far one individual reaches, as the kernel has it. It believes this of no plan."""
+        unit = self.unit
+        rows = unit.contributions * self.copies if isinstance(unit, Rows) else 0
+        about = tuple(self.columns), rows, self.complete, self.identifier, self.time, self.every
+        time = () if self.time is None else ((self.time, str(self.columns[self.time].dtype)),)
+        return Facts(*about, self.limits, self.norm, types=time)
 
     @property
     def every(self) -> Every | None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from dpframe.core.tree import Column, Named
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.nights import before_first_limits, first_limits, require_rowwise
 from dpframe.frames.part import Part
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.rows.fold import domain
 
 __all__ = ["first_parts", "steady_steps"]

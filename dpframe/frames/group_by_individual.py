@@ -17,10 +17,10 @@ from dpframe.errors import UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import Filter
 from dpframe.frames.individual_aggregates import IndividualAggregate, Over, aggregate_calls
-from dpframe.frames.limits import RowLimit, renamed
 from dpframe.frames.sampling import once, unused
 from dpframe.frames.step import FramePart, Step
 from dpframe.frames.with_columns import Drop, Select, WithColumns, unique_names
+from dpframe.kernel.frame import RowLimit, rename_limits
 from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.layouts import grouped, grouped_type, unordered
 from dpframe.rows.operation import Namespace
@@ -82,7 +82,7 @@ class Gather(Step):
             complete=False,
             time=None if before.time is None else kept[before.time],
             limits=(
-                *renamed(before.limits, kept),
+                *rename_limits(before.limits, kept),
                 RowLimit(1, frozenset(n.name for n in self.by)),
             ),
         )

@@ -13,11 +13,10 @@ from dpframe.core.units import Identifier
 from dpframe.core.windows import NAMES
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Binary, chain_words, require_unweighed
-from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import Owners
 from dpframe.frames.joins import added_names, joined, require_same_types
-from dpframe.frames.limits import GroupLimit, Limit, RowLimit, is_present, renamed
+from dpframe.kernel.frame import meet_limits
 from dpframe.rows.operation import Namespace
 from dpframe.rows.suggest import unknown_column
 
@@ -76,7 +75,7 @@ class JoinPrivate(Binary):
         for old, new in names.items():
             found = other.columns[old]
             table[new] = found.with_null() if self.how == "left" else found
-        limits = self._limits(before, names)
+        limits = meet_limits(before.reach, other.reach, self.keys, self.how, names)
         return replace(before, columns=columns(table), complete=False, limits=limits)
 
     @property
@@ -88,13 +87,6 @@ class JoinPrivate(Binary):
     def keys(self) -> tuple[tuple[str, str], ...]:
         """Columns that rows must have in common besides the identifier, here and in the other."""
         return ()
-
-    def _limits(self, before: FrameFacts, names: dict[str, str]) -> tuple[Limit, ...]:
-        other = self.other.facts
-        one, many = spread_of(before, None).rows, spread_of(other, None).rows
-        factor = None if many is None else max(1, many)
-        theirs_too = _times(renamed(other.limits, names), one)
-        return (*_times(before.limits, factor), *filter(is_present, theirs_too))
 
     def _require_keys(self, before: FrameFacts) -> None:
         """Refuse keys that are not there, or whose equality is unsure."""
@@ -186,22 +178,6 @@ class JoinPrivateKeys(JoinPrivate):
     def keys(self) -> tuple[tuple[str, str], ...]:
         return self.on
 
-    def _limits(self, before: FrameFacts, names: dict[str, str]) -> tuple[Limit, ...]:
-        other = self.other.facts
-        many = _rows_with(other, {b for _, b in self.on})
-        factor = None if many is None else max(1, many)
-        if self.how == "left":
-            theirs = _times(renamed(other.limits, names), spread_of(before, None).rows)
-            theirs = tuple(
-                replace(limit, n=limit.n + 1) if isinstance(limit, GroupLimit) else limit
-                for limit in theirs
-            )
-        else:
-            met = _rows_with(before, {a for a, _ in self.on})
-            same = names | {b: a for a, b in self.on}
-            theirs = _times(renamed(other.limits, same), met)
-        return (*_times(before.limits, factor), *filter(is_present, theirs))
-
     @property
     def stability(self) -> str:
         if self._only_keeps:
@@ -210,23 +186,3 @@ class JoinPrivateKeys(JoinPrivate):
             "rows meet rows of the same individual with the same keys only; so many of these as "
             "limits allow"
         )
-
-
-def _rows_with(facts: FrameFacts, names: set[str]) -> int | None:
-    """How many rows one individual may have with one value of some columns."""
-    limits = [
-        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= names
-    ]
-    rows = spread_of(facts, None).rows
-    return min([*limits, *([] if rows is None else [rows])], default=None)
-
-
-def _times(limits: tuple[Limit, ...], times: int | None) -> tuple[Limit, ...]:
-    """Limits after each row met at most this many; on rows none where there is no bound."""
-    kept: list[Limit] = []
-    for limit in limits:
-        if isinstance(limit, GroupLimit):
-            kept.append(limit)
-        elif times is not None:
-            kept.append(RowLimit(limit.n * times, limit.by))
-    return tuple(kept)

@@ -13,10 +13,10 @@ from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names
 from dpframe.frames.joins import added_names, joined, require_same_types
-from dpframe.frames.limits import copied
 from dpframe.frames.public import brought, digest, held
 from dpframe.frames.sampling import unused
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import copy_limits
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
@@ -106,7 +106,7 @@ class JoinPublic(Step):
             columns=columns(table),
             complete=before.complete and self.how == "left" and times == 1,
             copies=before.copies * times,
-            limits=copied(before.limits, times),
+            limits=copy_limits(before.limits, times),
         )
 
     @property

@@ -15,7 +15,6 @@ from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import Owners
-from dpframe.frames.limits import GroupLimit
 from dpframe.frames.sampling import (
     comparable,
     keep_first_of_many,
@@ -27,6 +26,7 @@ from dpframe.frames.sampling import (
     unused,
 )
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import GroupLimit
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.layouts import grouped_type
 from dpframe.rows.operation import Namespace

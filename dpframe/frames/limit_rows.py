@@ -17,7 +17,6 @@ from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import Owners
-from dpframe.frames.limits import RowLimit
 from dpframe.frames.sampling import (
     first_ranked,
     hashes,
@@ -30,6 +29,7 @@ from dpframe.frames.sampling import (
     unused,
 )
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import RowLimit
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.layouts import is_encodable
 from dpframe.rows.operation import Namespace

@@ -64,11 +64,11 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import EVERY, Schedule
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.kernel.frame import GroupLimit, RowLimit
 
 __all__ = [
     "Through",

@@ -15,10 +15,10 @@ from dpframe.core.interval import interval
 from dpframe.core.tree import Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import owner_columns
-from dpframe.frames.limits import RowLimit
 from dpframe.frames.public import digest, grouped_keys, held, within_keys
 from dpframe.frames.sampling import require_identifier, unused
 from dpframe.frames.step import Step
+from dpframe.kernel.frame import RowLimit
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
 from dpframe.rows.operation import Namespace

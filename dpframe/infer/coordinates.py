@@ -15,10 +15,7 @@ from typing import Final, Literal, TypeAlias
 from dpframe.aggregates.joint_sums import has_several
 from dpframe.aggregates.measurement import COUNT, Table
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitCount
-from dpframe.core.sensitivity import Contribution
-from dpframe.core.tree import Tree
 from dpframe.infer.arches import arches_of, moments_in
 from dpframe.infer.row_moves import best_shares
 from dpframe.mechanisms import Arch
@@ -211,7 +208,7 @@ def _offered(
     scope: QueryScope, tables: Sequence[Table], changes: bool
 ) -> tuple[tuple[Coordinate, ...], ...]:
     if len(tables) == 1:
-        most = tables[0].statistic.contribution(scope.facts).magnitude
+        most = Fraction(scope.rules.addition(tables[0]).largest)
         return ((Coordinate(tables[0], 1, 0, math.ceil(most), math.ceil(most), most),),)
     plain = _plain(tables, scope)
     rows = Table(UnitCount()) if tables[0].statistic.of_individuals else COUNT.table
@@ -230,52 +227,32 @@ def _offered(
 
 def _plain(tables: Sequence[Table], scope: QueryScope) -> tuple[Coordinate, ...]:
     """Sums as they are, each with the expression that a row needs a value of to move it."""
-    conditions: dict[Tree | Table, int] = {}
+    conditions: dict[object, int] = {}
     made = []
     for table in tables:
-        adds, statistic = table.statistic.contribution(scope.facts), table.statistic
-        width = math.ceil(adds.magnitude)
-        if not statistic.spread(scope).changes:
-            made.append(Coordinate(table, 1, 0, width, width, adds.magnitude))
+        adds = scope.rules.addition(table)
+        width, most = adds.largest, Fraction(adds.largest)
+        if not table.statistic.spread(scope).changes:
+            made.append(Coordinate(table, 1, 0, width, width, most))
             continue
-        joined = Contribution(adds.lo, adds.hi).width
-        turned = math.ceil(joined if scope.entries is not None else adds.width)
-        needs, kept = _condition(statistic, adds)
-        here = isinstance(statistic, RowCount)
-        number = _HERE if here else conditions.setdefault(needs or table, len(conditions) + 1)
-        most = math.ceil(joined if kept is None else kept)
-        made.append(Coordinate(table, 1, 0, width, turned, adds.magnitude, number, most))
+        here = adds.needs is None
+        whole = here and scope.entries is None and scope.facts.complete
+        turned = 0 if whole else adds.length
+        number = _HERE if here else conditions.setdefault(adds.needs, len(conditions) + 1)
+        made.append(Coordinate(table, 1, 0, width, turned, most, number, adds.hi - adds.lo))
     return tuple(made)
-
-
-def _condition(statistic: Statistic, adds: Contribution) -> tuple[Tree | None, Fraction | None]:
-    """The expression whose nulls add nothing to this sum, and how much the sum changes when a row
-    keeps a non-null value but changes it; (None, None) if unknown.
-
-    Both follow from `row` of these statistics, which give null where the expression is null or NaN,
-    and one, or a place on the grid, elsewhere.
-    """
-    match statistic:
-        case RowCount():
-            return None, _NONE
-        case ValueCount(tree):
-            return tree, _NONE
-        case GridSum(value) | SquareSum(value):
-            return value.tree, adds.hi - adds.lo
-        case _:
-            return None, None
 
 
 def _centred(table: Table, scope: QueryScope, changes: bool) -> Coordinate:
     """A sum less the middle of what a row adds, times the number of rows. A row that adds nothing
     adds 0.
     """
-    adds = table.statistic.contribution(scope.facts)
-    lo, hi = min(0, math.floor(adds.lo)), max(0, math.ceil(adds.hi))
+    adds = scope.rules.addition(table)
+    lo, hi = min(0, adds.lo), max(0, adds.hi)
     times = 2 if (lo + hi) % 2 else 1
     centre, width = (lo + hi) * times // 2, (hi - lo) * times // 2
     turned = 2 * width if changes else width
-    return Coordinate(table, times, centre, width, turned, adds.magnitude, _HERE, turned)
+    return Coordinate(table, times, centre, width, turned, Fraction(adds.largest), _HERE, turned)
 
 
 def fine_scales(wanted: Sequence[float], widths: Sequence[int], parts: int = 1) -> tuple[int, ...]:

@@ -58,7 +58,7 @@ class RowLimit:
     """An individual has at most `n` rows for each value of the columns `by`."""
 
     n: int
-    by: frozenset[Term]
+    by: frozenset[Term] = frozenset()
     first: Term | None = None
     """They are the first ones in the order of this column, and only steps that look at one row
     alone come before the limit.
@@ -152,12 +152,12 @@ def _facts(frame: Frame, before: Sequence[Facts]) -> Facts:
             facts = _input(before, input)
             if column not in facts.columns or most < 1 or column in (facts.person, facts.time):
                 raise Refused("an exploded column")
-            limits = _rename(facts.limits, {c: c for c in facts.columns if c != column})
+            limits = rename_limits(facts.limits, {c: c for c in facts.columns if c != column})
             return replace(
                 facts,
                 rows=facts.rows * most,
                 complete=False,
-                limits=_times(limits, most),
+                limits=copy_limits(limits, most),
                 types=tuple(pair for pair in facts.types if pair[0] != column),
             )
         case Lookup(input, _, on, how, new, most):
@@ -272,12 +272,12 @@ def _with_columns(facts: Facts, names: tuple[str, ...], same: Mapping[str, str])
         columns=names,
         person=None if facts.person is None else same[facts.person],
         time=None if facts.time is None else same[facts.time],
-        limits=_rename(facts.limits, same),
+        limits=rename_limits(facts.limits, same),
         types=tuple((same[name], kind) for name, kind in facts.types if name in same),
     )
 
 
-def _rename(limits: Sequence[Limit], same: Mapping[str, str]) -> tuple[Limit, ...]:
+def rename_limits(limits: Sequence[Limit], same: Mapping[str, str]) -> tuple[Limit, ...]:
     """Limits after columns got new names. A column that is gone becomes a number, the same in all
     limits: it still holds that they are about the same values.
     """
@@ -297,7 +297,7 @@ def _rename(limits: Sequence[Limit], same: Mapping[str, str]) -> tuple[Limit, ..
     )
 
 
-def _times(limits: Sequence[Limit], times: int | None) -> tuple[Limit, ...]:
+def copy_limits(limits: Sequence[Limit], times: int | None) -> tuple[Limit, ...]:
     """Limits after each row became at most this many rows (None: any number)."""
     return tuple(
         x if isinstance(x, GroupLimit) else replace(x, n=x.n * (times or 0))
@@ -327,7 +327,7 @@ def _look_up(
         columns=names,
         rows=facts.rows * times,
         complete=facts.complete and how == "left" and times == 1,
-        limits=_times(facts.limits, times),
+        limits=copy_limits(facts.limits, times),
     )
 
 
@@ -337,26 +337,31 @@ def _unite(left: Facts, right: Facts) -> Facts:
         raise Refused("frames that do not fit together")
     if (left.person, left.time, left.every) != (right.person, right.time, right.every):
         raise Refused("frames with other owners")
-    limits = [
-        replace(mine, n=mine.n + other.n, first=None)
-        for mine in left.limits
-        for other in right.limits
-        if type(mine) is type(other) and mine.by == other.by and _is_present(mine)
-    ]
-    one, many = rows_of(left), rows_of(right)
-    if left.person is not None and one is not None and many is not None:
-        limits.append(RowLimit(one + many, frozenset()))
     return replace(
         left,
         rows=left.rows + right.rows,
         complete=False,
-        limits=tuple(limits),
+        limits=unite_limits(left, right),
         alone=False,
         types=tuple(pair for pair in left.types if pair in right.types),
     )
 
 
-def _is_present(limit: Limit) -> bool:
+def unite_limits(left: Facts, right: Facts) -> tuple[Limit, ...]:
+    """Limits of the rows of both frames: those that both have add up, and so do all rows."""
+    limits = [
+        replace(mine, n=mine.n + other.n, first=None)
+        for mine in left.limits
+        for other in right.limits
+        if type(mine) is type(other) and mine.by == other.by and is_present(mine)
+    ]
+    one, many = rows_of(left), rows_of(right)
+    if left.person is not None and one is not None and many is not None:
+        limits.append(RowLimit(one + many))
+    return tuple(limits)
+
+
+def is_present(limit: Limit) -> bool:
     """Whether all columns of a limit are still there. A number means another column elsewhere."""
     return all(isinstance(term, str) for term in limit.by)
 
@@ -380,20 +385,34 @@ def _meet(frame: Meet, left: Facts, right: Facts) -> Facts:
         raise Refused("columns of a join")
     columns = (*left.columns, *names.values())
     _require_names(columns)
-    many = _rows_with(right, theirs)
+    limits = meet_limits(left, right, frame.on, frame.how, names)
+    return replace(left, columns=columns, complete=False, limits=limits, alone=False)
+
+
+def meet_limits(
+    left: Facts,
+    right: Facts,
+    on: Sequence[tuple[str, str]],
+    how: str,
+    names: Mapping[str, str],
+) -> tuple[Limit, ...]:
+    """Limits where each row meets the rows of the same individual with the same keys. `names` has
+    the new names of columns of the right frame.
+    """
+    many = _rows_with(right, {b for _, b in on})
     factor = None if many is None else max(1, many)
-    if frame.on and frame.how == "inner":
-        others = _times(
-            _rename(right.limits, names | {b: a for a, b in frame.on}), _rows_with(left, mine)
+    if on and how == "inner":
+        same = {**names, **{b: a for a, b in on}}
+        others = copy_limits(
+            rename_limits(right.limits, same), _rows_with(left, {a for a, _ in on})
         )
     else:
-        others = _times(_rename(right.limits, names), rows_of(left))
-        if frame.on:  # a row that meets none has null there, one more value
+        others = copy_limits(rename_limits(right.limits, names), rows_of(left))
+        if on:  # a row that meets none has null there, one more value
             others = tuple(
                 replace(x, n=x.n + 1) if isinstance(x, GroupLimit) else x for x in others
             )
-    limits = (*_times(left.limits, factor), *filter(_is_present, others))
-    return replace(left, columns=columns, complete=False, limits=limits, alone=False)
+    return (*copy_limits(left.limits, factor), *filter(is_present, others))
 
 
 def _rows_with(facts: Facts, names: set[str]) -> int | None:
@@ -523,11 +542,11 @@ def reach_of(
     if changes:
         raise Refused("persons come and go")
     every = tuple(range(0 if keys is None else len(keys.by)))
-    finest = _bounds(facts, keys, every)
+    finest = bounds_of(facts, keys, every)
     if counts_people:
         finest = replace(finest, per_group=1)
         _, once, _ = finest.tight()
-        finest = _Bounds(once, once, 1)
+        finest = Bounds(once, once, 1)
     if facts.norm is not None:
         finest = finest.weighed(facts.norm)
     rows, groups, most = finest.tight()
@@ -535,11 +554,11 @@ def reach_of(
     if kept != every:
         if norm is not None:
             raise Refused("weights are for the finest groups")
-        here = _bounds(facts, keys, kept)
+        here = bounds_of(facts, keys, kept)
         merged: int | None = None
         if counts_people and isinstance(keys, Listed):
             merged = prod(n for i, n in enumerate(keys.sizes) if i not in kept)
-        margin = _Bounds(
+        margin = Bounds(
             _least([rows, here.rows]),
             _least([groups, here.groups]),
             _least([here.per_group, merged]),
@@ -591,7 +610,7 @@ def entries_of(keys: Keys | None, kept: tuple[int, ...]) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Bounds:
+class Bounds:
     """Bounds on rows, groups, and rows in each group; None where no bound exists."""
 
     rows: int | None
@@ -608,7 +627,7 @@ class _Bounds:
         rows = groups * per_group if self.rows is None else min(self.rows, groups * per_group)
         return rows, min(groups, rows), min(per_group, rows)
 
-    def weighed(self, norm: Fraction) -> _Bounds:
+    def weighed(self, norm: Fraction) -> Bounds:
         """In parts of rows, where the norm over groups is at most N = floor(4096 norm) parts: an
         individual has at most N in a group, and sqrt(groups) N in all (Cauchy and Schwarz).
         """
@@ -618,10 +637,10 @@ class _Bounds:
         groups = self.groups if self.groups is not None else self.rows
         if groups is not None:
             rows = _least([rows, isqrt(most * most * groups)])
-        return _Bounds(rows, groups, per_group, most)
+        return Bounds(rows, groups, per_group, most)
 
 
-def _bounds(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> _Bounds:
+def bounds_of(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> Bounds:
     """How the rows of one person may lie among the groups by some of the key columns.
 
     The groups are bounded by the number of keys, by a limit on groups of columns that determine
@@ -630,15 +649,15 @@ def _bounds(facts: Facts, keys: Keys | None, kept: tuple[int, ...]) -> _Bounds:
     """
     rows = rows_of(facts)
     if keys is None or not kept:
-        return _Bounds(rows, 1, rows)
+        return Bounds(rows, 1, rows)
     used = [keys.by[i][1] for i in kept]
     plain = {row.name for row in used if isinstance(row, Col)}
-    free = [row for row in used if not _follows_from_window(row, facts)]
+    free = [row for row in used if not follows_from_window(row, facts)]
     columns = frozenset().union(*map(columns_of, free))
     known = [x.n for x in facts.limits if isinstance(x, GroupLimit) and columns <= x.by]
     known += [1] * (not free)
     each = [x.n for x in facts.limits if isinstance(x, RowLimit) and x.by <= plain]
-    return _Bounds(rows, _least([entries_of(keys, kept), *known]), _least(each))
+    return Bounds(rows, _least([entries_of(keys, kept), *known]), _least(each))
 
 
 def _rows_in_cell(facts: Facts, keys: Keys | None, kept: tuple[int, ...], value: Row) -> int | None:
@@ -677,7 +696,7 @@ _TRUNCATED: Mapping[str, frozenset[str]] = {
 """The same of truncating a time."""
 
 
-def _follows_from_window(row: Row, facts: Facts) -> bool:
+def follows_from_window(row: Row, facts: Facts) -> bool:
     """Whether an expression of the time has one value, or is null, in each window.
 
     Proof: clocks of the time's zone distinguish windows, and these parts of a time as well. Times
@@ -695,6 +714,6 @@ def _follows_from_window(row: Row, facts: Facts) -> bool:
         case Call(operation, (Col(name),), "[]") if operation in _IN_WINDOW:
             return name == facts.time and facts.every in _IN_WINDOW[operation]
         case Call(operation, (Call() as inner,)) if operation in _IN_WINDOW:
-            return _follows_from_window(inner, facts)
+            return follows_from_window(inner, facts)
         case _:
             return False

@@ -82,6 +82,16 @@ class Addition:
     hi: int
     needs: object
 
+    @property
+    def largest(self) -> int:
+        """The most that a row moves a number."""
+        return max(abs(self.lo), abs(self.hi))
+
+    @property
+    def length(self) -> int:
+        """The length of what a row adds, which may be nothing."""
+        return max(0, self.hi) - min(0, self.lo)
+
 
 def addition_of(table: Table, place: int) -> Addition:
     """What a row, or an individual in a group, adds to the table with this place in a vector."""
@@ -217,8 +227,8 @@ def moves_of(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> 
         for j in mine:
             needing = [(f, a) for f, a in terms[j] if a.needs is not None]
             several = len(needs[j]) > 1
-            length = sum(abs(f) * (_length(a) if several else a.hi - a.lo) for f, a in needing)
-            most = sum(abs(f) * _size(a) for f, a in needing)
+            length = sum(abs(f) * (a.length if several else a.hi - a.lo) for f, a in needing)
+            most = sum(abs(f) * a.largest for f, a in needing)
             both.append(min(length, 2 * widths[j]))
             once.append(min(most, 2 * widths[j]))
         if len(group) > 1:
@@ -486,7 +496,7 @@ def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
         )
     if plan.neighbours != "add-remove":
         raise Refused("persons come and go")
-    b = _size(addition_of(table, 0))
+    b = addition_of(table, 0).largest
     ways = [
         (way.keys, way.rows, way.run, _column(nights, way.run))
         for way in _through_all_nights(frame, table, nights, groups)
@@ -626,14 +636,17 @@ def all_keys(table: Table) -> tuple[int, ...]:
 
 
 def _of_coming(reach: Reach, moves: Moves, runs: int, entries: int | None) -> Norms:
-    """Each row comes or goes and moves one entry by at most `widths`."""
+    """Each row comes or goes and moves one entry by at most `widths`. There are no more rows than
+    all cells of all groups hold.
+    """
     widths, most = moves.widths, min(reach.rows, reach.groups * runs)
+    rows = min(reach.rows, reach.groups * runs * reach.cell)
     return Norms(
         len(widths) * (most if entries is None else min(most, entries)),
-        reach.rows * sum(widths),
+        rows * sum(widths),
         reach.squares(runs) * sum(w * w for w in widths),
         reach.cell * max(widths),
-        reach.rows,
+        rows,
         widths,
         twice=False,
     )
@@ -846,7 +859,7 @@ def _of_cells(table: Table, reach: Reach) -> Ranges:
     if table.cells is None:
         raise Refused("a choice among no cells")
     addition = addition_of(table, 0)
-    b, length = _size(addition), _length(addition)
+    b, length = addition.largest, addition.length
     if reach.changes:
         return _in_one(2 * reach.rows * b)
     if is_of_people(table) and not isinstance(table.cells, OfPeople):
@@ -861,8 +874,8 @@ def _of_groups(table: Table, reach: Reach) -> Ranges:
         raise Refused("a choice among no groups")
     addition = addition_of(table, 0)
     if reach.changes:
-        return _in_one(2 * reach.rows * _size(addition))
-    return _in_one(min(reach.rows * _size(addition), reach.most * _length(addition)))
+        return _in_one(2 * reach.rows * addition.largest)
+    return _in_one(min(reach.rows * addition.largest, reach.most * addition.length))
 
 
 def _of_tables(tables: Sequence[Table], reach: Reach) -> Ranges:
@@ -908,16 +921,6 @@ def _require_ranks(table: Table) -> None:
     cells = table.cells.cells if isinstance(table.cells, OfPeople) else table.cells
     if not isinstance(cells, Points | Between):
         raise Refused("ranks in cells that have no order")
-
-
-def _size(addition: Addition) -> int:
-    """The most that a row moves a number."""
-    return max(abs(addition.lo), abs(addition.hi))
-
-
-def _length(addition: Addition) -> int:
-    """The length of what a row adds, which may be nothing."""
-    return max(0, addition.hi) - min(0, addition.lo)
 
 
 def _in_one(total: int | Fraction) -> Ranges:

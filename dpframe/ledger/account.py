@@ -146,9 +146,6 @@ class Entry:
     amounts: tuple[Budget, ...] = ()
 
 
-# One budget of a ledger, as its records say.
-
-
 @dataclass(slots=True)
 class Account:
     """One budget of a ledger, up to the last record read."""

@@ -286,8 +286,6 @@ def _state(checkpoint: Record) -> dict[str, Any]:
     return fields
 
 
-# The records of a ledger read in order: each link checked, and what they add up to.
-
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
 RESTORE = (

@@ -161,9 +161,6 @@ class MemoryKeeping:
         return Seal(None).release(values)
 
 
-# What every ledger does, wherever it keeps its budget.
-
-
 class Ledger(Protocol):
     """One budget and what was spent of it; entries are only ever added.
 

@@ -20,8 +20,6 @@ from dpframe.ledger.scopes import WindowScope, scope_fields
 from dpframe.ledger.store import Store
 from dpframe.ledger.streams import OpenedStream
 
-# What people read of a ledger.
-
 
 def show(store: Store, name: str | None) -> Iterator[str]:
     """Budgets, grants, approvals and charges, a line each, with names and reasons as they are.

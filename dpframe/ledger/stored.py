@@ -24,8 +24,6 @@ from dpframe.ledger.store import Store
 from dpframe.ledger.streaming import StoredStreams
 from dpframe.ledger.streams import StreamOpening
 
-# The kept results of one budget, next to a ledger.
-
 
 class StoredKeeping:
     """The kept results of the budget `name`, next to a ledger."""
@@ -83,8 +81,6 @@ def kept(chain: Chain, name: str, number: int, content: str) -> list[Draft] | No
         Draft(name, "released", refers=number),
     ]
 
-
-# A budget kept in a file or on a server.
 
 _OTHER_FLOATS = Fraction(1, 10**6)
 """How far the rho that two machines compute may differ; it is rounded down by less than that."""

@@ -119,8 +119,6 @@ def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
     return stream
 
 
-# How streams are opened and go on, wherever their budget is kept.
-
 STAYS = "a ledger keeps the streams that were opened"
 
 

@@ -32,8 +32,6 @@ from dpframe.samplers.source import ONE
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-# Rules that decide which unlisted groups appear.
-
 
 class KeyMechanism(Mechanism):
     """A rule by which groups appear."""

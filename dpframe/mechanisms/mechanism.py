@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
     from dpframe.accounting.losses import Translated
 
-# What one individual can do to a release.
-
 
 @dataclass(frozen=True, slots=True)
 class Exposure:

@@ -20,6 +20,7 @@ from math import prod
 from typing import Any, TypeGuard
 
 from dpframe.aggregates.edges import MOST_EDGES, Comparable, Edges, comparable
+from dpframe.aggregates.rules import with_places
 from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain
@@ -197,19 +198,14 @@ class _Comparison:
         self.facts, self.frames = facts_of(physical.frames), self.terms.frames(physical)
         self.computed, self.terms.computed = self.terms.computed, set()
         self.tables = [self.table(one, self.frames[one.frame]) for one in physical.tables]
-        self.subjects = [self._with_numbers(draw.what) for draw in physical.draws]
+        numbers = dict(enumerate(self.tables))
+        self.subjects = [with_places(draw.what, numbers) for draw in physical.draws]
 
     def table(self, table: kernel.Table, rows: RowsAfter) -> int:
         """The number of a table."""
         number = self.terms.node(replace(table, frame=rows.number), rows)
         assert isinstance(number, int)
         return number
-
-    def _with_numbers(self, what: kernel.What) -> kernel.What:
-        """What is drawn, with numbers of tables in place of their places."""
-        if isinstance(what, kernel.Vector | kernel.Choice):
-            return replace(what, tables=tuple(self.tables[place] for place in what.tables))
-        return replace(what, table=self.tables[what.table])
 
     @cached_property
     def public_keys(self) -> Sequence[kernel.Listed]:

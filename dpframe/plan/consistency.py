@@ -37,15 +37,21 @@ COMPOSITIONS = ("sum", "numerical", "zcdp")
 SPLITS = ("least error", "equal", "weights")
 
 
-def contradiction(plan: PlanData) -> str | None:
-    """The first thing that does not follow from the rest of the plan, if any."""
+def contradiction(plan: PlanData, *, verified: bool) -> str | None:
+    """The first thing that does not follow from the rest of the plan, if any.
+
+    Parameters
+    ----------
+    verified
+        Whether the kernel verifies its physical plan, and so the norms of all draws.
+    """
     try:
-        return next(_contradictions(plan), None)
+        return next(_contradictions(plan, verified), None)
     except (ArithmeticError, LookupError, ValueError, TypeError, AssertionError, DPFrameError):
         return "its numbers"
 
 
-def _contradictions(plan: PlanData) -> Iterator[str]:
+def _contradictions(plan: PlanData, verified: bool) -> Iterator[str]:
     if plan.composition not in COMPOSITIONS:
         yield "composition"
     if plan.split not in SPLITS:
@@ -61,7 +67,7 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         return
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
-        yield from (f"{where}{what}" for what in _of_block(block))
+        yield from (f"{where}{what}" for what in _of_block(block, verified))
     yield from understated(plan)
 
 
@@ -125,7 +131,7 @@ def _of_queries(plan: PlanData) -> Iterator[str]:
             yield "queries.names"
 
 
-def _of_block(plan: PlanData) -> Iterator[str]:
+def _of_block(plan: PlanData, verified: bool) -> Iterator[str]:
     """Contradictions in one frame and its groups."""
     yield from _of_groups(plan)
     names = [output.name for output in plan.outputs]
@@ -144,7 +150,7 @@ def _of_block(plan: PlanData) -> Iterator[str]:
         others = ((other.law, other.exact.linf) for other in plan.releases)
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
-    yield from of_draws(plan)
+    yield from of_draws(plan, verified)
 
 
 def _of_groups(plan: PlanData) -> Iterator[str]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from operator import le
 from typing import Final
 
 from dpframe.aggregates.rebuilt_error import RebuiltError
@@ -24,8 +25,10 @@ _SQUARES: Final = "sum_of_squares"
 """The last part of what sums of squares are called, see `dpframe.aggregates.mean`."""
 
 
-def of_draws(plan: PlanData) -> Iterator[str]:
-    """A joint draw is one draw, at one cost, of the numbers that it was made for."""
+def of_draws(plan: PlanData, verified: bool) -> Iterator[str]:
+    """A joint draw is one draw, at one cost, of the numbers that it was made for. Where the kernel
+    verifies its norms, these may be less than what is known of all rows here.
+    """
     firsts: dict[int, NoisyAggregate] = {}
     grouped = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
     margins = _margins(plan)
@@ -39,7 +42,7 @@ def of_draws(plan: PlanData) -> Iterator[str]:
         if release.joint is not None and vectors is not None and vectors != {release.entries}:
             yield f"releases[{i}].entries"
         many = grouped if vectors is None else max(vectors) > 1
-        if release.joint is not None and not _is_of_draw(release, release.joint, many):
+        if release.joint is not None and not _is_of_draw(release, release.joint, many, verified):
             yield f"releases[{i}].joint"
 
 
@@ -82,7 +85,7 @@ def _draw_key(release: NoisyAggregate) -> tuple[object, ...]:
     return release.law, release.cost, release.spread, release.repeats, release.entries, vector
 
 
-def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
+def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool, verified: bool) -> bool:
     """Whether the noise of a vector covers it, and a number follows from it that one row moves by
     what is stated.
     """
@@ -100,7 +103,9 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
         return False
     if not spread.changes and (joint.turned != joint.widths or joint.conditions or joint.kept):
         return False
-    if not _has_conditions(joint) or joint.exact != joint.sensitivity(spread, many):
+    known, exact = joint.sensitivity(spread, many), joint.exact
+    is_less = exact.l0 <= known.l0 and all(map(le, _norms(exact), _norms(known)))
+    if not _has_conditions(joint) or not (exact == known or (verified and is_less)):
         return False
     if isinstance(law, VectorMechanism):
         if not law.covers(joint.box(spread, many)):
@@ -143,9 +148,7 @@ def _has_conditions(joint: JointDraw) -> bool:
 def _norms_of_number(
     joint: JointDraw, spread: ContributionBounds, many: bool
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """L1, L2 squared and L infinity of a number that follows from a vector, one in each group; see
-    `additive_sensitivity`.
-    """
+    """L1, L2 squared and L infinity of a number that follows from a vector, one in each group."""
     rows, _, most = spread.tight
     reach, turned = joint.reach, joint.turned_reach
     if not spread.changes:

@@ -16,12 +16,12 @@ from typing import Any
 
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid, squares_shortened
+from dpframe.core.rationals import numbers_of
 from dpframe.core.regular import numbers_of_rule, text_of
 from dpframe.frames.definition import type_words
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, ends_of
 from dpframe.frames.sampling import unused
 from dpframe.kernel import plan as kernel
-from dpframe.plan.laws import numbers_of
 from dpframe.workloads import Axis
 from dpframe.workloads.running import coefficients
 

@@ -16,6 +16,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.aggregates.nightly import NightlySums
+from dpframe.aggregates.statistics import ValueCount
+from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.budget import Budget
 from dpframe.core.regular import canonical
 from dpframe.errors import LedgerError
@@ -95,8 +97,9 @@ def _form(part: NightlySums) -> list[int]:
 
 def _adds(part: NightlySums, prepared: Prepared) -> list[str]:
     """The least and the most that a row adds to its period."""
-    found = part.table.statistic.contribution(prepared.query.relation.facts)
-    return [str(found.lo), str(found.hi)]
+    found, statistic = prepared.query.scope.rules.addition(part.table), part.table.statistic
+    may_be_none = isinstance(statistic, ValueCount | UnitCount)  # which openings have said so far
+    return ["0" if may_be_none else str(found.lo), str(found.hi)]
 
 
 def _parameters(law: AdditiveMechanism) -> tuple[Any, ...]:

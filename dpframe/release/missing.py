@@ -35,12 +35,10 @@ from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.ratio import BoundRatio
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Ends
 from dpframe.aggregates.statistics import Statistic
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
-from dpframe.frames.contributions import spread_of
-from dpframe.frames.facts import FrameFacts
-from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 
 __all__ = ["MissingRows"]
@@ -63,15 +61,14 @@ class MissingRows:
         This many individuals at most lack any.
     by_groups
         Whether it is groups of individuals.
-    facts, groups
-        The noise of the query without the missing rows.
+    scope
+        The frame and the groups of the query.
     """
 
     most: int
     individuals: int
     by_groups: bool
-    facts: FrameFacts
-    groups: Groups | None
+    scope: QueryScope
 
     @classmethod
     def of(cls, query: Query, most: int, individuals: int) -> MissingRows | None:
@@ -79,7 +76,7 @@ class MissingRows:
         if not query.finds_limit:
             return None
         by_groups = isinstance(query.relation.steps[-1][0], LimitGroups)
-        return cls(most, individuals, by_groups, query.relation.facts, query.groups)
+        return cls(most, individuals, by_groups, query.scope)
 
     def widen(
         self,
@@ -104,7 +101,9 @@ class MissingRows:
         """
         if not self.most:
             return ends
-        if self.facts.norm is not None:  # rows that are left count more where others are missing
+        if (
+            self.scope.facts.norm is not None
+        ):  # rows that are left count more where others are missing
             return _unknown(ends)
         half = (1 + level) / 2
         if isinstance(aggregate, BoundMean):
@@ -132,9 +131,9 @@ class MissingRows:
         part = aggregate.uses[number].part
         table = part.tables[0]
         statistic = table.statistic
-        adds = statistic.contribution(self.facts)
-        low = min(adds.lo, Fraction(0)) * statistic.step
-        high = max(adds.hi, Fraction(0)) * statistic.step
+        adds = self.scope.rules.addition(table)
+        low = min(adds.lo, 0) * statistic.step
+        high = max(adds.hi, 0) * statistic.step
         of_cells = table.cells is not None and table.cells.of_individuals
         if not statistic.of_individuals and not of_cells:
             times = self.most * self._rows_of_one(statistic)
@@ -149,7 +148,7 @@ class MissingRows:
         """How many rows one of the missing has."""
         if not self.by_groups or statistic.of_individuals:
             return 1
-        spread = spread_of(self.facts, self.groups)
+        spread = self.scope.rules.spread
         return spread.tight[2] if spread.is_bounded else 1
 
     def _share(

@@ -367,8 +367,6 @@ def anded(names: Sequence[str], most: int = 12) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-# The first page of a plan: all that a reviewer decides by, on one screen.
-
 DECIDE: Final = "DECIDE"
 RISKS: Final = "Risks"
 QUESTIONS: Final = "Only you can answer"

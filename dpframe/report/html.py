@@ -267,8 +267,6 @@ def page(
     return made.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
-# Plans as HTML: a whole page for reviewers, a fragment for notebooks.
-
 _OUTPUTS = ("output", "error", "verdict", "what it is")
 _CODE = frozenset(("rows", "outputs"))
 """Sections whose heads are code."""

@@ -127,8 +127,6 @@ def _span(end: Fraction, dtype: DType) -> timedelta:
     return timedelta(microseconds=int(end * 10**6 / dtype.units_per_second))
 
 
-# What notebooks show of frames, queries, sessions and releases: nothing private, no scripts.
-
 _ROWS = 20
 _CHARGES = 5
 _LONGEST = 200

@@ -70,8 +70,6 @@ def forced_words(plan: PlanData) -> str:
     return f"{said}: errors relative to {least} are {', '.join(shown)}{more}"
 
 
-# A plan as sections of short lines, before any format.
-
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
     "2022, Theorem 10): less noise here than by adding up epsilons",

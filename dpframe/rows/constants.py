@@ -112,9 +112,6 @@ def literal_lower(literal: Literal, ns: Namespace) -> pl.Expr:
     return expression
 
 
-# Constants that an analyst wrote: their types, and their facts.
-
-
 def constant_type(value: Scalar) -> DType:
     """The type of a Python value: the widest of its kind, so that no engine narrows it."""
     match value:

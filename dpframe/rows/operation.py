@@ -131,8 +131,6 @@ def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
     return operands
 
 
-# What a row-wise operation is: one class with everything about it.
-
 Namespace: TypeAlias = "Any"
 """The module that expressions are built with: `polars`, or another with the same functions."""
 OPERAND = "..."

@@ -91,8 +91,6 @@ def _key(row: tuple[Any, ...]) -> str:
     return ", ".join("null" if value is None else str(value) for value in row)
 
 
-# What many runs of a plan on public data gave, and how far off they were.
-
 _RESULTS = (
     *("run", "output", "entry", "plain", "exact", "noisy"),
     *("plain_choice", "exact_choice", "choice"),

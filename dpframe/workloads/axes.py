@@ -9,8 +9,6 @@ from typing import Final, Literal, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-# The columns of a table as trees of cells, whose levels are what can be measured of them.
-
 
 @dataclass(frozen=True, slots=True)
 class Axis:

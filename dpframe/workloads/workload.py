@@ -128,9 +128,6 @@ def _norms(axis: Axis, kind: Kind) -> list[Floats]:
             raise ValueError("ranges are looked at one by one")
 
 
-# Tables that are wanted of one table of disjoint sums, and what they need of each subspace.
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A table that is wanted: sums over the cells of some axes, for each of the others."""

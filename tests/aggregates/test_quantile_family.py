@@ -21,6 +21,7 @@ from dpframe.aggregates.values import numeric_value
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64
 from dpframe.core.tree import Column
+from dpframe.kernel import Refused
 from dpframe.mechanisms import RecursiveExponential
 
 X: Any = pl.col("x")
@@ -339,13 +340,14 @@ def test_each_quantile_is_between_those_of_earlier_levels(
     found: dict[int, int] = {}
     for number, level in enumerate(levels):
         for one in level:
-            node = tree.nodes[one]
-            low = Fraction(0) if node.lower is None else wanted[node.lower]
-            high = Fraction(1) if node.upper is None else wanted[node.upper]
-            assert low + node.q * (high - low) == wanted[one]
-            ends = [end for end in (node.lower, node.upper) if end is not None]
+            node = tree.choices[one]
+            low = Fraction(0) if node.lower < 0 else wanted[node.lower]
+            high = Fraction(1) if node.upper < 0 else wanted[node.upper]
+            assert low + node.quantile * (high - low) == wanted[one]
+            ends = [end for end in (node.lower, node.upper) if end >= 0]
             assert all(found[end] < number for end in ends)
-            between = [n for n in found if (node.lower or -1) < n < (node.upper or 99)]
+            last = node.upper if node.upper >= 0 else 99
+            between = [n for n in found if node.lower < n < last]
             assert all(found[n] == number for n in between if n not in ends) or not between
         found |= dict.fromkeys(level, number)
     assert sorted(found) == [*range(len(wanted))]
@@ -359,5 +361,5 @@ def test_levels_hold_no_more_than_they_can() -> None:
 @pytest.mark.parametrize("levels", [((0, 1), (2,)), ((0,), (1,)), ((1,), (0, 2), (2,)), ()])
 def test_trees_whose_levels_share_rows_are_refused(levels: Any) -> None:
     tree = QuantileTree(CELLS, (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), levels)
-    with pytest.raises(ValueError, match=r"each quantile is chosen once|the same rows"):
-        _ = tree.nodes
+    with pytest.raises(Refused, match=r"each quantile once|the same rows"):
+        _ = tree.choices

@@ -16,9 +16,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.core.score_range import ScoreRange
 from dpframe.kernel import plan as kernel
 from dpframe.release.numbers import scores_of
+from tests.score_ranges import of_groups
 
 AT = [-1, 1]
 SCORED = dp.argmax(
@@ -149,7 +149,7 @@ def test_ranges_that_are_spread_over_groups_add_up_to_no_more(total: int, larges
     """All ways of spreading them, in halves."""
     unit = Fraction(1, 2)
     spread = [d for d in product(range(largest + 1), repeat=5) if sum(d) <= total]
-    found = ScoreRange.of_groups(total * unit, largest * unit)
+    found = of_groups(total * unit, largest * unit)
     assert found.l1 == total * unit
     assert found.linf == largest * unit
     assert found.l2_squared == max(sum(d * d for d in move) for move in spread) * unit**2
@@ -157,4 +157,4 @@ def test_ranges_that_are_spread_over_groups_add_up_to_no_more(total: int, larges
 
 
 def test_no_range_at_all() -> None:
-    assert ScoreRange.of_groups(Fraction(0), Fraction(0)).l2_squared == 0
+    assert of_groups(Fraction(0), Fraction(0)).l2_squared == 0

@@ -59,12 +59,12 @@ def test_expected_errors_of_a_recursion_are_those_of_its_choices(m: int, depth: 
     tree, rng, runs = tree_of(m, depth), np.random.default_rng(2), 20_000
     scope = scope_of_rows()
     spans = [float(span) for span in tree.spans(scope)]
-    found: dict[int | None, Any] = {None: np.zeros(runs)}
+    found: dict[int, Any] = {-1: np.zeros(runs)}
     for number in (number for level in tree.levels for number in level):
-        node = tree.nodes[number]
+        node = tree.choices[number]
         low, high = found[node.lower], found[node.upper]
         own = rng.laplace(scale=spans[number] / 2**0.5, size=runs)
-        found[number] = own + low + float(node.q) * (high - low)
+        found[number] = own + low + float(node.quantile) * (high - low)
     errors = [float(np.sqrt(np.mean(found[number] ** 2))) for number in range(m)]
     assert tree.expected(scope) == pytest.approx(errors, rel=0.04)
     whole = sum(e * e for e in tree.expected(scope))

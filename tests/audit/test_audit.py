@@ -14,14 +14,14 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.aggregates.statistics import GridSum, RowCount
 from dpframe.audit import Audit
-from dpframe.core.sensitivity import Contribution
 from dpframe.frames.limit_rows import LimitRows
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     noise,
 )
 from dpframe.samplers import OSBits
+from tests.laws import kernel_mistakes
 from tests.laws.frames import SCHEMA
 from tests.samplers.seeded import Seeded
 
@@ -253,20 +253,16 @@ def half_the_noise(patch: Patch) -> Query:
 
 
 def half_the_contribution(patch: Patch) -> Query:
-    patch.setattr(
-        RowCount, "contribution", lambda self, facts: Contribution(Fraction(0), Fraction(1, 2))
-    )
+    half = Fraction(1, 2)
+    kernel_mistakes.additions(kernel.One, lambda found, _: replace(found, lo=0, hi=half))(patch)
     return lambda f: f.group_by("sex", keys=["m", "f"]).agg(dp.count())
 
 
 def no_negative_end(patch: Patch) -> Query:
-    true = GridSum.contribution
-
-    def wrong(self: GridSum, facts: Any) -> Contribution:
-        found = true(self, facts)
-        return replace(found, lo=max(found.lo, Fraction(-1)))
-
-    patch.setattr(GridSum, "contribution", wrong)
+    wrong = kernel_mistakes.additions(
+        kernel.Placed, lambda found, _: replace(found, lo=max(found.lo, -1))
+    )
+    wrong(patch)
     return lambda f: f.dp_sum("age", (-50, 20))
 
 

@@ -28,6 +28,7 @@ from dpframe.mechanisms import (
     WeighedThreshold,
 )
 from dpframe.mechanisms.pure_rho import laplace_rho, response_rho
+from tests.score_ranges import of_one
 
 WIDE = ExactSensitivity(3, Fraction(6), Fraction(14), Fraction(3))
 
@@ -77,15 +78,15 @@ def test_selections_cost_as_their_range_says(mechanism: str, squared: int, rho: 
 
 
 def test_each_round_of_a_selection_costs() -> None:
-    once = SelectionTask("w", WIDE, ScoreRange.of_one(Fraction(4)), "permute_and_flip")
-    thrice = SelectionTask("w", WIDE, ScoreRange.of_one(Fraction(4)), "permute_and_flip", rounds=3)
+    once = SelectionTask("w", WIDE, of_one(Fraction(4)), "permute_and_flip")
+    thrice = SelectionTask("w", WIDE, of_one(Fraction(4)), "permute_and_flip", rounds=3)
     assert rho_of(thrice, dp.ApproxDP("0.3", 0))[1] == 3 * rho_of(once, dp.ApproxDP("0.1", 0))[1]
 
 
 @pytest.mark.parametrize("mechanism", ["exponential", "permute_and_flip", "report_noisy_max"])
 def test_each_round_costs_whatever_chooses(mechanism: str) -> None:
     """Noise of the same scale: seven rounds cost seven times what one does."""
-    ranges = ScoreRange.of_one(Fraction(4))
+    ranges = of_one(Fraction(4))
     once = rho_of(SelectionTask("w", WIDE, ranges, mechanism), dp.ApproxDP("0.1", 0))
     often = rho_of(SelectionTask("w", WIDE, ranges, mechanism, rounds=7), dp.ApproxDP("0.7", 0))
     assert often[0] == once[0]
@@ -120,7 +121,7 @@ def test_parts_add_up_and_noise_is_as_without() -> None:
 def test_a_spend_of_rho_is_what_it_was() -> None:
     asked = [
         AdditiveTask("s", WIDE),
-        SelectionTask("w", WIDE, ScoreRange.of_one(Fraction(4)), "auto"),
+        SelectionTask("w", WIDE, of_one(Fraction(4)), "auto"),
     ]
     before = choose_together(asked, [Fraction(1), Fraction(2)], dp.ZCDP("0.01"))
     assert in_rho(asked, before) is before

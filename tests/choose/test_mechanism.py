@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.choose import choose
 from dpframe.core.budget import Budget
-from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
 from dpframe.mechanisms import (
     AdditiveTask,
@@ -30,6 +29,7 @@ from dpframe.mechanisms import (
     ReportNoisyMax,
     SelectionTask,
 )
+from tests.score_ranges import of_groups, of_one
 
 BIT = Fraction(1, 2**36)
 """By so little may a charge exceed what irrational scales really cost."""
@@ -101,7 +101,7 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
 def test_selections_cost_what_is_charged(
     reach: int, groups: int, rounds: int, weighted: bool, mechanism: str, share: Budget
 ) -> None:
-    moved = ScoreRange.of_groups(Fraction(groups * reach), Fraction(reach))
+    moved = of_groups(Fraction(groups * reach), Fraction(reach))
     sensitivity = ExactSensitivity(1, moved.l1, moved.l2_squared, Fraction(reach))
     asked = SelectionTask("o", sensitivity, moved, mechanism, rounds, weighted)
     if weighted and mechanism not in ("auto", "exponential"):
@@ -171,7 +171,7 @@ def test_what_is_chosen_for_counts(share: Budget, k: int, kind: type) -> None:
 
 
 def test_which_choice_is_made_of_candidates() -> None:
-    moved = ScoreRange.of_one(Fraction(1))
+    moved = of_one(Fraction(1))
     plain = SelectionTask("o", count(), moved)
     points = SelectionTask("o", count(), moved, weighted=True)
     for share in (dp.PureDP(1), dp.ApproxDP(1, "1e-8")):
@@ -216,7 +216,7 @@ def test_a_reason_is_given() -> None:
             AdditiveTask("o", count()),
             AdditiveTask("o", count(9)),
             AdditiveTask("o", NO_SENSITIVITY),
-            SelectionTask("o", count(), ScoreRange.of_one(Fraction(1)), "auto"),
-            SelectionTask("o", count(), ScoreRange.of_one(Fraction(1)), "exponential"),
+            SelectionTask("o", count(), of_one(Fraction(1)), "auto"),
+            SelectionTask("o", count(), of_one(Fraction(1)), "exponential"),
         ):
             assert choose(asked, share).reason

@@ -93,7 +93,12 @@ MIXED = [
     *counts(20),
     *counts(10, "discrete_laplace"),
     *[AdditiveTask(f"s{i}", moved(2**20 + i)) for i in range(10)],
-    *[SelectionTask(f"a{i}", moved(9), ScoreRange.of_one(Fraction(1)), rounds=2) for i in range(5)],
+    *[
+        SelectionTask(
+            f"a{i}", moved(9), ScoreRange(Fraction(1), Fraction(1), Fraction(1)), rounds=2
+        )
+        for i in range(5)
+    ],
     AdditiveTask("vector", ExactSensitivity(2, Fraction(2), Fraction(2), Fraction(1))),
 ]
 

@@ -14,9 +14,9 @@ from dpframe.accounting import ExponentialEvent, SharedExponentialEvent
 from dpframe.choose import choose_together
 from dpframe.choose.together import ComposedChoice
 from dpframe.core.budget import Budget
-from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, concentrated
 from dpframe.mechanisms import Exponential, PermuteAndFlip, SelectionMechanism, SelectionTask
+from tests.score_ranges import of_groups
 
 CANDIDATES = 100
 
@@ -26,7 +26,7 @@ def chosen(
 ) -> tuple[SelectionTask, ComposedChoice]:
     """One individual moves all scores of each group, all of them one way."""
     g = Fraction(groups)
-    moved = ScoreRange.of_groups(g, Fraction(1))
+    moved = of_groups(g, Fraction(1))
     all_scores = g * CANDIDATES
     sensitivity = ExactSensitivity(groups * CANDIDATES, all_scores, all_scores, Fraction(1))
     asked = SelectionTask("w", sensitivity, moved, mechanism, rounds, candidates=CANDIDATES)

@@ -17,8 +17,8 @@ from dpframe.aggregates.values import numeric_value
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for, grid_of_squares
-from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Column
+from dpframe.kernel.plan import Grid as KernelGrid
 
 MOST_ROWS = 2**32
 """More than Polars indexes."""
@@ -151,7 +151,7 @@ def test_sums_of_any_frame_fit_in_64_bits(made: tuple[Fraction, Fraction, bool, 
     *_, grid = made
     assert max(abs(grid.lo), abs(grid.hi)) <= 2**RESOLUTION_BITS
     assert MOST_ROWS * 2**RESOLUTION_BITS <= BEYOND_INT64 // 2
-    assert grid.contribution == Contribution(Fraction(grid.lo), Fraction(grid.hi))
+    assert grid.node == KernelGrid(grid.step, grid.centre, grid.lo, grid.hi)
 
 
 @given(st.integers(-(2**29), 2**29), st.integers(0, 2**29), st.booleans())
@@ -168,15 +168,15 @@ def test_whole_numbers_within_a_billion_are_exact(lo: int, width: int, centred: 
 def test_a_centre_halves_what_a_row_can_add() -> None:
     plain = grid_for(Fraction(17), Fraction(90), centred=False, integers=True)
     centred = grid_for(Fraction(17), Fraction(90), centred=True, integers=True)
-    assert plain.contribution.magnitude * plain.step == 90
-    assert centred.contribution.magnitude * centred.step == Fraction(73, 2)
+    assert max(-plain.lo, plain.hi) * plain.step == 90
+    assert max(-centred.lo, centred.hi) * centred.step == Fraction(73, 2)
     assert centred.centre == Fraction(107, 2)
 
 
 def test_bounds_of_no_width() -> None:
     for value in (0, 7, -3):
         grid = grid_for(Fraction(value), Fraction(value), centred=False, integers=True)
-        assert grid.contribution == Contribution(Fraction(value), Fraction(value))
+        assert (grid.lo, grid.hi) == (value, value)
     centred = grid_for(Fraction(7), Fraction(7), centred=True, integers=True)
     assert (centred.lo, centred.hi) == (0, 0)
 

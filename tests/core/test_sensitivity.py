@@ -1,10 +1,8 @@
-"""The sensitivity of sums over disjoint sets of rows, against all moves there are."""
+"""Sensitivities in units and as floats, and those of several numbers that move together."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -15,104 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import (
-    NO_SENSITIVITY,
-    Contribution,
-    ExactSensitivity,
-    Sensitivity,
-    additive_sensitivity,
-    joint_sensitivity,
-)
-from dpframe.core.units import Rows
-
-Change = tuple[int, ...]
-"""What a move adds to each entry."""
-
-
-def rows(contribution: Contribution, entries: int | None) -> list[Change]:
-    """What one row can add: a value in its entry, or 0 (dropped, null, or in no entry)."""
-    size = entries or 1
-    found = [
-        tuple(value if i == entry else 0 for i in range(size))
-        for entry in range(size)
-        for value in range(int(contribution.lo), int(contribution.hi) + 1)
-    ]
-    always = contribution.always and entries is None
-    return found if always else [*found, (0,) * size]
-
-
-def changes(contribution: Contribution, unit: Rows, entries: int | None) -> Iterator[Change]:
-    """How far the vector moves, for every way in which an individual's rows may differ."""
-    there = rows(contribution, entries)
-    size = entries or 1
-    if unit.adjacency == "add-remove":
-        single = there
-    else:
-        single = [tuple(b - a for a, b in zip(x, y, strict=True)) for x in there for y in there]
-    for moves in itertools.combinations_with_replacement(set(single), unit.contributions):
-        yield tuple(sum(move[i] for move in moves) for i in range(size))
-
-
-def brute_force(contribution: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    found = list(changes(contribution, unit, entries))
-    return ExactSensitivity(
-        max(sum(c != 0 for c in change) for change in found),
-        Fraction(max(sum(map(abs, change)) for change in found)),
-        Fraction(max(sum(c * c for c in change) for change in found)),
-        Fraction(max(max(map(abs, change)) for change in found)),
-    )
-
-
-@pytest.mark.parametrize("entries", [None, 1, 2, 3, 4])
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
-@pytest.mark.parametrize(("lo", "hi"), [(0, 1), (1, 1), (-1, 1), (0, 3), (2, 3), (-3, -2), (-1, 3)])
-@pytest.mark.parametrize("always", [False, True])
-def test_sensitivity_is_what_the_worst_move_reaches(
-    entries: int | None, k: int, adjacency: str, lo: int, hi: int, always: bool
-) -> None:
-    unit = Rows(adjacency, contributions=k)  # type: ignore[arg-type]
-    contribution = Contribution(Fraction(lo), Fraction(hi), always)
-    assert additive_sensitivity(
-        contribution, ContributionBounds.of_rows(unit), entries
-    ) == brute_force(contribution, unit, entries)
-
-
-@pytest.mark.parametrize(("groups", "cells"), [(1, 2), (1, 3), (2, 2), (3, 2), (2, 3)])
-def test_sensitivity_with_limits_of_cells_is_what_the_worst_table_reaches(
-    groups: int, cells: int
-) -> None:
-    """Against all tables of one individual's rows, with any limits of rows, groups and cells."""
-    most = 5 if groups * cells <= 4 else 3
-    tables = np.array(list(itertools.product(range(most + 1), repeat=groups * cells)))
-    total, largest = tables.sum(axis=1), tables.max(axis=1)
-    in_group = tables.reshape(-1, groups, cells).sum(axis=2).max(axis=1)
-    squared, touched = (tables**2).sum(axis=1), (tables > 0).sum(axis=1)
-    one = Contribution(Fraction(0), Fraction(1))
-    for rows, of_group, of_cell in itertools.product(
-        range(1, most * groups + 1), range(1, most * cells), range(1, most + 1)
-    ):
-        spread = ContributionBounds(rows, groups, of_group)
-        found = additive_sensitivity(one, spread, groups * cells, cells, of_cell)
-        may = (total <= rows) & (in_group <= of_group) & (largest <= of_cell)
-        assert found.l1 == total[may].max()
-        assert found.linf == largest[may].max()
-        assert found.l2_squared == squared[may].max()
-        assert found.l0 >= touched[may].max()
-        if of_cell >= spread.tight[2]:
-            assert found == additive_sensitivity(one, spread, groups * cells, cells)
-
-
-@pytest.mark.parametrize("entries", [None, 1, 3])
-@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
-def test_three_rows_and_no_contribution(entries: int | None, adjacency: str) -> None:
-    unit = Rows(adjacency, contributions=3)  # type: ignore[arg-type]
-    some, none = Contribution(Fraction(-1), Fraction(2)), Contribution(Fraction(0), Fraction(0))
-    spread = ContributionBounds.of_rows(unit)
-    assert additive_sensitivity(some, spread, entries) == brute_force(some, unit, entries)
-    assert additive_sensitivity(none, spread, entries) == NO_SENSITIVITY
-    assert NO_SENSITIVITY.is_zero
-
+from dpframe.core.sensitivity import ExactSensitivity, Sensitivity, joint_sensitivity
 
 fractions = st.fractions(min_value=0, max_value=10**6)
 

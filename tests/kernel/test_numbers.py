@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core.rationals import rationals
+from dpframe.core.rationals import numbers_of, rationals
 from dpframe.kernel import Refused, verify
 from dpframe.kernel import plan as p
 from dpframe.kernel.moves import cells_in
 from dpframe.kernel.plan import read, write
 from dpframe.kernel.render import render
-from dpframe.plan.laws import numbers_of
 from tests.kernel.oracle import each_of
 
 F = Fraction

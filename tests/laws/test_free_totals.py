@@ -5,7 +5,6 @@ and the worst row spends all that is paid.
 from __future__ import annotations
 
 import itertools
-from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -23,12 +22,6 @@ from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
 from dpframe.core.budget import ZCDP, PureDP
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import (
-    Contribution,
-    additive_sensitivity,
-    sensitivity_with_total,
-)
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
 from dpframe.pipeline import plan
@@ -49,34 +42,6 @@ def vectors(entries: int, values: list[int]) -> list[list[int]]:
         for place in range(entries)
         for value in values
     ]
-
-
-@pytest.mark.parametrize("entries", [2, 3])
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("ends", [(0, 1), (0, 3), (-2, 0), (-1, 2), (2, 3), (-3, 3)])
-def test_sensitivities_with_a_total_are_those_of_the_worst_rows(
-    entries: int, rows: int, ends: tuple[int, int]
-) -> None:
-    """Against all rows on a small grid: each norm is reached, and none is exceeded."""
-    one = vectors(entries, list(range(ends[0], ends[1] + 1)))
-    sums = {
-        tuple(map(sum, zip(*some, strict=True))) for some in itertools.product(one, repeat=rows)
-    }
-    changes = [
-        [b - a for a, b in zip(before, after, strict=True)]
-        for before, after in itertools.product(sums, repeat=2)
-    ]
-    moved = [[*change, sum(change)] for change in changes]
-    contribution = Contribution(Fraction(ends[0]), Fraction(ends[1]))
-    spread = ContributionBounds.of_rows(Rows(CHANGE, rows))
-    plain = additive_sensitivity(contribution, spread, entries)
-    found = sensitivity_with_total(plain, contribution, spread)
-    assert found.l1 == max(sum(map(abs, m)) for m in moved)
-    assert found.l2_squared == max(sum(v * v for v in m) for m in moved)
-    assert found.linf == max(max(map(abs, m)) for m in moved)
-    assert found.l0 >= max(sum(v != 0 for v in m) for m in moved)
-    of_one_sign = ends[0] >= 0 or ends[1] <= 0
-    assert ((plain.l1, plain.l2_squared) == (found.l1, found.l2_squared)) == of_one_sign
 
 
 def measured(asked: Query) -> list[Query]:

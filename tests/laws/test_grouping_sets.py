@@ -16,15 +16,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import dpframe.aggregates.margins
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.query import Query
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import Unsound
-from tests.laws import individuals, queries
+from dpframe.kernel import frame, moves
+from dpframe.kernel.frame import Bounds, Facts, Reach, is_of_people, reach_of
+from dpframe.kernel.plan import Table
+from tests.laws import individuals, kernel_mistakes, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA
 from tests.laws.individuals import KEYS, LIMITS, STEPS, UNIT_TEXTS, frame_of
@@ -203,49 +203,57 @@ CASES: list[tuple[str, Sequence[str]]] = [
 ]
 
 
-def _spread(change: Callable[[ContributionBounds, Margin], ContributionBounds]) -> Any:
-    """Plants another spread of margins."""
-    true = Margin.spread
-
-    def spread(self: Margin, scope: Any) -> ContributionBounds:
-        return change(true(self, scope), self)
-
-    return lambda patch: patch.setattr(Margin, "spread", spread)
+Change = Callable[[Bounds, tuple[int, ...], Table], Bounds]
 
 
-def _of_the_finest(patch: Patch) -> None:
+def _reach(change: Change) -> Any:
+    """Plants other bounds of margins in the kernel, given the true ones, the columns that are kept
+    and the table.
+    """
+
+    def wrong(facts: Facts, table: Table, kept: tuple[int, ...], *rest: Any) -> Reach:
+        def bounds(known: Facts, keys: Any, columns: tuple[int, ...]) -> Bounds:
+            found = kernel_mistakes.BOUNDS(known, keys, columns)
+            return change(found, kept, table) if len(columns) < len(keys.by) else found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(frame, "bounds_of", bounds)
+            return reach_of(facts, table, kept, *rest)
+
+    return lambda patch: patch.setattr(moves, "reach_of", wrong)
+
+
+def _of_the_finest(found: Bounds, kept: tuple[int, ...], table: Table) -> Bounds:
     """What one has in a group of a margin is no more than in a finest group."""
-    patch.setattr(Margin, "spread", lambda self, scope: self.table.statistic.spread(scope))
+    return replace(found, per_group=1 if is_of_people(table) else 2)
 
 
-def _once_in_each(found: ContributionBounds, part: Margin) -> ContributionBounds:
+def _once_in_each(found: Bounds, kept: tuple[int, ...], table: Table) -> Bounds:
     """A number of an individual counts once in larger groups as well."""
-    if not part.table.statistic.of_individuals:
-        return found
-    return replace(found, per_group=1)
+    return replace(found, per_group=1) if is_of_people(table) else found
 
 
-def _fewer_groups(found: ContributionBounds, part: Margin) -> ContributionBounds:
+def _fewer_groups(found: Bounds, kept: tuple[int, ...], table: Table) -> Bounds:
     return replace(found, groups=1)
 
 
 def _of_columns(patch: Patch) -> None:
     """The limit of one cell of a finest group holds of all groups together."""
 
-    def rule(*given: Any) -> ExactSensitivity:
-        contribution, spread, entries, cells, _ = given
-        return additive_sensitivity(contribution, spread, entries, cells, 1)
+    def wrong(*given: Any) -> Reach:
+        found = reach_of(*given)
+        return replace(found, cell=1)
 
-    patch.setattr(dpframe.aggregates.margins, "additive_sensitivity", rule)
+    patch.setattr(moves, "reach_of", wrong)
 
 
 MISTAKES = {
-    "rows per finest group": (_of_the_finest, 0),
-    "totals per finest group": (_of_the_finest, 2),
-    "counts per finest group": (_of_the_finest, 3),
-    "histograms per finest group": (_of_the_finest, 4),
-    "once in larger groups": (_spread(_once_in_each), 2),
-    "one group": (_spread(_fewer_groups), 1),
+    "rows per finest group": (_reach(_of_the_finest), 0),
+    "totals per finest group": (_reach(_of_the_finest), 2),
+    "counts per finest group": (_reach(_of_the_finest), 3),
+    "histograms per finest group": (_reach(_of_the_finest), 4),
+    "once in larger groups": (_reach(_once_in_each), 2),
+    "one group": (_reach(_fewer_groups), 1),
     "one row of a cell": (_of_columns, 4),
 }
 
@@ -271,7 +279,10 @@ def test_rows_that_change_are_not_rows_that_come(monkeypatch: Patch) -> None:
     frame = queries_frame(names)
     pair = Pair(frame[[0, 2]], frame[[1, 2]])
     check(asked, pair)
-    _spread(lambda found, _: replace(found, changes=False))(monkeypatch)
+    kernel_mistakes.plans(lambda plan, facts: (replace(plan, neighbours="add-remove"), facts))(
+        monkeypatch
+    )
+    asked = replace(asked)  # which knows no sensitivity yet
     with pytest.raises((AssertionError, Unsound)):
         check(asked, pair)
 

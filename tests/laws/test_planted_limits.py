@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -23,19 +24,19 @@ import dpframe.frames.limit_groups
 import dpframe.frames.limit_rows
 import dpframe.lower.tables
 from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import additive_sensitivity
-from dpframe.core.tree import Column
-from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.sampling import comparable, keep_first, keep_first_together, least_of_runs
+from dpframe.kernel import frame, moves
+from dpframe.kernel.frame import Bounds, Facts, GroupLimit, RowLimit, reach_of
+from dpframe.kernel.moves import Addition, Norms
+from dpframe.kernel.plan import Col, Values
 from dpframe.lower.pairs import Pairs
+from tests.laws import kernel_mistakes
 from tests.laws.amounts import amounts
 from tests.laws.individuals import KEYS, POOLS, check_limits, frame_of, query
 from tests.laws.neighbours import Pair
@@ -99,37 +100,37 @@ def function(module: Any, name: str, value: Any) -> Any:
     return lambda patch: patch.setattr(module, name, value)
 
 
-def _spread(change: Callable[[ContributionBounds], ContributionBounds]) -> Any:
+def _spread(change: Callable[[Bounds], Bounds]) -> Any:
     """Plants another spread of rows."""
-    return function(
-        dpframe.aggregates.request,
-        "spread_of",
-        lambda facts, groups: change(spread_of(facts, groups)),
-    )
+    return kernel_mistakes.bounds(lambda found, *_: change(found))
 
 
-def _limits(change: Callable[[Sequence[Any], Any], Sequence[Any]]) -> Any:
-    """Plants other limits for a group-by to use."""
+def _limits(change: Callable[[Sequence[Any], Mapping[str, str | None]], Sequence[Any]]) -> Any:
+    """Plants other limits for a group-by to use. They follow from the names of the keys, and from
+    the columns that these are.
+    """
 
-    def wrong(facts: Any, groups: Any) -> ContributionBounds:
-        return spread_of(replace(facts, limits=tuple(change(facts.limits, groups))), groups)
+    def of_keys(_: Bounds, facts: Facts, keys: Any) -> Bounds:
+        by = () if keys is None else keys.by
+        names = {name: row.name if isinstance(row, Col) else None for name, row in by}
+        limits = tuple(change(facts.limits, names))
+        return kernel_mistakes.BOUNDS(replace(facts, limits=limits), keys, tuple(range(len(by))))
 
-    return function(dpframe.aggregates.request, "spread_of", wrong)
+    return kernel_mistakes.bounds(of_keys)
 
 
 def _norm(**wrong: Callable[[Any, ContributionBounds], Any]) -> Any:
     """Plants another norm of sums over disjoint sets of rows."""
 
-    def rule(contribution: Any, spread: ContributionBounds, *rest: Any) -> Any:
-        found = additive_sensitivity(contribution, spread, *rest)
+    def rule(found: Norms, spread: ContributionBounds, _: Addition) -> Norms:
         return replace(found, **{name: change(found, spread) for name, change in wrong.items()})
 
-    return function(dpframe.aggregates.measurement, "additive_sensitivity", rule)
+    return kernel_mistakes.norms(rule)
 
 
-def _columns_that_overlap(limits: Sequence[Any], groups: Any) -> list[Any]:
+def _columns_that_overlap(limits: Sequence[Any], groups: Mapping[str, str | None]) -> list[Any]:
     """As if a limit on one column were one on each grouping that has the column."""
-    names = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
+    names = {name for name in groups.values() if name is not None}
     return [
         replace(limit, by=limit.by | names)
         if isinstance(limit, GroupLimit) and limit.by & names
@@ -138,18 +139,18 @@ def _columns_that_overlap(limits: Sequence[Any], groups: Any) -> list[Any]:
     ]
 
 
-def _finer_rows(limits: Sequence[Any], groups: Any) -> list[Any]:
+def _finer_rows(limits: Sequence[Any], groups: Mapping[str, str | None]) -> list[Any]:
     """As if a limit for each value of several columns held for each value of one."""
-    names = frozenset(n.tree.name for n in groups.by if isinstance(n.tree, Column))
+    names = frozenset(name for name in groups.values() if name is not None)
     return [
         replace(limit, by=names) if isinstance(limit, RowLimit) and names < limit.by else limit
         for limit in limits
     ]
 
 
-def _named_alike(limits: Sequence[Any], groups: Any) -> list[Any]:
+def _named_alike(limits: Sequence[Any], groups: Mapping[str, str | None]) -> list[Any]:
     """As if a computed key were the column whose name it has."""
-    names = {n.name for n in groups.by}
+    names = {*groups}
     return [
         replace(limit, by=frozenset())
         if isinstance(limit, RowLimit) and limit.by <= names
@@ -158,7 +159,7 @@ def _named_alike(limits: Sequence[Any], groups: Any) -> list[Any]:
     ]
 
 
-def _any_groups(limits: Sequence[Any], groups: Any) -> list[Any]:
+def _any_groups(limits: Sequence[Any], groups: Mapping[str, str | None]) -> list[Any]:
     """As if a limit on groups multiplied each limit on rows, whatever the columns."""
     values = min((limit.n for limit in limits if isinstance(limit, GroupLimit)), default=None)
     rows = [limit for limit in limits if isinstance(limit, RowLimit)]
@@ -296,17 +297,6 @@ def _forgotten(limits: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ..
     )
 
 
-def _one_group(self: QueryScope) -> ContributionBounds:
-    """An individual is in one group."""
-    return ContributionBounds(1, 1, 1)
-
-
-def _by_rows(self: QueryScope) -> ContributionBounds:
-    """Individuals count as rows do, however many groups they have."""
-    found = spread_of(self.facts, self.groups)
-    return ContributionBounds(found.per_group, 1, 1)
-
-
 def _not_by_unit(pairs: Pairs, frame: pl.LazyFrame) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """Rows are not put together, and each counts as one individual."""
     numbered = list(enumerate(zip(pairs.statistics, pairs.columns, strict=True)))
@@ -325,15 +315,22 @@ def _pairs(made: Callable[[Pairs, pl.LazyFrame], Any]) -> Any:
 
 
 def _half_range(self: CategoryChoice, scope: QueryScope) -> ScoreRange:
-    contribution, spread = self.statistic.contribution(scope.facts), self.spread(scope)
-    b = contribution.magnitude
+    spread = self.spread(scope)
+    b = Fraction(scope.rules.addition(self.tables[0]).largest)
     return ScoreRange(b, spread.l2_squared * b**2, b)
 
 
-def _of_any_column(facts: Any, groups: Any, tree: Any) -> int | None:
+def _of_any_column(facts: Any, keys: Any, kept: Any, value: Any) -> int | None:
     """The least limit on rows that speaks of the column at all."""
     limits = [limit for limit in facts.limits if isinstance(limit, RowLimit)]
-    return min((limit.n for limit in limits if tree.name in limit.by), default=None)
+    return min((limit.n for limit in limits if value.name in limit.by), default=None)
+
+
+def _one_value_in_each(facts: Facts, table: Any, *rest: Any) -> Any:
+    """As if each cell were of one value."""
+    cells = table.cells
+    one = None if cells is None else Values(cells.row, (), other=False)
+    return reach_of(facts, replace(table, cells=one), *rest)
 
 
 def _each_row_of_individuals(patch: Patch) -> None:
@@ -349,19 +346,19 @@ REST = 'f.group_by("g", keys=["0", "1", "2", "3", "4"])'
 
 MISTAKES: dict[str, tuple[Any, Case]] = {
     "limits hold of redefined columns": (
-        function(dpframe.frames.facts, "renamed", _renamed_only),
+        function(dpframe.frames.facts, "rename_limits", _renamed_only),
         ("dp.count()", REST, ('f.limit_rows(1, by="g")', FILLED)),
     ),
     "limits hold of other columns of the name": (
-        function(dpframe.frames.facts, "renamed", _unfollowed),
+        function(dpframe.frames.facts, "rename_limits", _unfollowed),
         ("dp.count()", BY_G, ('f.limit_rows(1, by="g")', 'f.rename({"g": "c", "c": "g"})')),
     ),
     "limits on groups hold of other columns of the name": (
-        function(dpframe.frames.facts, "renamed", _unfollowed),
+        function(dpframe.frames.facts, "rename_limits", _unfollowed),
         (UNIT_SUM, REST, ('f.limit_groups(1, by="g")', FILLED)),
     ),
     "dropped columns are left out of limits": (
-        function(dpframe.frames.facts, "renamed", _forgotten),
+        function(dpframe.frames.facts, "rename_limits", _forgotten),
         ("dp.count()", BY_H, ('f.limit_rows(1, by="g")', 'f.drop("g")')),
     ),
     "m in place of r": (
@@ -465,15 +462,15 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, "f", ()),
     ),
     "an individual is in one group": (
-        function(QueryScope, "unit_spread", property(_one_group)),
+        _spread(lambda s: replace(s, groups=1)),
         (UNIT_SUM, BY_G, ()),
     ),
     "an individual is in as many groups as it has rows in one": (
-        function(QueryScope, "unit_spread", property(_by_rows)),
+        _spread(lambda s: replace(s, groups=s.per_group)),
         (UNIT_SUM, BY_G, ('f.limit_rows(1, by="g")',)),
     ),
     "all other values are one that a limit is for": (
-        function(CategoryCells, "one_value", property(lambda self: self.tree)),
+        function(moves, "reach_of", _one_value_in_each),
         (
             'pl.col("g").dp_histogram(["nobody"], other=True)',
             "f",
@@ -481,7 +478,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         ),
     ),
     "bins have one value": (
-        function(BinCells, "one_value", property(lambda self: self.value.tree)),
+        function(moves, "reach_of", _one_value_in_each),
         (
             'pl.col("h").dp_histogram([0, 5])',
             "f",
@@ -489,7 +486,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         ),
     ),
     "a limit for each value of two columns is one of each": (
-        function(dpframe.aggregates.measurement, "rows_of_value", _of_any_column),
+        function(frame, "_rows_in_cell", _of_any_column),
         (
             'pl.col("g").dp_histogram(["a", "b"])',
             "f",

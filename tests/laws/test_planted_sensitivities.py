@@ -15,25 +15,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-import dpframe.aggregates.category_choice
-import dpframe.aggregates.measurement
-import dpframe.aggregates.quantile
-import dpframe.aggregates.scored_choice
 from dpframe.aggregates import statistics
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.scored_choice import ScoredChoice
-from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import (
-    NO_SENSITIVITY,
-    Contribution,
-    ExactSensitivity,
-    additive_sensitivity,
-)
 from dpframe.core.units import Rows
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import Addition, Norms
+from tests.laws import kernel_mistakes
 from tests.laws.frames import nasty_frame
 from tests.laws.neighbours import Pair, check_sensitivities
 from tests.laws.queries import names_of, query
@@ -73,29 +65,14 @@ def check_all(case: Case, turns: int = 400) -> None:
 # ------------------------------------------------------------------------------- the mistakes
 
 
-def additive(rule: Callable[..., ExactSensitivity]) -> Any:
-    """Plants another rule for sums over disjoint sets of rows."""
-
-    def plant(patch: Patch) -> None:
-        for module in (
-            dpframe.aggregates.measurement,
-            dpframe.aggregates.category_choice,
-            dpframe.aggregates.scored_choice,
-            dpframe.aggregates.quantile,
-        ):
-            patch.setattr(module, "additive_sensitivity", rule)
-
-    return plant
-
-
 def method(kind: type, name: str, value: Any) -> Any:
     """Plants another method."""
     return lambda patch: patch.setattr(kind, name, value)
 
 
-def _contribution(change: Callable[[Contribution], Contribution]) -> Any:
-    """Plants another contribution of sums on a grid."""
-    return method(GridSum, "contribution", lambda self, _: change(self.grid.contribution))
+def _added(change: Callable[[Addition], Addition]) -> Any:
+    """Plants another addition of values on a grid."""
+    return kernel_mistakes.additions(kernel.Placed, lambda found, _: change(found))
 
 
 def _halved(kind: type) -> Any:
@@ -134,92 +111,102 @@ def _complete_after(kind: type) -> Any:
     return method(kind, "facts", lambda self, before: replace(true(self, before), complete=True))
 
 
-def _only_one_group(c: Contribution, of: ContributionBounds, *_: Any) -> ExactSensitivity:
-    return additive_sensitivity(c, of, None)
+def _only_one_group(plan: Any, facts: Any) -> Any:
+    return replace(plan, tables=tuple(replace(t, keys=None) for t in plan.tables)), facts
 
 
-def _without_moves(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
-    return additive_sensitivity(c, replace(of, changes=False), *rest)
+def _without_moves(plan: Any, facts: Any) -> Any:
+    return replace(plan, neighbours="add-remove"), facts
 
 
-def _without_rows(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
-    return additive_sensitivity(c, ContributionBounds(1, 1, 1, of.changes), *rest)
+def _without_rows(plan: Any, facts: Any) -> Any:
+    return plan, [replace(one, rows=1) for one in facts]
 
 
-def _l2_without_width(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
-    found = additive_sensitivity(c, of, *rest)
-    return replace(found, l2_squared=2 * (of.tight[0] * c.magnitude) ** 2)
+def _l2_without_width(found: Norms, of: ContributionBounds, adds: Addition) -> Norms:
+    return replace(found, l2_squared=2 * (of.tight[0] * adds.largest) ** 2)
 
 
-def _l2_as_if_rows_spread(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
+def _l2_as_if_rows_spread(found: Norms, of: ContributionBounds, _: Addition) -> Norms:
     """sqrt(k) in place of k: as if the rows of one individual never met in one group."""
-    found = additive_sensitivity(c, of, *rest)
-    return replace(found, l2_squared=found.l2_squared / of.tight[0])
+    return replace(found, l2_squared=found.l2_squared // of.tight[0])
 
 
-def _linf_of_one_row(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
-    found = additive_sensitivity(c, of, *rest)
-    return replace(found, linf=found.linf / of.tight[0])
+def _linf_of_one_row(found: Norms, of: ContributionBounds, _: Addition) -> Norms:
+    return replace(found, linf=found.linf // of.tight[0])
 
 
-def _l0_of_one_row(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
-    return replace(additive_sensitivity(c, of, *rest), l0=1)
+def _l0_of_one_row(found: Norms, *_: Any) -> Norms:
+    return replace(found, l0=1)
+
+
+def _free(found: Norms, *_: Any) -> Norms:
+    return replace(found, l0=0, l1=0, l2_squared=0, linf=0)
 
 
 ADD, ADD_3 = Rows(), Rows(contributions=3)
 CHANGE, CHANGE_3 = Rows("change-one"), Rows("change-one", contributions=3)
-FREE = lambda *_: NO_SENSITIVITY  # noqa: E731
 
 MISTAKES: dict[str, tuple[Any, Case]] = {
-    "a count is free": (additive(FREE), (ADD, "dp.count()", "f", ())),
+    "a count is free": (kernel_mistakes.norms(_free), (ADD, "dp.count()", "f", ())),
     "groups are disjoint, also under change-one": (
-        additive(_only_one_group),
+        kernel_mistakes.plans(_only_one_group),
         (CHANGE, "dp.count()", BY_B, ()),
     ),
     "a histogram costs one count under change-one": (
-        additive(_without_moves),
+        kernel_mistakes.plans(_without_moves),
         (CHANGE, 'pl.col("e").dp_histogram()', "f", ()),
     ),
     "a sum moves by b and not by w under change-one": (
-        additive(_without_moves),
+        kernel_mistakes.plans(_without_moves),
         (CHANGE, SUM, "f", ()),
     ),
-    "one row per individual": (additive(_without_rows), (ADD_3, SUM, "f", ())),
+    "one row per individual": (kernel_mistakes.plans(_without_rows), (ADD_3, SUM, "f", ())),
     "one row per individual in groups": (
-        additive(_without_rows),
+        kernel_mistakes.plans(_without_rows),
         (CHANGE_3, "dp.count()", BY_E, ()),
     ),
     "L2 of two groups, when a row stays in its own": (
-        additive(_l2_without_width),
+        kernel_mistakes.norms(_l2_without_width),
         (CHANGE, SUM, BY_B, ()),
     ),
-    "L2 as if rows never met": (additive(_l2_as_if_rows_spread), (ADD_3, "dp.count()", BY_E, ())),
-    "Linf of one row": (additive(_linf_of_one_row), (ADD_3, "dp.count()", BY_E, ())),
-    "L0 of one row": (additive(_l0_of_one_row), (ADD_3, "dp.count()", BY_E, ())),
-    "L0 of a move": (additive(_l0_of_one_row), (CHANGE, 'pl.col("e").dp_histogram()', "f", ())),
+    "L2 as if rows never met": (
+        kernel_mistakes.norms(_l2_as_if_rows_spread),
+        (ADD_3, "dp.count()", BY_E, ()),
+    ),
+    "Linf of one row": (kernel_mistakes.norms(_linf_of_one_row), (ADD_3, "dp.count()", BY_E, ())),
+    "L0 of one row": (kernel_mistakes.norms(_l0_of_one_row), (ADD_3, "dp.count()", BY_E, ())),
+    "L0 of a move": (
+        kernel_mistakes.norms(_l0_of_one_row),
+        (CHANGE, 'pl.col("e").dp_histogram()', "f", ()),
+    ),
     "the lower bound is forgotten": (
-        _contribution(lambda c: replace(c, lo=Fraction(0))),
+        _added(lambda a: replace(a, lo=0)),
         (ADD, 'pl.col("i64").dp_sum((-9, 7))', "f", ()),
     ),
     "b is half the width": (
-        _contribution(lambda c: Contribution(-(c.hi - c.lo) / 2, (c.hi - c.lo) / 2)),
+        _added(lambda a: replace(a, lo=(a.lo - a.hi) // 2, hi=(a.hi - a.lo) // 2)),
         (ADD, 'pl.col("i64").dp_sum((2, 9))', "f", ()),
     ),
     "nulls are thought to lie within the bounds": (
-        _contribution(lambda c: replace(c, always=True)),
+        _added(lambda a: replace(a, lo=0, hi=a.hi - a.lo)),
         (CHANGE, 'pl.col("i64").dp_sum((2, 9))', "f", ()),
     ),
     "values are not clamped": (_unclamped, (ADD, 'pl.col("f64").dp_sum((0, 1))', "f", ())),
     "squares are as small as values": (
-        method(SquareSum, "contribution", lambda self, _: self.inner.contribution),
+        kernel_mistakes.additions(
+            kernel.Squared, lambda found, adds: replace(found, lo=adds.grid.lo, hi=adds.grid.hi)
+        ),
         (ADD, 'pl.col("i64").dp_var((-(2**20), 2**20))', "f", ()),
     ),
     "values are counted as if there were no nulls": (
-        method(ValueCount, "contribution", lambda *_: Contribution(Fraction(1), Fraction(1), True)),
+        kernel_mistakes.additions(kernel.Valued, lambda found, _: replace(found, needs=None)),
         (CHANGE, 'pl.col("i64").dp_count()', "f", ()),
     ),
     "distinct values move by a half": (
-        method(DistinctCount, "contribution", lambda *_: Contribution(Fraction(0), Fraction(1, 2))),
+        kernel_mistakes.additions(
+            kernel.Distinct, lambda found, _: replace(found, hi=Fraction(1, 2))
+        ),
         (ADD, 'pl.col("s").dp_n_unique()', "f", ()),
     ),
     "a filter keeps the number of rows public": (
@@ -231,7 +218,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (CHANGE, "dp.count()", "f", ('f.drop_nulls("i64")',)),
     ),
     "the number of rows is public under add-remove": (
-        method(RowCount, "contribution", lambda *_: Contribution(Fraction(0), Fraction(0), True)),
+        kernel_mistakes.additions(kernel.One, lambda found, _: replace(found, lo=0, hi=0)),
         (ADD, "dp.count()", "f", ()),
     ),
     "scores move together": (

@@ -21,7 +21,7 @@ from dpframe.aggregates.query import Query
 from dpframe.core.domain import Domain
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.limits import GroupLimit, RowLimit
+from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.lower.tables import lower_rows
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.amounts import examples

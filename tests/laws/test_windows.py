@@ -24,9 +24,10 @@ from dpframe.errors import DPFrameError
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.groups import Groups
 from dpframe.frames.individuals import within_windows
+from dpframe.frames.nodes import row_of
 from dpframe.frames.relation import Relation
-from dpframe.frames.same_in_window import follows_from_window
 from dpframe.kernel import verify
+from dpframe.kernel.frame import follows_from_window
 from dpframe.lower.tables import lower_rows
 from dpframe.pipeline import read_rows
 from dpframe.rows.fold import domain, lower
@@ -362,7 +363,7 @@ def test_what_follows_from_a_window_is_the_same_throughout(dtype: Any, every: Ev
     number = window_number(pl, pl.col("at"), from_polars(dtype), every)
     for text in SAME:
         tree = tree_in(text, relation)
-        if tree is None or not follows_from_window(tree, relation.facts):
+        if tree is None or not follows_from_window(row_of(tree), relation.facts.reach):
             continue
         rows = frame.select(number.alias("window"), lower(tree, columns, pl).alias("value"))
         assert rows.unique().height == rows["window"].n_unique(), text

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.choose import choose
 from dpframe.core.budget import Budget
-from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import (
     AdditiveMechanism,
@@ -31,6 +30,7 @@ from dpframe.mechanisms import (
     SelectionTask,
 )
 from dpframe.mechanisms.noise import choose_each, choose_top_each
+from tests.score_ranges import of_one
 
 Ranking = tuple[int, ...]
 NOISES: tuple[AdditiveMechanism, ...] = (
@@ -265,9 +265,7 @@ def test_ties_go_to_the_first_and_nothing_overflows() -> None:
 
 def task(k: int, l1: int, candidates: int = 42, mechanism: str = "auto") -> SelectionTask:
     sensitivity = ExactSensitivity(l1, Fraction(l1), Fraction(l1), Fraction(1))
-    return SelectionTask(
-        "w", sensitivity, ScoreRange.of_one(Fraction(1)), mechanism, k, False, candidates
-    )
+    return SelectionTask("w", sensitivity, of_one(Fraction(1)), mechanism, k, False, candidates)
 
 
 @pytest.mark.parametrize("share", [dp.PureDP(1), dp.ApproxDP(1, "1e-6"), dp.ZCDP("0.02")])
@@ -302,7 +300,7 @@ def test_scores_that_move_too_far_for_noise_leave_choices() -> None:
     asked = SelectionTask(
         "w",
         ExactSensitivity(1, wide, wide**2, wide),
-        ScoreRange.of_one(Fraction(1)),
+        of_one(Fraction(1)),
         "auto",
         5,
         False,

@@ -20,6 +20,7 @@ from dpframe.plan.codec import Malformed, encode
 from dpframe.plan.earlier import completed, completed_session
 from tests.plan.documents import of_version_1, patients, plan_of
 from tests.plan.edits import with_digest, with_fingerprint, with_value
+from tests.score_ranges import of_one
 
 
 def choice(scores: ScoreRange, spread: ContributionBounds) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def test_the_largest_range_is_that_of_the_rows_of_one_group(
 
 @pytest.mark.parametrize("spread", SPREADS, ids=str)
 def test_the_largest_range_is_all_where_all_may_be_in_one_group(spread: ContributionBounds) -> None:
-    scores = ScoreRange.of_one(Fraction(22, 7))
+    scores = of_one(Fraction(22, 7))
     assert largest(scores, spread) == scores.linf
 
 
@@ -79,7 +80,7 @@ def test_the_largest_range_is_no_less_where_sums_do_not_tell(whole: int) -> None
     [("scores", {"l1": "x", "l2_squared": "1"}), ("scores", {"l1": "1", "l2_squared": 1})],
 )
 def test_nothing_follows_from_what_is_no_number(place: str, value: Any) -> None:
-    found = choice(ScoreRange.of_one(Fraction(1)), ContributionBounds(1, 1, 1))
+    found = choice(of_one(Fraction(1)), ContributionBounds(1, 1, 1))
     found["releases"][0][place] = value
     with pytest.raises(Malformed):
         completed(found)

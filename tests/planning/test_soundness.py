@@ -15,8 +15,8 @@ from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.statistics import GridSum
-from dpframe.frames.limits import RowLimit
 from dpframe.kernel import Refused, verify
+from dpframe.kernel.frame import RowLimit
 from dpframe.mechanisms import DiscreteBox, DiscreteHull, DiscreteLaplace, NoNoise
 from dpframe.pipeline import Prepared, PreparedTogether
 from dpframe.planning.physical import physical
@@ -343,4 +343,15 @@ def test_right_plans_of_weighed_rows_run(norm: Fraction, ask: str) -> None:
     query = people.group_by("place", keys=["north", "south"]).agg(asked[ask])
     plan = query.plan(epsilon=1)
     assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+    assert query.collect(epsilon=1).height == 2
+
+
+def test_a_limit_in_each_cell_that_is_below_the_limit_of_all_rows() -> None:
+    """The cells hold no more rows than that, as the planner says and the kernel finds."""
+    letters = pl.Series("e", ["a", "b", "a"], dtype=pl.Enum(["a", "b"]))
+    rows = pl.DataFrame({"id": [1, 1, 2]}).with_columns(letters)
+    people = dp.Session(epsilon=1).protect(rows, unit=dp.Identifier("id"))
+    query = people.limit_rows(7).limit_rows(1, by="e").agg(pl.col("e").dp_histogram())
+    plan = query.plan(epsilon=1)
+    assert plan.releases[0].sensitivity.l1 == 2
     assert query.collect(epsilon=1).height == 2

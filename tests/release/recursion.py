@@ -16,8 +16,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.quantile_tree import QuantileNode, QuantileTree
+from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
+from dpframe.kernel.moves import LevelChoice
 from dpframe.mechanisms import RecursiveExponential
 
 Chosen = Mapping[int, int]
@@ -43,8 +44,8 @@ class Recursion:
         return cls(tree, scales, tree.candidates, ties)
 
     @cached_property
-    def nodes(self) -> tuple[QuantileNode, ...]:
-        return self.tree.nodes
+    def nodes(self) -> tuple[LevelChoice, ...]:
+        return self.tree.choices
 
     def placements(self, points: Sequence[int]) -> Counter[tuple[int, ...]]:
         """All places that rows of these points may take, and how many ways of taking them there
@@ -56,8 +57,8 @@ class Recursion:
     def ends(self, number: int, chosen: Chosen) -> Ends:
         """The places between which a choice is made: those that were chosen before."""
         node = self.nodes[number]
-        low = None if node.lower is None else chosen[node.lower]
-        return low, None if node.upper is None else chosen[node.upper]
+        low = None if node.lower < 0 else chosen[node.lower]
+        return low, None if node.upper < 0 else chosen[node.upper]
 
     def candidates(self, ends: Ends) -> range:
         low, high = ends
@@ -73,7 +74,7 @@ class Recursion:
     def scores(self, number: int, ends: Ends, rows: Sequence[int]) -> list[Fraction]:
         """Minus the distance of the rank in question from those of each candidate."""
         own = self.rows(ends, rows)
-        target = self.nodes[number].q * len(own)
+        target = self.nodes[number].quantile * len(own)
         found = []
         for place in self.candidates(ends):
             below, upto = sum(r < place for r in own), sum(r <= place for r in own)
@@ -124,9 +125,9 @@ def log_masses(found: Recursion, rows: Sequence[int]) -> NDArray[np.float64]:
             places = found.candidates(found.ends(number, chosen))
             own = np.array(rows, np.float64)
             own[: places.start] = 0
-            if node.upper is not None:
+            if node.upper >= 0:
                 own[places.stop - 1 :] = 0
-            upto, target = np.cumsum(own), float(node.q) * own.sum()
+            upto, target = np.cumsum(own), float(node.quantile) * own.sum()
             away = np.maximum(np.maximum(target - upto, upto - own - target), 0)
             logs = -away[places.start : places.stop] / scale
             logs -= logs.max() + math.log(np.exp(logs - logs.max()).sum())
@@ -192,17 +193,17 @@ def told_by_a_path(found: Recursion, one: Line, other: Line) -> float:
     that may be chosen: each choice adds to it, and what is below one does not depend on what is
     above.
     """
-    nodes = found.tree.nodes
+    nodes = found.tree.choices
     by_ends = {(node.lower, node.upper): number for number, node in enumerate(nodes)}
     known: dict[tuple[int, int, int | None], float] = {}
 
-    def most(lower: int | None, upper: int | None, low: int, high: int | None) -> float:
+    def most(lower: int, upper: int, low: int, high: int | None) -> float:
         number = by_ends.get((lower, upper))
         if number is None:
             return 0.0
         key = number, low, high
         if key not in known:
-            q, scale = float(nodes[number].q), float(found.scales[number])
+            q, scale = float(nodes[number].quantile), float(found.scales[number])
             told = one.log_masses(q, scale, low, high) - other.log_masses(q, scale, low, high)
             known[key] = max(
                 told[place - low]
@@ -213,24 +214,24 @@ def told_by_a_path(found: Recursion, one: Line, other: Line) -> float:
             )
         return known[key]
 
-    return most(None, None, 0, None)
+    return most(-1, -1, 0, None)
 
 
 def divergence(found: Recursion, one: Line, other: Line, order: float) -> float:
     """The Rényi divergence of all that is chosen, where each entry is one candidate: what follows
     a choice adds to it as it depends on that choice.
     """
-    nodes = found.tree.nodes
+    nodes = found.tree.choices
     by_ends = {(node.lower, node.upper): number for number, node in enumerate(nodes)}
     known: dict[tuple[int, int, int | None], float] = {}
 
-    def logarithm(lower: int | None, upper: int | None, low: int, high: int | None) -> float:
+    def logarithm(lower: int, upper: int, low: int, high: int | None) -> float:
         number = by_ends.get((lower, upper))
         if number is None or (one.rows[low:high] == other.rows[low:high]).all():
             return 0.0
         key = number, low, high
         if key not in known:
-            q, scale = float(nodes[number].q), float(found.scales[number])
+            q, scale = float(nodes[number].quantile), float(found.scales[number])
             p = one.log_masses(q, scale, low, high)
             powers = order * p + (1 - order) * other.log_masses(q, scale, low, high)
             for place in range(low, low + p.size):
@@ -239,4 +240,4 @@ def divergence(found: Recursion, one: Line, other: Line, order: float) -> float:
             known[key] = float(powers.max() + math.log(np.exp(powers - powers.max()).sum()))
         return known[key]
 
-    return logarithm(None, None, 0, None) / (order - 1)
+    return logarithm(-1, -1, 0, None) / (order - 1)

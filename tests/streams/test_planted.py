@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates import nightly
 from dpframe.frames import limit_rows, nights
-from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.schedule import Schedule
+from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.ledger import contents as row_contents
 from dpframe.release import nightly as released
 from dpframe.workloads import running
 from dpframe.workloads.running import Moved, PeriodTree, SquareRoot
+from tests.laws import kernel_mistakes
 from tests.streams.child import opened, totals
 from tests.streams.nights import START, Row, assert_within, day, moved, prepared_of, vectors
 from tests.streams.test_sensitivities import private
@@ -152,12 +154,9 @@ def one_level_of_a_tree(patch: Patch) -> None:
 
 
 def rows_of_one(patch: Patch) -> None:
-    right = nightly.additive_sensitivity
-
-    def once(adds: Any, spread: Any, entries: Any) -> Any:
-        return right(adds, type(spread)(1, 1, 1, spread.changes), entries)
-
-    patch.setattr(nightly, "additive_sensitivity", once)
+    kernel_mistakes.plans(
+        lambda plan, facts: (plan, [replace(one, rows=1, limits=(RowLimit(1),)) for one in facts])
+    )(patch)
 
 
 def any_rows(patch: Patch) -> None:
