@@ -14,18 +14,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
@@ -41,7 +44,6 @@ from dpframe.describe import (
     unforced,
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
-from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
@@ -55,7 +57,14 @@ from dpframe.infer.several import queries_by_place
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.scopes import Level
-from dpframe.lower import Counted, Execution, TablesWanted, mark_used, require_threads
+from dpframe.lower import (
+    Counted,
+    Execution,
+    PlannedTables,
+    TablesWanted,
+    mark_used,
+    require_threads,
+)
 from dpframe.parse.few_keys import origin_in
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
@@ -70,7 +79,6 @@ from dpframe.planning import (
     Translation,
     alone,
     given,
-    names_read,
     on_part,
     planned_with_limit,
     require_sound,
@@ -87,7 +95,6 @@ from dpframe.release import (
     Intervals,
     Keep,
     MissingRows,
-    Places,
     assemble,
     check_post,
     chooser_of,
@@ -406,8 +413,8 @@ def run_several(
     translation = require_sound(prepared)
     mark_used()
     parts, plan = prepared.parts, prepared.plan
-    for execution, part in zip(executions, parts, strict=True):
-        execution.rehearse(part.query.relation, part.query.groups, part.tables)
+    for execution, tables in zip(executions, _tables_that_may_run(translation), strict=True):
+        execution.rehearse_all(tables)
     for execution in dict.fromkeys(executions):
         execution.require_same_columns()
     rehearse(prepared.asked(map(with_some_key, prepared.queries)), interval)
@@ -480,11 +487,14 @@ def _results(
     may have dropped.
     """
     shown.stage("reading the data")
-    counted = _counted(prepared.parts, translation.parts, executions)
+    counted = _counted(prepared.parts, translation, executions)
     shown.stage("adding noise")
     queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
     for part, places, found in zip(prepared.parts, translation.parts, counted, strict=True):
-        query = replace(part.query, groups=found.groups)
+        groups = part.query.groups
+        if groups is not None and found.keys is not None:
+            groups = groups.found(found.keys)
+        query = replace(part.query, groups=groups)
         drawn = drawn_with_groups(part.draws, places, found.chosen)
         for one in part.draws:
             if not isinstance(one.measurement, KeySelection) and one.keys[0] not in drawn:
@@ -499,23 +509,64 @@ def _results(
     return Results(frames, tuple(doubts))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What was counted of one query.
+
+    Parameters
+    ----------
+    tables
+        The exact tables, by their places in the plan.
+    keys, chosen
+        The groups that appear where they were to be chosen, and the noisy numbers that decided.
+    """
+
+    tables: Mapping[int, CellCounts] = field(repr=False)
+    keys: pl.DataFrame | None
+    chosen: NDArray[np.int64] | None = field(repr=False)
+
+
+def _tables_that_may_run(translation: Translation) -> Iterator[tuple[PlannedTables, ...]]:
+    """The tables of each query, under the largest limit where one is sought."""
+    yield from translation.tables
+    if translation.options:
+        yield from translation.options[-1].tables
+
+
 def _counted(
-    parts: Sequence[Prepared], places: Sequence[Places], executions: Sequence[Execution]
-) -> list[Counted]:
+    parts: Sequence[Prepared], translation: Translation, executions: Sequence[Execution]
+) -> list[_Found]:
     """The exact tables of each part, and the groups that appear; what runs at one place at once."""
-    found: dict[int, Counted] = {}
-    names = names_read(places[0].plan)
+    found: dict[int, _Found] = {}
     for execution in dict.fromkeys(executions):
         here = [number for number, other in enumerate(executions) if other is execution]
-        wanted = [_wanted(parts[number], places[number], names) for number in here]
-        found |= zip(here, execution.run_all(wanted), strict=True)
+        wanted = [
+            [
+                TablesWanted(
+                    one.relation,
+                    one.groups,
+                    list(one.tables.values()),
+                    chooser_of(parts[number].draws, translation.parts[number]),
+                )
+                for one in translation.tables[number]
+            ]
+            for number in here
+        ]
+        counted = iter(execution.run_all([one for part in wanted for one in part]))
+        for number in here:
+            found[number] = _found(translation.tables[number], counted)
     return [found[number] for number in range(len(parts))]
 
 
-def _wanted(part: Prepared, places: Places, names: frozenset[str]) -> TablesWanted:
-    query, chooser = part.query, chooser_of(part.draws, places)
-    relation = limit_by_columns(query.relation, names)
-    return TablesWanted(relation, query.groups, part.tables, chooser)
+def _found(tables: Iterable[PlannedTables], counted: Iterator[Counted]) -> _Found:
+    by_place: dict[int, CellCounts] = {}
+    keys, chosen = None, None
+    for one in tables:
+        result = next(counted)
+        by_place |= {p: result.tables[t] for p, t in one.tables.items() if t in result.tables}
+        if one.groups is not None and result.groups is not None and one.groups.discovered:
+            keys, chosen = result.groups.keys, result.chosen
+    return _Found(by_place, keys, chosen)
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Final
@@ -24,18 +25,17 @@ from dpframe.core.budget import Budget
 from dpframe.core.regular import canonical
 from dpframe.core.units import Identifier
 from dpframe.errors import EngineError, UnsupportedOperation
-from dpframe.frames.columns_of_limits import limit_by_columns
 from dpframe.frames.definition import definition
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.kernel.plan import Nights
-from dpframe.lower import Execution, mark_used
+from dpframe.lower import Execution, PlannedTables, mark_used
 from dpframe.mechanisms.noise import noise
 from dpframe.parse.periods import of_first_periods
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
-from dpframe.planning import Prepared, names_read
-from dpframe.release import Drawn, Places, RunningResults
+from dpframe.planning import Prepared
+from dpframe.release import Draw, Drawn, Places, RunningResults
 from dpframe.release.numbers import night_numbers
 from dpframe.rows.failures import FAILURES
 
@@ -114,19 +114,26 @@ def types_of(prepared: Prepared, schedule: Schedule) -> TypesRead:
     return types_read(query.relation, by, schedule.by, *asked)
 
 
-def rehearse(prepared: Prepared, schedule: Schedule, execution: Execution) -> None:
-    """Try what will be run on empty frames, and assemble results from nothing.
+def rehearse(
+    prepared: Prepared, schedule: Schedule, execution: Execution
+) -> tuple[Places, PlannedTables]:
+    """Try what will be run on empty frames. Where the draws stand in the verified plan, and its
+    tables.
 
     Raises
     ------
+    Unsound
+        When the kernel refuses the plan.
     UnsupportedOperation
-        When the engine refuses it.
+        When the engine refuses the query.
     EngineError
         When the data cannot be read, or have other columns.
     """
-    query = of_first_periods(prepared.query, schedule, 1)
-    execution.rehearse(query.relation, query.groups, prepared.tables)
+    translation = pipeline.require_verified(pipeline.alone(prepared))
+    (places,), ((tables,),) = translation.parts, translation.tables
+    execution.rehearse_all([_of_first_periods(tables, schedule, 1)])
     execution.require_same_columns()
+    return places, tables
 
 
 def draw(
@@ -140,10 +147,10 @@ def draw(
     EngineError
         When the engine fails, without its text.
     """
-    (places,) = pipeline.require_verified(pipeline.alone(prepared)).parts
-    rehearse(prepared, schedule, execution)
+    places, tables = rehearse(prepared, schedule, execution)
     mark_used()
-    found = _drawn(prepared, places, schedule, execution, (first, last))
+    due = _of_first_periods(tables, schedule, last + 1)
+    found = _drawn(prepared.draws, places, due, execution, (first, last))
     if isinstance(found, Drawn):
         return found
     if isinstance(found, EngineError):
@@ -157,10 +164,14 @@ def draw(
     )
 
 
+def _of_first_periods(tables: PlannedTables, schedule: Schedule, count: int) -> PlannedTables:
+    return replace(tables, groups=of_first_periods(tables.groups, schedule, count))
+
+
 def _drawn(
-    prepared: Prepared,
+    draws: Iterable[Draw],
     places: Places,
-    schedule: Schedule,
+    due: PlannedTables,
     execution: Execution,
     span: tuple[int, int],
 ) -> Drawn | EngineError | type[BaseException]:
@@ -169,15 +180,13 @@ def _drawn(
     """
     first, last = span
     try:
-        query = of_first_periods(prepared.query, schedule, last + 1)
-        relation = limit_by_columns(query.relation, names_read(places.plan))
-        tables = execution.run(relation, query.groups, prepared.tables)
+        tables = execution.run(due.relation, due.groups, list(due.tables.values()))
         periods = []
         for period in range(first, last + 1):
             vectors = []
-            for node in map(places.node, prepared.draws):
+            for node in map(places.node, draws):
                 assert isinstance(node.what, Nights)
-                (table,) = places.tables_of(node.what, tables)
+                table = tables[due.tables[node.what.table]]
                 noisy = night_numbers(node.what, table.dense(1).reshape(-1, last + 1), period)
                 noisy = noisy + noise(node.law, noisy.size).reshape(noisy.shape)
                 vectors.append(tuple(noisy.reshape(-1).tolist()))

@@ -49,6 +49,7 @@ STEPS = {
     "Explode": "`explode`",
     "GroupByIndividual": "`group_by` of the identifier, with aggregates of Polars",
     "OverIndividual": "aggregates with `over` the identifier",
+    "Gather": "aggregates of individuals as physical plans have them",
     "JoinPublic": "`join` with a public frame",
     "JoinPrivate": "`join` with a private frame",
     "JoinPrivateKeys": "`join` with a private frame on the identifier and other columns",

@@ -27,6 +27,7 @@ __all__ = [
     "Edges",
     "comparable",
     "edge_words",
+    "edges_at",
     "equal_edges",
     "is_counted",
     "listed_edges",
@@ -101,6 +102,15 @@ def comparable(number: Fraction, value: Value) -> Comparable:
     return float(np.float32(min(max(found, -_LARGEST_32), _LARGEST_32)))
 
 
+def edges_at(exact: Sequence[Fraction], value: Value) -> Edges:
+    """Edges at these numbers."""
+    if isinstance(exact, Rationals) and value.is_whole:
+        return Edges.of((n // exact.denominator for n in exact.numerators), exact)
+    finite = not any(math.isinf(nearest(end)) for end in (exact[0], exact[-1]))
+    plain = isinstance(exact, Rationals) and value.domain.dtype.name == "Float64" and finite
+    return Edges.of(floats(exact) if plain else (comparable(e, value) for e in exact), exact)
+
+
 def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
     """Edges that a user listed, and as they stand in a result.
 
@@ -119,10 +129,7 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
             remedy="write for example bins=[10, 20, 30]",
         )
     _require_few(len(exact), where)
-    finite = not any(math.isinf(nearest(end)) for end in (exact[0], exact[-1]))
-    plain = isinstance(exact, Rationals) and dtype.name == "Float64" and finite
-    numbers = floats(exact) if plain else [comparable(e, value) for e in exact]
-    edges = Edges.of(numbers, exact)
+    edges = edges_at(exact, value)
     _require_room(edges, value, where)
     whole = value.is_whole and are_whole(exact)
     return edges, _shown(wholes(exact) if whole else floats(exact), value)
@@ -153,18 +160,13 @@ def equal_edges(
     under = math.lcm(lo.denominator, width.denominator) * bins
     first, each = int(lo * under), int(width * under) // bins
     exact = Rationals(range(first + each, first + each * (bins + 1), each), under)
+    edges = edges_at(exact, value)
     if value.is_whole:
-        edges = Edges.of((n // exact.denominator for n in exact.numerators), exact)
         _require_room(edges, value, where)  # before they are put into a column, which is of Int64
         shown = _shown(list(edges.numbers), value)
     else:
-        nearest_floats = floats(exact)
-        if value.domain.dtype.name == "Float64":
-            edges = Edges.of(nearest_floats, exact)
-        else:
-            edges = Edges.of((comparable(number, value) for number in exact), exact)
         _require_room(edges, value, where)
-        shown = _shown(nearest_floats, value)
+        shown = _shown(floats(exact), value)
     return edges, shown, (lo, hi)
 
 

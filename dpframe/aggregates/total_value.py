@@ -16,7 +16,7 @@ from dpframe.core.grid import Grid, grid_for
 from dpframe.rows.fold import words
 from dpframe.rows.operation import Namespace
 
-__all__ = ["TotalValue", "total_value"]
+__all__ = ["TotalValue", "total_value", "totals_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,12 @@ def total_value(value: Value, ends: tuple[Fraction, Fraction]) -> TotalValue:
     value.require_totals()
     lo, hi = ends
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+    return totals_on(value, grid_for(lo, hi, centred=False, integers=whole))
+
+
+def totals_on(value: Value, grid: Grid) -> TotalValue:
+    """The totals of a value whose rows are placed on a grid."""
     dtype = value.domain.dtype
     if not dtype.is_temporal:
         dtype = INT64 if value.is_whole else FLOAT64
-    grid = grid_for(lo, hi, centred=False, integers=whole)
     return TotalValue(value.tree, Domain(dtype), value.domain, grid)

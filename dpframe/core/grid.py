@@ -108,7 +108,12 @@ def grid_of_squares(inner: Grid, bits: int = RESOLUTION_BITS) -> Grid:
     # a step of squares is a float as well, if only the least that is above 0
     least = -2 * (inner.step.numerator.bit_length() - inner.step.denominator.bit_length()) - 1022
     shift = max(0, (largest - 1).bit_length() - bits, least + 1)
-    top = max(1, largest >> shift)
+    return squares_on(inner, shift)
+
+
+def squares_on(inner: Grid, shift: int) -> Grid:
+    """The grid for squares of places on a grid, shortened by this many binary places."""
+    top = max(1, max(-inner.lo, inner.hi) ** 2 >> shift)
     step = inner.step**2 * _power(shift - 1)
     return Grid(step, top * step, -top, top)
 

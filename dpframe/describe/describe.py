@@ -31,6 +31,7 @@ from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import ChosenWay
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, substitute
+from dpframe.core.windows import Windows
 from dpframe.describe.notes import (
     declared_words,
     error_rule,
@@ -44,6 +45,7 @@ from dpframe.describe.notes import (
 )
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition, steps_of
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import digest_of_keys
 from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
@@ -51,7 +53,7 @@ from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import AdditiveMechanism, Choice, CombinedNoise, VectorMechanism
 from dpframe.plan import ForcedError, NoisyAggregate, PlanColumn, PlanOutput, PlanQuery, PlanStep
 from dpframe.plan.joint_draw import JointDraw
-from dpframe.plan.several import together
+from dpframe.plan.several import all_windows, together
 from dpframe.plan.types_read import types_read
 from dpframe.report import Plan
 
@@ -228,11 +230,24 @@ def described(
         remarks=remarks_for(query, releases, allowed),
         requested=requested,
         remaining=remaining,
-        windows=windows_read(query.relation, groups),
+        windows=_windows(query, way),
         typical=typical_of(query),
         identifying=identifying(query),
         columns=_columns(query, outputs),
     )
+
+
+def _windows(query: Query, way: Way) -> Windows | None:
+    """The windows that any table reads. One of a single grouping set has fewer keys, which exclude
+    fewer windows.
+    """
+    groups = query.groups
+    sets = {table.kept for draw in way.draws for table in draw.measurement.tables}
+    by = [
+        groups.margin(kept) if isinstance(groups, SetGroups) and kept is not None else groups
+        for kept in sets
+    ]
+    return all_windows([windows_read(query.relation, one) for one in by])
 
 
 def entries_of(part: Measurement, query: Query) -> int:

@@ -68,6 +68,11 @@ def frames_of(relation: Relation) -> Iterator[Relation]:
             yield from frames_of(step.other)
 
 
+def shares_choices(relation: Relation) -> bool:
+    """Whether several releases rest on one choice among the rows of an individual."""
+    return any(frame.salt is not None for frame in frames_of(relation))
+
+
 def chain_of(relation: Relation) -> str:
     """A frame, whom it protects and its steps, in full."""
     steps = (repr(step) for step, _ in relation.steps)
@@ -140,9 +145,14 @@ class Concat(Binary):
     def combine(
         self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
     ) -> pl.LazyFrame:
-        texts = [n for n, found in before.columns.items() if found.dtype.name == "Categorical"]
-        as_text = [ns.col(name).cast(ns.String) for name in texts]
-        both = [frame.with_columns(*as_text) for frame in (left, right)] if texts else [left, right]
+        columns = [
+            ns.col(name).cast(ns.String) if found.dtype.name == "Categorical" else ns.col(name)
+            for name, found in before.columns.items()
+        ]
+        both = [frame.select(*columns) for frame in (left, right)]
+        if not columns:  # only the number of rows is read
+            row = ns.lit(0, dtype=ns.Int64).alias("row")
+            both = [frame.with_columns(row).select("row") for frame in (left, right)]
         made: pl.LazyFrame = ns.concat(both, how="vertical")
         return made
 

@@ -25,16 +25,26 @@ from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.layouts import grouped, grouped_type, unordered
 from dpframe.rows.operation import Namespace
 
-__all__ = ["GroupByIndividual", "OverIndividual", "with_aggregates"]
+__all__ = ["Gather", "GroupByIndividual", "OverIndividual", "with_aggregates"]
 
 _Aggregate: TypeAlias = "tuple[str, IndividualAggregate, tuple[Tree, ...]]"
 """The name of a column, the aggregate that it holds, and what that is of."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Aggregates(FramePart):
+class Gather(Step):
     """Aggregates of each individual's rows as columns: in one row for each individual and value of
     `by`, or repeated in each of the rows.
+
+    Guarantee
+    ---------
+    Each value is computed from the rows of one individual alone, and their order does not matter.
+    An individual has no more rows or groups than before.
+
+    Proof
+    -----
+    Rows are grouped by the identifier and by keys that are computed from each row alone, and each
+    aggregate is a function of the rows of one group (see `dpframe.frames.individual_aggregates`).
 
     Parameters
     ----------
@@ -155,6 +165,26 @@ class _Aggregates(FramePart):
             made.append(how.result(ns, found, known).alias(name))
         return made
 
+    def words(self) -> str:
+        by = ", ".join(f"{n.name}={outer_words(n.tree)}" for n in self.by)
+        made = ", ".join(
+            f"{name}={how.words([outer_words(tree) for tree in of])}"
+            for name, how, of in self.aggregates
+        )
+        return f"gather(by=[{by}], {made})"
+
+    @property
+    def computes(self) -> bool:
+        return True
+
+    @property
+    def is_one_stable(self) -> bool:
+        return False
+
+    @property
+    def stability(self) -> str:
+        return "what is computed depends on rows of the same individual only"
+
 
 def _held(name: str, tree: Tree, before: FrameFacts, ns: Namespace) -> str:
     """The column that has the value of a key: that by which rows are grouped, where it is in the
@@ -201,7 +231,7 @@ def gather_parts(
     """The keys of aggregates of individuals' rows, the columns that they make and how, the bounds
     of what is added up, and whether the rows stay; None for other parts.
     """
-    if not isinstance(part, _Aggregates):
+    if not isinstance(part, Gather):
         return None
     made = tuple(Named(name, Call(how, of)) for name, how, of in part.aggregates)
     bounds = tuple(
@@ -308,7 +338,7 @@ class GroupByIndividual(_Composite):
                 remedy="give that column another name with .alias(...)",
             )
         selected = (keys[0], *(Named(n.name, Column(n.name)) for n in self.by), *outputs)
-        parts = (_Aggregates(self.by, found, beside=False), Select(selected))
+        parts = (Gather(self.by, found, beside=False), Select(selected))
         return _with_facts(parts, before)
 
     def words(self) -> str:
@@ -378,7 +408,7 @@ class OverIndividual(_Composite):
         for trees, aggregates in found.items():
             by = tuple(Named(f"by {i}", tree) for i, tree in enumerate(trees))
             _require_keys(by, before, self.words())
-            parts.append(_Aggregates(by, tuple(aggregates), beside=True))
+            parts.append(Gather(by, tuple(aggregates), beside=True))
         parts.append(self.inner.map_exprs(lambda tree: _with_columns(tree, names)))
         if not isinstance(self.inner, Select):
             parts.append(Drop(tuple(names.values())))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -43,7 +43,7 @@ from dpframe.rows.polars_dtypes import to_polars
 
 __all__ = [
     "ADDING",
-    "NAMES",
+    "AGGREGATES",
     "All",
     "Any_",
     "Count",
@@ -511,14 +511,14 @@ class Quantile(IndividualAggregate):
         return f"{args[0]}.quantile({self.q}, {self.interpolation!r})"
 
 
-NAMES = frozenset(
-    aggregate.name
+AGGREGATES: Mapping[str, type[IndividualAggregate]] = {
+    aggregate.name: aggregate
     for aggregate in (
         *(Length, Count, NullCount, Any_, All, Sum, Mean),
         *(Least, Largest, DistinctCount, Quantile),
     )
-)
-"""The names of all aggregates."""
+}
+"""All aggregates, by name."""
 ADDING = frozenset(aggregate.name for aggregate in (Sum, Mean))
 """The names of aggregates that add values up."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import polars as pl
@@ -47,6 +47,9 @@ class JoinPrivate(Binary):
 
     how: Literal["inner", "left", "semi", "anti"]
     suffix: str
+    new: tuple[tuple[str, str], ...] | None = field(
+        default=None, repr=False, compare=False, kw_only=True
+    )
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         other = self.other.facts
@@ -106,6 +109,8 @@ class JoinPrivate(Binary):
         """The columns of the other frame that rows get, and what they are called then."""
         if self._only_keeps:
             return {}
+        if self.new is not None:
+            return dict(self.new)
         other = self.other.facts
         used = {other.identifier, *(b for _, b in self.keys)}
         others = [name for name in other.columns if name not in used]

@@ -53,6 +53,8 @@ class JoinPublic(Step):
         Of columns that have a name which is taken.
     digest
         The digest of the public frame, for fingerprints.
+    new
+        What its other columns are called then; None where the suffix decides.
     """
 
     engines = EVERYWHERE
@@ -63,6 +65,7 @@ class JoinPublic(Step):
     how: How
     suffix: str
     digest: str
+    new: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -141,6 +144,8 @@ class JoinPublic(Step):
         if self.how in ("semi", "anti"):
             return {}
         others = [name for name in self.public.columns if name not in self.right_on]
+        if self.new is not None:
+            return dict(zip(others, self.new, strict=True))
         return added_names(before.columns, others, self.suffix, self.words())
 
     def lower(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -54,18 +54,15 @@ class LimitRows(Step):
     text. The salt is drawn without looking at data, so the guarantee holds for each salt, and
     therefore on average.
 
-    Values are those of the columns `of`, which the plan of a release fixes before data are read.
-    All that the release computes after the limit reads these columns alone. So it computes the same
-    from a frame that never had the others, for which the proof above holds. All of its tables have
-    one choice of rows, but for rows that are equal in these columns and can stand for each other.
-    Where several releases rest on one choice of rows, these columns are all columns of the frame.
+    The frames of a release have the columns that its plan names, and no others. So all of its
+    tables have one choice of rows, but for rows that are equal in these columns and can stand for
+    each other. Where several releases rest on one choice of rows, each plan names all columns of
+    the frame.
 
     Parameters
     ----------
     n, by, order_by
         How many rows, of what, and which first.
-    of
-        The columns whose values distinguish rows; None for all.
     """
 
     engines = EVERYWHERE
@@ -73,18 +70,11 @@ class LimitRows(Step):
     n: int
     by: tuple[str, ...] = ()
     order_by: str | None = None
-    of: frozenset[str] | None = field(default=None, repr=False, compare=False)
 
-    def by_columns(self, names: frozenset[str]) -> Self:
-        """The same, where nothing later reads other columns than these."""
-        return replace(self, of=names)
-
-    def columns_of(self, before: FrameFacts) -> list[str]:
+    @staticmethod
+    def columns_of(before: FrameFacts) -> list[str]:
         """The columns whose values distinguish rows, in the order of their names."""
-        if self.of is None:
-            return sorted(before.columns)
-        own = {before.identifier, before.time, *self.by, self.order_by}
-        return sorted(name for name in before.columns if name in self.of or name in own)
+        return sorted(before.columns)
 
     def map_exprs(self, change: Change) -> Self:
         return self

@@ -33,7 +33,7 @@ from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.part import Part
 from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
+from dpframe.frames.step import FramePart
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.rows.comparison import Eq
 from dpframe.rows.fold import domain
@@ -87,11 +87,14 @@ class _Found:
             Windows(facts.every), facts.columns[facts.time].dtype, {facts.time: Column(TIME)}
         )
         known = [*(before for _, before in relation.steps), relation.facts]
-        for number, (step, before) in enumerate(relation.steps, start=1):
-            found = found.then(step, before, known[number])
+        for (step, before), after in zip(relation.steps, known[1:], strict=True):
+            parts = step.parts(before)
+            later = [*(facts for _, facts in parts[1:]), after]
+            for (part, facts), then in zip(parts, later, strict=True):
+                found = found.then(part, facts, then)
         return found
 
-    def then(self, step: Step, before: FrameFacts, after: FrameFacts) -> _Found:
+    def then(self, step: FramePart, before: FrameFacts, after: FrameFacts) -> _Found:
         """The facts after a step; for unknown steps, as few as possible."""
         match step:
             case Filter(predicates):

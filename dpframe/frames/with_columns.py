@@ -99,6 +99,8 @@ class Select(Step):
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
+        if not self.named:  # only the number of rows is read, and without columns there is none
+            return frame
         # with_columns first: a select of constants alone would yield one row
         made = frame.with_columns(
             *(lower(n.tree, before.columns, ns).alias(n.name) for n in self.named)

@@ -2,6 +2,7 @@
 
 from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.lower.execution import Counted, Execution, TablesWanted
+from dpframe.lower.from_plan import Handles, PlannedTables, tables_of_plan
 from dpframe.lower.plain import found_keys, has_plain, run_plain
 from dpframe.lower.tables import Frames, Lowered, Sources, lower_query
 
@@ -9,7 +10,9 @@ __all__ = [
     "Counted",
     "Execution",
     "Frames",
+    "Handles",
     "Lowered",
+    "PlannedTables",
     "Sources",
     "TablesWanted",
     "found_keys",
@@ -18,4 +21,5 @@ __all__ = [
     "mark_used",
     "require_threads",
     "run_plain",
+    "tables_of_plan",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +22,7 @@ from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
+from dpframe.lower.from_plan import PlannedTables
 from dpframe.lower.read_once import columns_read, read_once
 from dpframe.lower.tables import Lowered, count_cells, lower_query
 from dpframe.mechanisms.salt import fresh_salt
@@ -152,6 +153,11 @@ class Execution:
             version = f" {pl.__version__}" if engine.name == "polars" else ""
             why = "it was tried without rows; nothing was charged"
             raise unexpected(f"run on {engine.label}{version}", error, why) from None
+
+    def rehearse_all(self, tables: Iterable[PlannedTables]) -> None:
+        """The same of all tables of a query, as the plan has them."""
+        for one in tables:
+            self.rehearse(one.relation, one.groups, list(one.tables.values()))
 
     def require_same_columns(self) -> None:
         """Refuse data that no longer have the columns that they were protected with.

@@ -198,6 +198,8 @@ def lower_rows(
     windows that the plan does not read.
     """
     frame = source[relation.token] if isinstance(source, Mapping) else source
+    if relation.source.columns:  # others could have the names that steps give to theirs
+        frame = frame.select(*map(ns.col, relation.source.columns))
     identifier = relation.source.identifier
     if identifier is not None:
         frame = frame.filter(ns.col(identifier).is_not_null())

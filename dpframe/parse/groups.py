@@ -23,8 +23,7 @@ from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
 from dpframe.rows.constants import listed
 from dpframe.rows.fold import domain, words
-from dpframe.rows.layouts import distinct
-from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.layouts import distinct, type_of_keys
 
 MOST_GROUPS = 50_000_000
 
@@ -74,7 +73,9 @@ def read_groups(
             if renamed_column(one.tree) in own and domains[one.name].categories is None:
                 raise _of_people(one)
         if discover and any(found.categories is None for found in domains.values()):
-            none = pl.DataFrame(schema={name: _stored(found) for name, found in domains.items()})
+            none = pl.DataFrame(
+                schema={name: type_of_keys(found.dtype) for name, found in domains.items()}
+            )
             return Groups(tuple(named), none, "chosen privately when the query runs", True)
         return Groups(tuple(named), *_known_keys(named, domains, where))
     frame = _checked(_frame_of(keys, domains, where), domains, where)
@@ -272,7 +273,7 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
     _covers(frame.columns, list(domains), where)
     columns = []
     for name, found in domains.items():
-        column, stored = frame[name], _stored(found)
+        column, stored = frame[name], type_of_keys(found.dtype)
         if column.dtype != stored:
             _comparable_kind(name, column, found, where)
             try:
@@ -307,10 +308,6 @@ def _same_kind_of_time(given: pl.DataType, found: Domain) -> bool:
     if found.dtype.name == "Datetime":
         return given in (pl.Date, pl.Datetime) and (zone is None) == (found.dtype.zone is None)
     return given.base_type().__name__ == found.dtype.name
-
-
-def _stored(found: Domain) -> Any:
-    return pl.String() if found.dtype.name == "Categorical" else to_polars(found.dtype)
 
 
 def _wrong_type(name: str, found: Domain, where: str) -> DPFrameError:

@@ -108,10 +108,8 @@ def _groups(query: Query, schedule: Schedule) -> Groups:
     return Groups((*keys.by, *by_period.by), frame, f"{keys.origin}; {words}")
 
 
-def of_first_periods(query: Query, schedule: Schedule, count: int) -> Query:
-    """The same query for the first periods alone."""
-    groups = query.groups
+def of_first_periods(groups: Groups | None, schedule: Schedule, count: int) -> Groups:
+    """The groups of the first periods alone."""
     assert groups is not None
     last = schedule.first(count - 1)
-    kept = groups.keys.filter(pl.col(PERIOD) <= last)
-    return replace(query, groups=replace(groups, keys=kept))
+    return replace(groups, keys=groups.keys.filter(pl.col(PERIOD) <= last))

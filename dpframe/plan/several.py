@@ -17,6 +17,7 @@ from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
 __all__ = [
     "OF_BLOCK",
     "after_search",
+    "all_windows",
     "blocks_of",
     "distinct_names",
     "own_plan",
@@ -54,14 +55,14 @@ def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
         outputs=tuple(outputs),
         blocks=blocks,
         queries=tuple(queries),
-        windows=_all_windows([plan.windows for plan in plans]),
+        windows=all_windows([plan.windows for plan in plans]),
         typical=tuple(sorted({one for plan in plans for one in plan.typical})),
         identifying=tuple(sorted({one for plan in plans for one in plan.identifying})),
     )
 
 
-def _all_windows(found: Sequence[Windows | None]) -> Windows | None:
-    """What any of several plans reads."""
+def all_windows(found: Sequence[Windows | None]) -> Windows | None:
+    """What any of several plans, or of several tables, reads."""
     every = [windows for windows in found if windows is not None]
     return reduce(Windows.hull, every) if every else None
 

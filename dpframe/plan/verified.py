@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from dpframe.errors import Unsound
-from dpframe.frames.individual_aggregates import ADDING, NAMES
+from dpframe.frames.individual_aggregates import ADDING, AGGREGATES
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import Call, Gather
 from dpframe.rows.registry import BY_NAME
@@ -46,7 +46,7 @@ def require_verified(physical: Plan) -> None:
                 if (call.operation in ADDING) == (bounds is None):
                     odd.append(call.operation)
     for operation in others:
-        if others[operation] > aggregates[operation] or operation not in NAMES:
+        if others[operation] > aggregates[operation] or operation not in AGGREGATES:
             raise Unsound(
                 f"the plan does not hold: dpframe has no operation {operation!r}",
                 where="the physical plan",

@@ -10,7 +10,7 @@ from dpframe.planning.found_limits import (
 from dpframe.planning.gains import errors_of
 from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
-from dpframe.planning.physical import Exact, Translation, names_read, translate
+from dpframe.planning.physical import Exact, Translation, translate
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.soundness import require_sound, require_verified
@@ -30,7 +30,6 @@ __all__ = [
     "given",
     "has_normal_noise",
     "kept_of",
-    "names_read",
     "noise_in_rows",
     "on_part",
     "planned_with_limit",

@@ -11,6 +11,8 @@ from fractions import Fraction
 from itertools import count
 from typing import get_args
 
+import polars as pl
+
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
@@ -22,15 +24,17 @@ from dpframe.aggregates.measurement import (
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.rules import with_places
-from dpframe.frames.binary import Binary, Concat
-from dpframe.frames.columns_of_limits import shares_choices
+from dpframe.frames.binary import Binary, Concat, shares_choices
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.join_private import JoinPrivate
+from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.nodes import has_no_node, keys_of, step_of, unit_of
+from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as kernel
+from dpframe.lower import Handles, PlannedTables
 from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
 from dpframe.plan.laws import number_law
@@ -39,7 +43,7 @@ from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
 from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of
 
-__all__ = ["Exact", "Translation", "names_read", "physical", "translate"]
+__all__ = ["Exact", "Translation", "physical", "translate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,14 +55,20 @@ class Translation:
     plan
         The plan.
     parts
-        Where tables and draws stand in it, for each query that it runs.
+        Where draws stand in it, for each query that it runs.
+    handles
+        The frames that it names.
     options
         The same of each plan that may run afterwards.
+    tables
+        The tables of each query, read from the plan once the kernel has verified it.
     """
 
     plan: kernel.Plan
     parts: tuple[Places, ...]
+    handles: Handles
     options: tuple[Translation, ...] = ()
+    tables: tuple[tuple[PlannedTables, ...], ...] = ()
 
 
 def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:
@@ -99,7 +109,8 @@ def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None)
         tuple(option.plan for option in translated),
         composition,
     )
-    return Translation(made, tuple(Places(made, *places) for places in found), translated)
+    places = tuple(Places(made, draws) for draws in found)
+    return Translation(made, places, lists.handles, translated)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,14 +119,17 @@ class Exact:
 
     Parameters
     ----------
-    places
-        A plan with their tables, and without draws; and the exact table at each place.
+    plan
+        A plan with their tables, and without draws.
     nodes
         What each vector is in it.
+    handles
+        The frames that the plan names.
     """
 
-    places: Places
+    plan: kernel.Plan
     nodes: Mapping[Measurement, kernel.What]
+    handles: Handles
 
     @classmethod
     def of(cls, query: Query, parts: Iterable[Measurement]) -> Exact:
@@ -123,20 +137,15 @@ class Exact:
         lists = _Lists(sources={})
         nodes = {part: lists.what(part, query) for part in parts}
         unit, nothing = query.relation.facts.unit, Fraction(0)
-        lasting = tuple(lists.frames), tuple(lists.tables), ()
+        lasting = _of_columns_read(lists), tuple(lists.tables), ()
         plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
-        return cls(Places(plan, lists.exact, {}), nodes)
-
-    @property
-    def plan(self) -> kernel.Plan:
-        """The plan."""
-        return self.places.plan
+        return cls(plan, nodes, lists.handles)
 
     def tables_of(
         self, part: Measurement, counted: Mapping[ExactTable, CellCounts]
     ) -> list[CellCounts]:
         """The exact tables of a vector."""
-        return self.places.tables_of(self.nodes[part], counted)
+        return [counted[table] for table in part.tables]
 
     def numbers(self, part: Measurement, counted: Mapping[ExactTable, CellCounts]) -> Integers:
         """What a vector is without noise; of choices the best candidates."""
@@ -154,11 +163,6 @@ class Exact:
         assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
         tables = self.tables_of(part, counted)
         return scores_of(self.plan, first_choice(node), tables, first, end)
-
-
-def names_read(plan: kernel.Plan) -> frozenset[str]:
-    """The names of the columns that a physical plan has, and others."""
-    return frozenset(_names_in(plan.frames, [*plan.tables, *plan.draws]))
 
 
 def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
@@ -234,18 +238,24 @@ class _Lists:
     frames: dict[kernel.Frame, int] = field(default_factory=dict)
     tables: dict[kernel.Table, int] = field(default_factory=dict)
     draws: list[kernel.Draw] = field(default_factory=list)
+    protected: dict[str, Relation] = field(default_factory=dict)
+    """Protected frames by these names, without steps."""
+    public: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Public frames and public keys by their digests."""
     relations: dict[tuple[int, bool], tuple[Relation, int]] = field(default_factory=dict)
     """Frames after all steps, by their identities and choices, and their places. They are kept here
     so that no other one gets such an identity.
     """
-    exact: dict[int, ExactTable] = field(default_factory=dict)
-    """The exact tables of the query whose draws are added, by their places."""
     finder: int = 0
     """The draw that finds the groups of the query whose draws are added."""
 
-    def add(self, part: Prepared, plan: PlanData) -> tuple[dict[int, ExactTable], dict[Draw, int]]:
-        """All draws of one query. Where its tables and draws stand."""
-        self.exact = {}
+    @property
+    def handles(self) -> Handles:
+        """What the plan names."""
+        return Handles(self.protected, self.sources, self.public)
+
+    def add(self, part: Prepared, plan: PlanData) -> dict[Draw, int]:
+        """All draws of one query, and their places."""
         used = {(use.part, use.mechanism): n for n, use in enumerate(part.parts)}
         of_draws = [(plan.releases[used[d.keys[0]]], d) for d in part.draws]
         of_draws.sort(key=lambda one: one[0].draw)  # in the order of the plan that people read
@@ -271,7 +281,7 @@ class _Lists:
             else:
                 made = law.kernel_law
             self.draws.append(kernel.Draw(what, made, release.cost.main, release.cost.slack))
-        return self.exact, {draw: first + number for number, draw in enumerate(draws)}
+        return {draw: first + number for number, draw in enumerate(draws)}
 
     def frame(self, frame: kernel.Frame) -> int:
         """The place of a frame."""
@@ -297,6 +307,7 @@ class _Lists:
         listed = sorted(facts.columns.items())  # sources have them in any order
         columns = tuple((n, type_words(domain.dtype)) for n, domain in listed)
         name = self.source(relation.token, relation.name)
+        self.protected[name] = relation
         through = None
         if owners is not None:
             source = self.source(owners.token, owners.name)
@@ -308,6 +319,11 @@ class _Lists:
                 continue
             for part, known in step.parts(before):
                 made = step_of(part, known, place)
+                match part:
+                    case JoinPublic(public=public, digest=digest):
+                        self.public[digest] = public
+                    case PerIndividual(listed=pl.DataFrame() as listed_keys, digest=str(digest)):
+                        self.public[digest] = listed_keys
                 if shares and isinstance(made, kernel.KeepRows):
                     made = replace(made, of=tuple(sorted(known.columns)))
                 place = self.frame(made)
@@ -333,14 +349,12 @@ class _Lists:
         if table.kept is not None:
             assert isinstance(groups, SetGroups)
             groups = groups.margin(table.kept)
-        made = replace(
-            made,
-            frame=self.relation(query.relation, shares_choices(query.relation)),
-            keys=None if groups is None else keys_of(groups, self.finder),
-        )
-        place = self.tables.setdefault(made, len(self.tables))
-        self.exact[place] = table
-        return place
+        keys = None if groups is None else keys_of(groups, self.finder)
+        if groups is not None and isinstance(keys, kernel.Listed):
+            self.public[keys.digest] = groups.keys
+        frame = self.relation(query.relation, shares_choices(query.relation))
+        made = replace(made, frame=frame, keys=keys)
+        return self.tables.setdefault(made, len(self.tables))
 
     def what(self, measurement: Measurement, query: Query) -> kernel.What:
         """What is drawn."""

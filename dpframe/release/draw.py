@@ -6,7 +6,7 @@ What is drawn, and by which law, is read from the physical plan that the kernel 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -111,38 +111,50 @@ class Places:
     ----------
     plan
         The plan.
-    tables
-        The exact table at each place.
     draws
         The place of each draw.
+    tables
+        What the tables at some places are of.
     """
 
     plan: kernel.Plan
-    tables: Mapping[int, Table]
     draws: Mapping[Draw, int]
+    tables: Mapping[int, Table] = field(default_factory=dict)
 
     def node(self, one: Draw) -> kernel.Draw:
         """The draw in the plan."""
         return self.plan.draws[self.draws[one]]
 
-    def tables_of(self, what: kernel.What, counted: Mapping[Table, CellCounts]) -> list[CellCounts]:
-        """The exact tables that a draw is of."""
-        return [counted[self.tables[place]] for place in tables_of(what)]
+    @property
+    def tables_drawn(self) -> list[int]:
+        """The places of the tables that draws are of, each once."""
+        return list(dict.fromkeys(p for one in self.draws for p in tables_of(self.node(one).what)))
+
+    def by_place(self, counted: Mapping[Table, CellCounts]) -> dict[int, CellCounts]:
+        """Exact tables by their places."""
+        return {place: counted[table] for place, table in self.tables.items()}
+
+    def with_tables_of_draws(self) -> Places:
+        """The same with the tables that the query has for its draws."""
+        pairs = ((tables_of(self.node(one).what), one.measurement.tables) for one in self.draws)
+        found = {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
+        return replace(self, tables=found)
 
 
 def draw(
     one: Draw,
     places: Places,
-    counted: Mapping[Table, CellCounts],
+    counted: Mapping[int, CellCounts],
     ballots: CandidateScores | None = None,
 ) -> dict[MeasurementKey, Noisy]:
     """The noisy integers of all parts that are drawn at once, and of the vector that they follow
     from where that is another.
 
-    `ballots` are those of earlier draws from the same tables, if there are to be more.
+    `counted` has the exact tables by their places in the plan. `ballots` are those of earlier draws
+    from the same tables, if there are to be more.
     """
     node = places.node(one)
-    tables = places.tables_of(node.what, counted)
+    tables = [counted[place] for place in tables_of(node.what)]
     drawn = draw_node(places.plan, node.what, node.law, tables, ballots)
     if isinstance(one.measurement, Selection) and isinstance(node.what, kernel.Vector):
         # candidates whose numbers all have noise: the largest follow from these

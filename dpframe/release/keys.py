@@ -96,7 +96,9 @@ def chooser_of(draws: Iterable[Draw], places: Places) -> KeyChoice | None:
                 places.plan.draws[node.law.draw] if isinstance(node.law, kernel.Threshold) else None
             )
             noise_of_number = None if by is None else by.law
-            return KeyChoice(one.measurement.table, node.what.rows, node.law, noise_of_number)
+            return KeyChoice(
+                places.tables[node.what.table], node.what.rows, node.law, noise_of_number
+            )
     return None
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -157,6 +158,11 @@ def grouped_type(dtype: DType) -> DType:
     """The type of that form."""
     as_text = dtype.is_text or dtype.is_decimal or dtype.name == "Int128"
     return STRING if as_text else dtype
+
+
+def type_of_keys(dtype: DType) -> Any:
+    """The type that public keys have in Polars, for groups by values of a type."""
+    return pl.String() if dtype.name == "Categorical" else to_polars(dtype)
 
 
 def grouped(ns: Namespace, column: pl.Expr, dtype: DType) -> pl.Expr:

@@ -98,16 +98,17 @@ def draw_parts(
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
         noisy = drawn_with_groups(draws, places, chosen)
+    by_place = places.by_place(counted)
     for one in draws:
         if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
-            noisy |= draw(one, places, counted, ballots)
+            noisy |= draw(one, places, by_place, ballots)
     return noisy, kept
 
 
 def places_of(prepared: Prepared) -> Places:
     """Where the tables and draws of a query stand in its physical plan."""
     (places,) = translate(alone(prepared)).parts
-    return places
+    return places.with_tables_of_draws()
 
 
 def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:

@@ -22,7 +22,7 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.level_sums import CellSums
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, CellCounts, Table
+from dpframe.aggregates.measurement import Additive, CellCounts
 from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups, digest_of_keys
 from dpframe.frames.join_public import JoinPublic
@@ -30,14 +30,16 @@ from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
-from dpframe.lower.execution import Counted, Execution
+from dpframe.lower.execution import Execution
 from dpframe.lower.tables import groups_of
+from dpframe.pipeline import _Found as Found
 from dpframe.plan.several import blocks_of
-from dpframe.planning import alone
-from dpframe.planning import physical as translation
+from dpframe.planning import alone, soundness
+from dpframe.planning import physical as physical_plans
+from dpframe.planning.physical import Translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release.draw import Draw, Places
-from dpframe.release.numbers import exact_numbers
+from dpframe.release.draw import Draw
+from dpframe.release.numbers import exact_numbers, tables_of
 from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
 
 MOST = 20_000
@@ -95,12 +97,12 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
             return released(prepared, *rest, **options)
 
     def count(
-        parts: Sequence[Prepared], places: Sequence[Places], executions: Sequence[Execution]
-    ) -> list[Counted]:
+        parts: Sequence[Prepared], translation: Translation, executions: Sequence[Execution]
+    ) -> list[Found]:
         watching.salts.clear()
         watching.rounds.clear()
-        found = counted(parts, places, executions)
-        watching.look(parts, executions, found)
+        found = counted(parts, translation, executions)
+        watching.look(parts, translation, executions, found)
         return found
 
     def salt() -> int:
@@ -130,16 +132,16 @@ def compare_on(
     with watch(change) as watching, watching.running(prepared):
         first = prepared if prepared.limits is None else alone(prepared.parts[0])
         options = () if prepared.limits is None else prepared.limits.options
-        translated = translation.translate(prepared)
+        translated = soundness.require_verified(prepared)
         several = zip(
             [first.parts, *(option.parts for option in options)],
-            [translated.parts, *(option.parts for option in translated.options)],
+            [translated, *translated.options],
             strict=True,
         )
-        for some, places in several:
+        for some, translation in several:
             relations = {one.token: one.name for one in _relations(some)}
             data = {token: frames[name].lazy() for token, name in relations.items()}
-            pipeline._counted(some, places, [Execution.of_public(data)] * len(some))
+            pipeline._counted(some, translation, [Execution.of_public(data)] * len(some))
     return watching.seen
 
 
@@ -175,12 +177,16 @@ class Watch:
             self.whole.pop()
 
     def look(
-        self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
+        self,
+        parts: Sequence[Prepared],
+        translation: Translation,
+        executions: Sequence[Execution],
+        found: Sequence[Found],
     ) -> None:
         """Compare what was counted."""
         before = len(self.seen.wrong)
         try:
-            self.compare(parts, executions, found)
+            self.compare(parts, translation, executions, found)
         except NotCompared as reason:
             self.seen.left_out[str(reason)] += 1
         except NotSaid as reason:
@@ -192,7 +198,11 @@ class Watch:
         self.seen.wrong[before:] = [f"{test}: {wrong}" for wrong in self.seen.wrong[before:]]
 
     def compare(
-        self, parts: Sequence[Prepared], executions: Sequence[Execution], found: Sequence[Counted]
+        self,
+        parts: Sequence[Prepared],
+        translation: Translation,
+        executions: Sequence[Execution],
+        found: Sequence[Found],
     ) -> None:
         """Run the plan of what was counted on the same rows, and note what differs."""
         names: dict[int, str] = {}
@@ -217,16 +227,15 @@ class Watch:
         drawn = _draws(self.whole[-1], plan, parts, found)
         as_run = _draws(self.whole[-1], right, parts, found)
         for (what, one, _, counted), (in_run, *_) in zip(drawn, as_run, strict=True):
-            places = what.tables if hasattr(what, "tables") else (what.table,)
-            for place, table in zip(places, one.measurement.tables, strict=True):
+            for place, real in zip(tables_of(what), tables_of(in_run), strict=True):
                 mine, stated = run.table(place), plan.tables[place].keys
                 if isinstance(stated, p.Found):  # all groups, where these are chosen by the table
                     listed = {*lines(groups_found[stated.draw])}
                     mine = {at: number for at, number in mine.items() if at[0] in listed}
-                groups = groups_of(counted.groups, table.kept)
-                _check(self.seen, plan, place, mine, _real(table, counted.tables[table], groups))
+                keys = _keys_of(translation, real, counted)
+                _check(self.seen, plan, place, mine, _real(counted.tables[real], keys))
             if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
-                drawn_of = [counted.tables[table] for table in one.measurement.tables]
+                drawn_of = [counted.tables[real] for real in tables_of(in_run)]
                 exact = exact_numbers(right, in_run, drawn_of)
                 self.seen.vectors += 1
                 if run.numbers(what) != exact.reshape(-1).tolist():
@@ -272,7 +281,7 @@ def _nodes(plan: p.Plan) -> Iterator[str]:
 
 def _plan(whole: PreparedTogether, parts: Sequence[Prepared], names: dict[int, str]) -> p.Plan:
     """The physical plan of some parts."""
-    plan = translation.physical(whole, names)
+    plan = physical_plans.physical(whole, names)
     if whole.limits is None or parts[0] is whole.parts[0]:
         return plan
     for option, one in zip(whole.limits.options, plan.options, strict=True):
@@ -324,14 +333,14 @@ def _public(parts: Sequence[Prepared]) -> dict[str, pl.DataFrame]:
 
 
 def _find_groups(
-    plan: p.Plan, parts: Sequence[Prepared], found: Sequence[Counted]
+    plan: p.Plan, parts: Sequence[Prepared], found: Sequence[Found]
 ) -> dict[int, pl.DataFrame]:
     """The groups that draws of the plan found, in the order of draws and parts."""
     draws = [n for n, draw in enumerate(plan.draws) if isinstance(draw.what, p.Appear)]
     keys = [
-        counted.groups.keys
+        counted.keys
         for part, counted in zip(parts, found, strict=True)
-        if counted.groups is not None
+        if counted.keys is not None
         and any(isinstance(draw.measurement, KeySelection) for draw in part.draws)
     ]
     return dict(zip(draws, keys, strict=True))
@@ -348,8 +357,8 @@ def _draws(
     whole: PreparedTogether,
     plan: p.Plan,
     parts: Sequence[Prepared],
-    found: Sequence[Counted],
-) -> Iterator[tuple[Any, Draw, Prepared, Counted]]:
+    found: Sequence[Found],
+) -> Iterator[tuple[Any, Draw, Prepared, Found]]:
     """What the plan draws, with what the real run draws, and what that counted."""
     number = 0
     blocks = [part.plan for part in parts]
@@ -366,8 +375,16 @@ def _draws(
             yield what, draw, part, counted
 
 
-def _real(table: Table, counted: CellCounts, groups: Groups | None) -> Counts:
-    keys = [()] if groups is None else lines(groups.keys)
+def _keys_of(translation: Translation, place: int, counted: Found) -> list[Any]:
+    """The keys of the groups of a table."""
+    every = (one for part in translation.tables for one in part if place in one.tables)
+    groups = next(every).groups
+    if groups is None:
+        return [()]
+    return lines(groups.keys if counted.keys is None else counted.keys)
+
+
+def _real(counted: CellCounts, keys: list[Any]) -> Counts:
     values = counted.values.tolist()
     if counted.groups is None or counted.cells is None:
         pairs = ((i, None) for i in range(counted.size))

@@ -335,7 +335,7 @@ def _subclasses(kind: Any) -> Iterator[Any]:
 AGGREGATES: Mapping[str, Any] = {
     kind.name: kind
     for kind in _subclasses(IndividualAggregate)
-    if getattr(kind, "name", None) in individual_aggregates.NAMES
+    if getattr(kind, "name", None) in individual_aggregates.AGGREGATES
 }
 """Aggregates of an individual's rows, by name."""
 

@@ -6,7 +6,7 @@ Everything here is exact: integers and `Fraction`s, L2 squared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -32,19 +32,16 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
-from dpframe.frames.binary import frames_of
-from dpframe.frames.columns_of_limits import limit_by_columns
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.relation import Relation
 from dpframe.infer import measurements_of as measured
 from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
-from dpframe.lower import Execution, Sources, lower_query
+from dpframe.lower import Execution, PlannedTables, Sources, lower_query, tables_of_plan
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact, names_read
+from dpframe.planning import Exact
 from dpframe.release.numbers import Runs
+from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
@@ -152,32 +149,47 @@ def exact_tables(
 ) -> Counted:
     """The exact tables through the real lowering; whatever an engine raises gets through.
 
-    `frame` is the protected frame, or several by their tokens; each column is stored in a way of
-    its own, which the values decide, so neighbours are mostly stored in different ways. With an
-    even salt limits distinguish rows by the columns that something reads, as in a release of its
-    own; with an odd one by all columns, as where releases share a choice of rows.
+    The tables are read from a physical plan, as those of a release are. `frame` is the protected
+    frame, or several by their tokens; each column is stored in a way of its own, which the values
+    decide, so neighbours are mostly stored in different ways. With an even salt limits distinguish
+    rows by the columns that something reads, as in a release of its own; with an odd one by all
+    columns, as where releases share a choice of rows.
     """
     counted = Counted(query, {})
-    tables = tables_of(query)
+    several, names = planned_tables(query, salt % 2 == 1)
     source: Sources = (
         stored(frame).lazy()
         if isinstance(frame, pl.DataFrame)
         else {token: stored(found).lazy() for token, found in frame.items()}
     )
-    relation = query.relation if salt % 2 else _limit_by_columns_read(query)
-    for lowered in lower_query(relation, query.groups, tables, source, salt=salt):
-        result = lowered.grouped(lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS))
-        counted |= zip(lowered.tables, count_cells(lowered, result, query.groups), strict=True)
+    for one in several:
+        groups = one.groups
+        if groups is not None and groups.discovered:
+            groups = query.groups
+        read = {table: names[place] for place, table in one.tables.items()}
+        for lowered in lower_query(one.relation, groups, list(read), source, salt=salt):
+            frame_of_groups = lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS)
+            cells = count_cells(lowered, lowered.grouped(frame_of_groups), groups)
+            counted |= zip((read[table] for table in lowered.tables), cells, strict=True)
     return counted
 
 
-def _limit_by_columns_read(query: Query) -> Relation:
-    """The frame of a query as a release runs it."""
-    steps = [type(step) for frame in frames_of(query.relation) for step, _ in frame.steps]
-    if LimitRows not in steps:
-        return query.relation
-    plan = Exact.of(query, (use.part for use in measurements_of(query))).plan
-    return limit_by_columns(query.relation, names_read(plan))
+@lru_cache(maxsize=32)
+def planned_tables(
+    query: Query, shares: bool = False
+) -> tuple[list[PlannedTables], Mapping[int, Table]]:
+    """The tables of a query as a physical plan has them, and what the query has at each place. The
+    choices of rows may be shared with other releases.
+    """
+    relation = replace(query.relation, salt=0) if shares else query.relation
+    ways = [way for by in ("equal", "least error") for way in planned_ways(query, by)]
+    draws = [draw for way in ways for draw in way.draws]
+    exact = Exact.of(replace(query, relation=relation), (one.measurement for one in draws))
+    parts = [(range(len(exact.plan.tables)), None)]
+    (found,) = tables_of_plan(exact.plan, exact.handles, parts)
+    pairs = ((release_tables(node), part.tables) for part, node in exact.nodes.items())
+    names = {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
+    return found, names
 
 
 def same(one: Counted, other: Counted) -> bool:

@@ -29,7 +29,7 @@ from dpframe.frames.binary import Concat
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.group_by_individual import GroupByIndividual, OverIndividual
+from dpframe.frames.group_by_individual import Gather, GroupByIndividual, OverIndividual
 from dpframe.frames.individual_aggregates import Largest
 from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
 from dpframe.frames.join_public import JoinPublic
@@ -598,6 +598,7 @@ def test_every_step_has_words_and_a_reason() -> None:
         Explode("i64s", 3),
         PerIndividual((Named("i64", Column("i64")),)),
         GroupByIndividual("who", (), (Named("n", Call(Largest(), (Column("i64"),))),)),
+        Gather((), (("n", Largest(), (Column("i64"),)),), beside=True),
         OverIndividual(Filter((call("is_null", Column("i64")),))),
         JoinPublic.of(pl.DataFrame({"i64": [7]}), ("i64",), ("i64",), "semi", "_right"),
         Concat(other, ""),

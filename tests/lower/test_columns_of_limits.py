@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.query import Query
-from dpframe.frames.columns_of_limits import limit_by_columns
+from dpframe.frames.binary import frames_of
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.kernel.plan import KeepRows
 from dpframe.lower import execution
-from dpframe.planning import Exact
-from tests.laws import neighbours
 from tests.laws.individuals import NAMES, POOLS, STEPS, frame_of
-from tests.laws.neighbours import exact_tables, measurements_of, query_of, same
+from tests.laws.neighbours import exact_tables, planned_tables, query_of, same
 
 PEOPLE = 60
 ROWS = pl.DataFrame(
@@ -84,8 +82,6 @@ def test_parts_of_a_partition_have_one_choice() -> None:
         assert physical is not None
         (limit,) = (frame for frame in physical.frames if isinstance(frame, KeepRows))
         assert limit.of == ("one", "town", "who", "x", "y")
-        relation = limit_by_columns(query._query.relation, frozenset({"who"}))
-        assert {step.of for step, _ in relation.steps if isinstance(step, LimitRows)} == {None}
 
 
 def test_plans_name_columns_only_where_releases_share_a_choice() -> None:
@@ -100,11 +96,10 @@ def test_frames_that_are_joined_have_the_choice_of_the_release() -> None:
     one, other = (session.protect(ROWS, unit="who", name=name) for name in ("one", "other"))
     joined = one.limit_rows(2).join(other.limit_rows(1).select("who", z="x"), on="who")
     query = joined.agg(dp.sum("z", (0, 9)))
-    relation = limit_by_columns(query._query.relation, frozenset({"who", "z"}))
-    steps = [step for step, _ in relation.steps]
-    inner = [step for one in steps if hasattr(one, "other") for step, _ in one.other.steps]
-    limits = [step for step in (*steps, *inner) if isinstance(step, LimitRows)]
-    assert [limit.of for limit in limits] == [frozenset({"who", "z"})] * 2
+    (one_table,), _ = planned_tables(query._query)
+    steps = [pair for frame in frames_of(one_table.relation) for pair in frame.steps]
+    limits = [step.columns_of(before) for step, before in steps if isinstance(step, LimitRows)]
+    assert limits == [["who", "x"]] * 2  # `x` is read of the other frame, and has one name
     assert query.collect(**MUCH).height == 1
 
 
@@ -144,10 +139,16 @@ def crowds(draw: st.DrawFn) -> pl.DataFrame:
     return frame_of(draw(st.lists(row, min_size=1, max_size=14)))
 
 
+def columns_read(query: Query) -> frozenset[str]:
+    """The columns of protected frames that the plan of a query names."""
+    several, _ = planned_tables(query)
+    frames = (frame for one in several for frame in frames_of(one.relation))
+    return frozenset(name for frame in frames for name in frame.source.columns)
+
+
 def others_change_nothing(query: Query, rows: pl.DataFrame, random: Any, salt: int) -> int:
     """Check that, and count the other columns."""
-    plan = Exact.of(query, (use.part for use in measurements_of(query))).plan
-    others = [name for name in rows.columns if name not in neighbours.names_read(plan)]
+    others = [name for name in rows.columns if name not in columns_read(query)]
     moved = rows.with_columns(
         rows[name].gather(random.sample(range(rows.height), rows.height)) for name in others
     )
@@ -191,9 +192,11 @@ def test_a_column_that_a_plan_forgets_is_noticed(
     after: str, forgotten: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The law can fail: `x` and `h` are read, and a limit that ignores them lets order decide."""
-    names_read = neighbours.names_read
+    read, own = columns_read, LimitRows.columns_of
     if forgotten:
-        monkeypatch.setattr(neighbours, "names_read", lambda plan: names_read(plan) - {"x", "h"})
+        monkeypatch.setitem(globals(), "columns_read", lambda query: read(query) - {"x", "h"})
+        left = staticmethod(lambda before: [n for n in own(before) if n not in ("x", "h")])
+        monkeypatch.setattr(LimitRows, "columns_of", left)
     rows = frame_of([{"id": i % 3, "g": "a", "h": i % 5, "x": i % 7 - 3} for i in range(60)])
     query = after_a_limit(rows, "limit_rows(2)", after, None, [1])
     random, fails = Random(5), 0

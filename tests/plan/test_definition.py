@@ -75,8 +75,8 @@ def test_no_field_hides_the_name_of_a_type() -> None:
 
 def test_what_is_left_out_is_there_in_another_form() -> None:
     """A public frame by its digest, another private frame by its own steps; what rounds of one
-    release find when it runs is no part of a plan. What limits distinguish rows by follows from the
-    physical plan.
+    release find when it runs is no part of a plan. New names follow from a suffix, but where steps
+    are read from a physical plan.
     """
     hidden = {
         (kind.__name__, field.name)
@@ -87,7 +87,9 @@ def test_what_is_left_out_is_there_in_another_form() -> None:
     }
     assert hidden == {
         ("JoinPublic", "public"),
-        ("LimitRows", "of"),
+        ("JoinPrivate", "new"),
+        ("JoinPrivateKeys", "new"),
+        ("JoinPublic", "new"),
         ("WithoutFound", "found"),
         ("PerIndividual", "listed"),
         ("Binary", "other"),

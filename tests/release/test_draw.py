@@ -184,7 +184,7 @@ def test_draws_follow_the_verified_plan_and_not_the_objects_it_was_made_of(
     prepared = pipeline.plan(query, share, None)
     (places,) = pipeline.require_sound(pipeline.alone(prepared)).parts
     (one,) = prepared.draws
-    counted = exact_tables(query, FRAME)
+    counted = places.with_tables_of_draws().by_place(exact_tables(query, FRAME))
     object.__setattr__(one, "law", NoNoise())
     drawn = [draw(one, places, counted)[one.keys[0]].ravel().tolist() for _ in range(8)]
     assert len({*map(tuple, drawn)}) == 8

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,18 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
+from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.query import Query
 from dpframe.api.frame import rows_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.lower import Execution, TablesWanted
+from dpframe.lower import Execution, PlannedTables, TablesWanted
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from tests.laws.neighbours import (
     Counted,
     check_joint_draws,
     measurements_of,
     moved,
+    planned_tables,
     same,
     violation,
 )
@@ -263,19 +266,46 @@ def _of_stored(
         runs = [asked for asked in some if _accepted(source, asked)]
         if at_once and runs:
             opened = source.opened(runs[0].token)
-            wanted = [TablesWanted(a.query.relation, a.query.groups, a.tables) for a in runs]
-            results = opened.run_all(wanted)
-            tables = {a.text: dict(r.tables) for a, r in zip(runs, results, strict=True)}
+            tables = _counted(opened, runs)
         else:
             for asked in runs:
-                opened = source.opened(asked.token)
-                query = asked.query
-                tables[asked.text] = opened.run(query.relation, query.groups, asked.tables)
+                tables |= _counted(source.opened(asked.token), [asked])
     except DPFrameError as error:
         found.broken.append(f"{about}: {type(error).__name__}: {error}")
         return None
     found.cases += len(tables)
     return tables
+
+
+@lru_cache(maxsize=64)
+def _planned(query: Query) -> tuple[list[PlannedTables], Mapping[int, Table]]:
+    """The tables of a query whose choices of rows rest on nothing else: of the columns it reads."""
+    return planned_tables(replace(query, relation=replace(query.relation, salt=None)))
+
+
+def _counted(execution: Execution, several: Sequence[Asked]) -> dict[str, Counted]:
+    """The exact tables of queries, by their texts. They are read from physical plans."""
+    planned = [_planned(asked.query) for asked in several]
+    results = iter(
+        execution.run_all(
+            [
+                TablesWanted(
+                    replace(one.relation, salt=asked.query.relation.salt),
+                    one.groups,
+                    [*one.tables.values()],
+                )
+                for asked, (found, _) in zip(several, planned, strict=True)
+                for one in found
+            ]
+        )
+    )
+    made: dict[str, Counted] = {}
+    for asked, (found, names) in zip(several, planned, strict=True):
+        tables = made.setdefault(asked.text, Counted(asked.query, {}))
+        for one in found:
+            result = next(results).tables
+            tables |= {names[place]: result[table] for place, table in one.tables.items()}
+    return made
 
 
 def _accepted(source: Any, asked: Asked) -> bool:
@@ -284,7 +314,8 @@ def _accepted(source: Any, asked: Asked) -> bool:
         return True
     opened = source.blueprint(asked.token)
     try:
-        opened.require_runs(asked.query.relation, asked.query.groups, asked.tables)
+        for one in _planned(asked.query)[0]:
+            opened.require_runs(one.relation, one.groups, [*one.tables.values()])
     except UnsupportedOperation:
         return False
     return True
@@ -305,9 +336,8 @@ def in_memory(
     plain = pl.DataFrame({name: rows[name].rechunk() for name in rows.columns})
     found = {}
     for asked in some:
-        query = asked.query
         execution = Execution(MEMORY, {asked.token: plain.lazy()}, {asked.token: plain.schema})
-        found[asked.text] = execution.run(query.relation, query.groups, asked.tables)
+        found |= _counted(execution, [asked])
     return found
 
 

@@ -67,12 +67,13 @@ def vectors(
     """
     found: list[list[int]] = [[] for _ in prepared.draws]
     for t, read in enumerate(reads):
-        query = of_first_periods(prepared.query, schedule, t + 1)
+        relation = prepared.query.relation
+        groups = of_first_periods(prepared.query.groups, schedule, t + 1)
         frame = frame_of(rows, read)
-        execution = Execution.of_public({query.relation.token: frame.lazy()})
+        execution = Execution.of_public({relation.token: frame.lazy()})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lower_execution, "fresh_salt", lambda night=t: SALTS[night])
-            tables = execution.run(query.relation, query.groups, prepared.tables)
+            tables = execution.run(relation, groups, prepared.tables)
         for number, one in enumerate(prepared.draws):
             part = part_of(one)
             exact = tables[part.table].dense(1).reshape(-1, t + 1)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import payer
+from dpframe.api import payer, streaming_session
 from dpframe.ledger.record import Draft
 from dpframe.ledger.streams import StreamOpening
 from dpframe.mechanisms import noise
@@ -74,8 +74,9 @@ def another_version(
         return replace(made, plan=replace(made.plan, releases=releases), draws=tuple(draws))
 
     monkeypatch.setattr(payer, "plan_stream", planned)
-    # The made-up plan does not state its noise, so the last look at it would refuse to open it.
+    # The made-up plan does not state its noise, so the checks before a charge would refuse it.
     monkeypatch.setattr(payer.pipeline, "require_sound", lambda _: None)
+    monkeypatch.setattr(streaming_session, "rehearse", lambda *_: None)
 
 
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
