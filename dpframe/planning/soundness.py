@@ -18,7 +18,8 @@ is the cost of the plan that people read, which is charged. *Reading.* `disagree
 step, table, law and draw that people read with the physical plan. `contradiction` checks that what
 they read holds together. *Windows.* A table reads no row outside of the windows that
 `windows_read` finds for it; here these are found of the tables that run, and compared with those
-that are charged.
+that are charged. *Numbers.* How a result follows from noisy numbers costs no privacy. It is
+checked all the same: a mistake there would be a wrong number in silence.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.errors import Unsound
 from dpframe.frames.windows_read import windows_read
 from dpframe.kernel import Refused, verify
@@ -35,7 +37,7 @@ from dpframe.plan.consistency import contradiction
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.several import all_windows
 from dpframe.planning.physical import Translation, translate
-from dpframe.planning.prepared import PreparedTogether
+from dpframe.planning.prepared import Prepared, PreparedTogether
 
 __all__ = ["require_sound", "require_verified"]
 
@@ -105,6 +107,8 @@ def _differences(prepared: PreparedTogether, translation: Translation) -> Iterat
     for wrong in (contradiction(plan, verified=True), disagreement(plan, translation.plan)):
         if wrong is not None:
             yield wrong
+    if not all(map(_are_rebuilt, prepared.parts)):
+        yield "rebuilt numbers"
     several = (translation, *translation.options)
     tables = [table for one in several for part in one.tables for table in part]
     if plan.windows != all_windows([windows_read(one.relation, one.groups) for one in tables]):
@@ -119,3 +123,23 @@ def _differences(prepared: PreparedTogether, translation: Translation) -> Iterat
         if choice.fingerprint != earlier_fingerprint(option.plan):
             yield f"limit {choice.n}"
         yield from (f"{wrong} under limit {choice.n}" for wrong in _differences(option, run))
+
+
+def _are_rebuilt(part: Prepared) -> bool:
+    """Whether each number that follows from noisy ones is the sum that it stands for. Where rows
+    are weighed, a vector adds up weights, and a whole row has the weight `scope.parts`.
+    """
+    for draw in part.draws:
+        if draw.rebuilt is None:
+            continue
+        vector = draw.measurement
+        if not isinstance(vector, JointSums):
+            return False
+        for (measurement, _), rebuilt in zip(draw.keys, draw.rebuilt, strict=True):
+            (table,) = measurement.tables
+            factors = zip(rebuilt.factors, vector.matrix, strict=True)
+            columns = zip(*([f * n for n in row] for f, row in factors), strict=True)
+            sums = [part.query.scope.parts * sum(column) for column in columns]
+            if sums != [rebuilt.divisor * (table == one) for one in vector.sums]:
+                return False
+    return True

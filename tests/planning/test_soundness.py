@@ -169,6 +169,13 @@ def _matrix(prepared: Prepared, place: int, row: Callable[[list[int]], list[int]
     return _draw(prepared, measurement=replace(vector, matrix=tuple(map(tuple, rows))))
 
 
+def seventh(prepared: Prepared) -> Prepared:
+    """A count that comes out as a seventh of what it is."""
+    rebuilt = prepared.draws[0].rebuilt
+    assert rebuilt is not None
+    return _draw(prepared, rebuilt=tuple(replace(one, divisor=7 * one.divisor) for one in rebuilt))
+
+
 def negative_squares(prepared: Prepared) -> Prepared:
     """Which lie in no hull of the arch, although each number keeps its width."""
     return _matrix(prepared, 2, lambda row: [-factor for factor in row])
@@ -232,6 +239,7 @@ CHANGES: list[tuple[Callable[[], dp.PrivateQuery], Change]] = [
     (variance, negative_squares),
     (variance, no_squares),
     (variance, other_arch),
+    (joint, seventh),
 ]
 
 
