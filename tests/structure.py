@@ -24,7 +24,16 @@ PACKAGE = ROOT / "dpframe"
 
 def main() -> None:
     trees = parsed()
-    rows = {
+    for name, value in counts(trees).items():
+        print(f"{name:64}{value:>12}")
+    if "--cycles" in sys.argv:
+        for loop in cycles(trees):
+            print(*sorted(loop), sep="\n  ")
+
+
+def counts(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
+    """The table."""
+    return {
         **_read_for_a_count(),
         **_mechanisms_known(trees),
         **_cycles(trees),
@@ -33,11 +42,6 @@ def main() -> None:
         **_hints(trees),
         **_tests(),
     }
-    for name, value in rows.items():
-        print(f"{name:64}{value:>12}")
-    if "--cycles" in sys.argv:
-        for loop in cycles(trees):
-            print(*sorted(loop), sep="\n  ")
 
 
 def parsed() -> dict[Path, ast.Module]:
@@ -218,8 +222,14 @@ def _reached(name: str, graph: Mapping[str, set[str]]) -> set[str]:
 def _names(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
     classes = sum(isinstance(n, ast.ClassDef) for tree in trees.values() for n in ast.walk(tree))
     bases = Counter(path.name for path in trees if path.name != "__init__.py")
+    paths = {_module(path): path for path in trees}
+    users: dict[str, set[str]] = {name: set() for name in paths}
+    for name, path in paths.items():
+        for used in _imports(trees[path], name, paths):
+            users[used].add(name)
     return {
         "classes": str(classes),
+        "modules that only one other imports": str(sum(len(u) == 1 for u in users.values())),
         "file names used twice or more": str(sum(many > 1 for many in bases.values())),
     }
 
