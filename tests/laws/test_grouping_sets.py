@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.request import QueryScope
 from dpframe.core.units import Rows
 from dpframe.errors import Unsound
 from dpframe.kernel import frame, moves
@@ -282,7 +283,8 @@ def test_rows_that_change_are_not_rows_that_come(monkeypatch: Patch) -> None:
     kernel_mistakes.plans(lambda plan, facts: (replace(plan, neighbours="add-remove"), facts))(
         monkeypatch
     )
-    asked = replace(asked)  # which knows no sensitivity yet
+    scope = QueryScope(asked.relation.facts, asked.groups)  # which knows no sensitivity yet
+    asked = replace(asked, scope=scope)
     with pytest.raises((AssertionError, Unsound)):
         check(asked, pair)
 
