@@ -1089,6 +1089,8 @@ def _iso(between: str, dtype: DType) -> str:
 
 NO_TIME = -(2**31)
 """Stands for the window of rows without a time; no other has this number."""
+INFINITE_DAY = 2**40
+"""The number of the window of an infinite date, which DuckDB has; no date has this day."""
 
 
 def window_number(
@@ -1098,16 +1100,17 @@ def window_number(
     every: Every,  # The length of windows
 ) -> pl.Expr:
     """The window of a Date or Datetime as Int64, by the clocks of its zone; never null."""
-    none = ns.lit(NO_TIME, dtype=ns.Int64)
-    if dtype.name == "Date" and every == "1d":
-        days = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
-        return unordered(ns, ns.coalesce(days, none))
     limits = calendar(dtype)
-    found = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
-    others = [none]
+    if dtype.name == "Date" and every == "1d":
+        found = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
+        ends = -INFINITE_DAY, INFINITE_DAY
+    else:
+        found = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
+        ends = BEFORE[every], AFTER[every]
+    others = [ns.lit(NO_TIME, dtype=ns.Int64)]
     if limits is not None:
         low, high = (point(ns, limit, dtype) for limit in limits)
-        first, last = (ns.lit(end[every], dtype=ns.Int64) for end in (BEFORE, AFTER))
+        first, last = (ns.lit(end, dtype=ns.Int64) for end in ends)
         beyond = (
             ns.when(value < low)
             .then(first)

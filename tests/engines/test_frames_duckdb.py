@@ -277,6 +277,24 @@ def test_dates_that_other_engines_lack_never_make_a_query_fail() -> None:
     assert many.collect(epsilon=ENOUGH)["k"].item() == 4
 
 
+def test_an_infinite_date_is_a_day_of_its_own() -> None:
+    """It shares no window with another date or with rows without one, and filters keep it."""
+    given = connected().sql(
+        "SELECT * FROM (VALUES (1, DATE 'infinity'), (1, DATE '-infinity'), (1, NULL), "
+        "(1, DATE '5881580-07-10'), (1, DATE '5877642-06-25 (BC)'), (1, DATE '2026-01-03'), "
+        "(2, DATE '2026-01-03')) v(id, d)"
+    )
+    people = protected(given, dp.Identifier("id", window="1d", time="d")).limit_rows(1)
+    counts = {
+        "all": people,
+        "later": people.filter(pl.col("d") > date(2026, 1, 1)),
+        "earlier": people.filter(pl.col("d") <= date(2026, 1, 1)),
+        "none": people.filter(pl.col("d").is_null()),
+    }
+    found = {name: rows.dp_count().collect(epsilon=ENOUGH).item() for name, rows in counts.items()}
+    assert found == {"all": 7, "later": 4, "earlier": 2, "none": 1}
+
+
 def test_whole_numbers_wrap_as_on_polars_and_no_row_raises() -> None:
     frame = pl.DataFrame({"x": [2**63 - 1, -(2**63), 5], "y": [2, -1, 0]})
     expressions = {
