@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
@@ -31,8 +31,7 @@ _ROW = kernel.Lit("Int64", "0", None)
 
 
 class _Statistic(Protocol):
-    @property
-    def of_individuals(self) -> bool: ...
+    of_individuals: ClassVar[bool]
 
     def adds(self, facts: FrameFacts) -> kernel.Adds: ...
 

@@ -187,6 +187,10 @@ class NoisyThreshold(KeyMechanism):
         """Its threshold."""
         return f"noisy number of at least {self.threshold}"
 
+    @property
+    def number_law(self) -> tuple[int, AdditiveMechanism]:
+        return self.threshold, self.noise_of_number()
+
     def noise_of_number(self) -> AdditiveMechanism:
         """The noise of the number."""
         return self.noise
@@ -491,6 +495,11 @@ class WeighedThreshold(KeyMechanism):
             "noisy sum of the weights of individuals of at least "
             f"{self.threshold / PARTS:.4g}, each in {self.most} groups at most"
         )
+
+    @property
+    def number_law(self) -> tuple[int, AdditiveMechanism] | None:
+        noise = self.noise_of_number()
+        return None if noise is None else (self.threshold, noise)
 
     def noise_of_number(self) -> AdditiveMechanism | None:
         """The noise of the released sum, if it is released."""

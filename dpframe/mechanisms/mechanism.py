@@ -341,6 +341,13 @@ class Mechanism(ABC):
     """Whether it changes nothing."""
     is_normal: ClassVar[bool] = False
     """Whether its noise has the shape of a normal law."""
+    draws_scores: ClassVar[bool] = False
+    """Whether it draws the scores of all candidates, and the choice follows from these."""
+
+    @property
+    def number_law(self) -> tuple[int, Mechanism] | None:
+        """For groups that appear by a number of another draw, the threshold and the noise of it."""
+        return None
 
     @property
     def kernel_law(self) -> kernel.Law:

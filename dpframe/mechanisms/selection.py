@@ -391,6 +391,7 @@ class NoisyTable(SelectionMechanism):
     """
 
     noise: IndependentNoise  # What is added to each score, in its steps
+    draws_scores: ClassVar[bool] = True
     name: ClassVar[str] = "noisy_table"
     label: ClassVar[str] = "noisy table"
 

@@ -32,9 +32,8 @@ from dpframe.frames.definition import definition
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import Facts, facts_of
 from dpframe.kernel.moves import norms_of, ranges_of
-from dpframe.mechanisms import KeyMechanism, NoisyTable
+from dpframe.mechanisms import KeyMechanism
 from dpframe.plan.data import PlanData
-from dpframe.plan.laws import number_law
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput
 from dpframe.plan.reading import adds_of, cells_of, frames_of, is_measurement, named_rows, what_of
@@ -155,7 +154,7 @@ def _covers_norms(
 
 
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:
-    by_number = number_law(release.law)
+    by_number = release.law.number_law
     if by_number is None:
         return draw.law == release.law.kernel_law
     if not isinstance(draw.law, kernel.Threshold) or not 0 <= draw.law.draw < len(draws):
@@ -503,7 +502,7 @@ class _Block:
         what = self._known.get(key)
         if what is None:
             what = self._known[key] = what_of(measurement, self._by, self._table, stated)
-        if isinstance(release.law, NoisyTable) and isinstance(what, kernel.Choice):
+        if release.law.draws_scores and isinstance(what, kernel.Choice):
             what = self._numbers_of(what, measurement)
         joint = release.joint
         if joint is None or not isinstance(stated, kernel.Vector):

@@ -35,9 +35,7 @@ from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as kernel
 from dpframe.lower import Handles, PlannedTables
-from dpframe.mechanisms import NoisyTable
 from dpframe.plan.data import PlanData
-from dpframe.plan.laws import number_law
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
@@ -267,10 +265,10 @@ class _Lists:
         self.finder = first + finder
         for release, draw in of_draws:
             law, what = draw.law, self.what(draw.measurement, part.query)
-            if isinstance(law, NoisyTable):  # the choice follows from the noisy numbers
+            if law.draws_scores:
                 what = self.noisy(what)
             made: kernel.Law
-            by_number = number_law(law)
+            by_number = law.number_law
             if by_number is not None:
                 number = number_of(draw.measurement, [one.measurement for one in draws])
                 if number is None:
