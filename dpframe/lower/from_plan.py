@@ -15,6 +15,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from inspect import signature
 from math import lcm, prod
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -86,11 +87,18 @@ class Handles:
         of rows.
     public
         Public frames and public keys, by their digests.
+    types
+        Types of constants of which a plan has a digest, as it is written there.
+    moments
+        Operations with moments of a zone among their constants, by their names and constants in the
+        plan, which has the offset from UTC and no name of the zone.
     """
 
     sources: Mapping[str, Relation]
     names: Mapping[int, str]
     public: Mapping[str, pl.DataFrame]
+    types: Mapping[str, DType] = field(default_factory=dict)
+    moments: Mapping[tuple[str, str], Operation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +154,7 @@ class _Reader:
     """The types that plans have by their digests, as they are written there."""
 
     def __post_init__(self) -> None:
+        self._types |= self.handles.types
         for frame in self.plan.frames:
             self.frames.append(self._frame(frame))
 
@@ -185,9 +194,7 @@ class _Reader:
         for name, words in scan.columns:
             if type_words(known[name].dtype) != words:
                 raise ValueError(f"{name!r} has another type")
-            for one in _types_in(known[name].dtype):
-                if one.is_nested or one.name == "Enum":
-                    self._types[type_words(one)] = one
+            self._types |= types_of_digest(known[name].dtype)
         through = None
         if owners is not None:
             through = kernel.Owners(self.handles.names[owners.token], owners.here, owners.there)
@@ -272,6 +279,9 @@ class _Reader:
                 return self._literal(row)
             case kernel.Call(name, operands, constants):
                 args = self._trees(operands, facts)
+                known = self.handles.moments.get((name, constants))
+                if known is not None:
+                    return Call(known, args)
                 zone = None
                 if '{"datetime":' in constants:
                     zones = (domain(arg, facts.columns).dtype.zone for arg in args)
@@ -431,12 +441,13 @@ def _numbers(numbers: kernel.Numbers) -> Sequence[Fraction]:
 # Types and constants
 
 
-def _types_in(dtype: DType) -> Iterable[DType]:
-    """A type and those of its parts."""
-    yield dtype
+def types_of_digest(dtype: DType) -> dict[str, DType]:
+    """A type and those of its parts, as far as a plan has digests of them, as it writes them."""
+    found = {type_words(dtype): dtype} if dtype.is_nested or dtype.name == "Enum" else {}
     inner = [] if dtype.inner is None else [dtype.inner]
     for part in [*inner, *(one for _, one in dtype.fields or ())]:
-        yield from _types_in(part)
+        found |= types_of_digest(part)
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -466,7 +477,11 @@ def _operation(name: str, constants: str, zone: str | None) -> Operation:
     """The row-wise operation that a call names, with its constants, for operands of a zone."""
     kind = BY_NAME[name]
     found = _by_clocks(_constant(json.loads(constants)), zone)
-    return kind(**dict(found)) if isinstance(kind, type) else kind
+    if not isinstance(kind, type):
+        return kind
+    names = signature(kind).parameters.keys()
+    values = dict(found)
+    return kind(**values) if values.keys() <= names else kind(*values.values())
 
 
 @lru_cache(maxsize=256)

@@ -24,17 +24,19 @@ from dpframe.aggregates.measurement import (
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.rules import with_places
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Call, Literal, Operation, Tree
 from dpframe.frames.binary import Binary, Concat, shares_choices
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.join_private import JoinPrivate
 from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.nodes import has_no_node, keys_of, step_of, unit_of
+from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant, unit_of
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as kernel
-from dpframe.lower import Handles, PlannedTables
+from dpframe.lower import Handles, PlannedTables, types_of_digest
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
@@ -240,6 +242,9 @@ class _Lists:
     """Protected frames by these names, without steps."""
     public: dict[str, pl.DataFrame] = field(default_factory=dict)
     """Public frames and public keys by their digests."""
+    types: dict[str, DType] = field(default_factory=dict)
+    moments: dict[tuple[str, str], Operation] = field(default_factory=dict)
+    """As `Handles` has them."""
     relations: dict[tuple[int, bool], tuple[Relation, int]] = field(default_factory=dict)
     """Frames after all steps, by their identities and choices, and their places. They are kept here
     so that no other one gets such an identity.
@@ -250,7 +255,23 @@ class _Lists:
     @property
     def handles(self) -> Handles:
         """What the plan names."""
-        return Handles(self.protected, self.sources, self.public)
+        return Handles(self.protected, self.sources, self.public, self.types, self.moments)
+
+    def note(self, trees: Iterable[Tree]) -> None:
+        """Keep what a plan says of expressions by a digest, or without a zone."""
+        open_ = [*trees]
+        while open_:
+            tree = open_.pop()
+            if isinstance(tree, Literal):
+                self.types |= types_of_digest(tree.dtype)
+            elif isinstance(tree, Call):
+                open_ += tree.args
+                operation = tree.operation
+                constants = text_of_constant(operation.constants) if operation.constants else ""
+                if '{"datetime":' in constants:
+                    known = self.moments.setdefault((operation.name, constants), operation)
+                    if repr(known) != repr(operation):
+                        raise kernel.Refused("moments that differ in the name of their zone alone")
 
     def add(self, part: Prepared, plan: PlanData) -> dict[Draw, int]:
         """All draws of one query, and their places."""
@@ -312,6 +333,7 @@ class _Lists:
             through = kernel.Owners(source, owners.here, owners.there)
         place = self.frame(kernel.Scan(name, columns, unit_of(facts.unit), through))
         for step, before in relation.steps:
+            self.note(step.exprs)
             if isinstance(step, Binary):
                 place = self.frame(self.binary(step, before, place, shares))
                 continue
@@ -348,6 +370,9 @@ class _Lists:
             assert isinstance(groups, SetGroups)
             groups = groups.margin(table.kept)
         keys = None if groups is None else keys_of(groups, self.finder)
+        self.note(table.statistic.exprs)
+        self.note(() if table.cells is None else table.cells.exprs)
+        self.note(() if groups is None else (one.tree for one in groups.by))
         if groups is not None and isinstance(keys, kernel.Listed):
             self.public[keys.digest] = groups.keys
         frame = self.relation(query.relation, shares_choices(query.relation))

@@ -28,9 +28,11 @@ from dpframe.lower import Handles, tables_of_plan
 from dpframe.planning import translate
 from dpframe.planning.physical import Translation
 from dpframe.planning.prepared import PreparedTogether
+from dpframe.rows.registry import OPERATIONS
 from tests.kernel import test_plain
 from tests.laws import queries
-from tests.laws.neighbours import UNITS
+from tests.laws.frames import SCHEMA
+from tests.laws.neighbours import UNITS, query_of
 from tests.lower.inverse import require_inverse, watched
 from tests.plan.documents import ALL
 
@@ -73,6 +75,53 @@ def test_generated_plans_say_all_that_decides_their_tables(
     translation = translate(prepared)
     require_inverse(translation)
     require_equal_facts(prepared, translation)
+
+
+OSLO = "datetime(2024, 6, 1, 0, 30, tzinfo=ZoneInfo('Europe/Oslo'))"
+LAGOS = "datetime(2024, 6, 1, 0, 30, tzinfo=ZoneInfo('Africa/Lagos'))"
+LETTERS = 'pl.Enum(["x", "y"])'
+WRITTEN = [
+    f'pl.col("i8").replace_strict([5], [{OSLO}], default=None).dt.day()',
+    f'pl.col("i8").replace_strict([5], [{OSLO}], default=None) == {LAGOS}',
+    f'pl.when(pl.col("i8") > 3).then(pl.lit("x", dtype={LETTERS})).otherwise(pl.lit("y"))',
+    f'pl.col("i8").replace_strict({{5: "x"}}, default="y").cast({LETTERS}) == "x"',
+    f'pl.lit("x", dtype={LETTERS}).fill_null(pl.lit("y", dtype={LETTERS})).is_in(["x"])',
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "text", dict.fromkeys([*(t for one in OPERATIONS for t in one.examples), *WRITTEN])
+)
+def test_expressions_are_read_back_as_they_were_written(text: str) -> None:
+    """With all that a constant is, also the name of its zone, which no plan has."""
+    names = {**queries.NAMES, "datetime": dt.datetime, "ZoneInfo": ZoneInfo}
+    schema = pl.DataFrame(schema=SCHEMA).lazy()
+    frame = (
+        dp.Session(epsilon=1).protect(schema, unit=dp.Rows()).with_columns(made=eval(text, names))
+    )
+    asked = query_of(frame.agg(n=pl.col("made").dp_count()))
+    prepared = pipeline.alone(pipeline.plan(asked, dp.PureDP(1), None))
+    translation = translate(prepared)
+    places = [(translation.parts[0].tables_drawn, None)]
+    (((found,),)) = tables_of_plan(translation.plan, translation.handles, places)
+    (step, _), *_ = asked.relation.steps
+    (written,) = step.exprs
+    read = [
+        one.tree for step, _ in found.relation.steps for one in step.named if one.name == "made"
+    ]
+    assert [repr(tree) for tree in read] == [repr(written)]
+
+
+def test_moments_that_differ_in_the_name_of_their_zone_alone_are_refused() -> None:
+    """The plan has one text for both."""
+    frame = dp.Session(epsilon=1).protect(pl.LazyFrame({"k": [5]}), unit=dp.Rows())
+    at = dt.datetime(2024, 1, 15, 12)
+    one, other = (at.replace(tzinfo=ZoneInfo(zone)) for zone in ("Europe/Oslo", "Europe/Berlin"))
+    made = [pl.col("k").replace_strict([5], [moment], default=None) for moment in (one, other)]
+    query = frame.filter(made[0].dt.hour() == 12, made[1].dt.hour() == 12).dp_count()
+    with pytest.raises(dp.Unsound, match="differ in the name of their zone alone"):
+        query.collect(epsilon=1)
 
 
 def require_equal_facts(prepared: PreparedTogether, translation: Translation) -> None:
