@@ -88,10 +88,10 @@ class Handles:
     public
         Public frames and public keys, by their digests.
     types
-        Types of constants of which a plan has a digest, as it is written there.
+        Types of constants by the words that the plan has for them, with a digest.
     moments
-        Operations with moments of a zone among their constants, by their names and constants in the
-        plan, which has the offset from UTC and no name of the zone.
+        Operations with moments among their constants, by their names and constants in the plan.
+        The plan has the offset of a moment from UTC and no name of its zone.
     """
 
     sources: Mapping[str, Relation]
@@ -442,7 +442,7 @@ def _numbers(numbers: kernel.Numbers) -> Sequence[Fraction]:
 
 
 def types_of_digest(dtype: DType) -> dict[str, DType]:
-    """A type and those of its parts, as far as a plan has digests of them, as it writes them."""
+    """The types for which a plan has a digest, among a type and its parts, by its words for them."""
     found = {type_words(dtype): dtype} if dtype.is_nested or dtype.name == "Enum" else {}
     inner = [] if dtype.inner is None else [dtype.inner]
     for part in [*inner, *(one for _, one in dtype.fields or ())]:

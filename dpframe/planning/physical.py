@@ -258,7 +258,7 @@ class _Lists:
         return Handles(self.protected, self.sources, self.public, self.types, self.moments)
 
     def note(self, trees: Iterable[Tree]) -> None:
-        """Keep what a plan says of expressions by a digest, or without a zone."""
+        """Keep types for which a plan has a digest, and moments, whose zones it does not name."""
         open_ = [*trees]
         while open_:
             tree = open_.pop()
