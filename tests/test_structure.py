@@ -16,7 +16,7 @@ def trees() -> dict[Path, ast.Module]:
 
 MOST = {
     "a grouped count: files that run": 168,
-    "a grouped count: functions that run": 1_007,
+    "a grouped count: functions that run": 1_009,
     "a grouped count: depth of calls": 32,
     "modules": 520,
     "file names used twice or more": 53,
