@@ -442,7 +442,7 @@ def _numbers(numbers: kernel.Numbers) -> Sequence[Fraction]:
 
 
 def types_of_digest(dtype: DType) -> dict[str, DType]:
-    """Of a type and its parts, those for which a plan has a digest, by its words for them."""
+    """Types for which a plan has a digest, in a type and its parts, by the words of the plan."""
     found = {type_words(dtype): dtype} if dtype.is_nested or dtype.name == "Enum" else {}
     inner = [] if dtype.inner is None else [dtype.inner]
     for part in [*inner, *(one for _, one in dtype.fields or ())]:
