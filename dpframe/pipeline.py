@@ -60,7 +60,7 @@ from dpframe.ledger.scopes import Level
 from dpframe.lower import (
     Counted,
     Execution,
-    PlannedTables,
+    PlanTables,
     TablesWanted,
     mark_used,
     require_threads,
@@ -526,7 +526,7 @@ class _Found:
     chosen: NDArray[np.int64] | None = field(repr=False)
 
 
-def _tables_that_may_run(translation: Translation) -> Iterator[tuple[PlannedTables, ...]]:
+def _tables_that_may_run(translation: Translation) -> Iterator[tuple[PlanTables, ...]]:
     """The tables of each query, under the largest limit where one is sought."""
     yield from translation.tables
     if translation.options:
@@ -558,7 +558,7 @@ def _counted(
     return [found[number] for number in range(len(parts))]
 
 
-def _found(tables: Iterable[PlannedTables], counted: Iterator[Counted]) -> _Found:
+def _found(tables: Iterable[PlanTables], counted: Iterator[Counted]) -> _Found:
     by_place: dict[int, CellCounts] = {}
     keys, chosen = None, None
     for one in tables:

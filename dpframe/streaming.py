@@ -29,7 +29,7 @@ from dpframe.frames.definition import definition
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.kernel.plan import Nights
-from dpframe.lower import Execution, PlannedTables, mark_used
+from dpframe.lower import Execution, PlanTables, mark_used
 from dpframe.mechanisms.noise import noise
 from dpframe.parse.periods import of_first_periods
 from dpframe.plan.document import earlier_fingerprint
@@ -116,7 +116,7 @@ def types_of(prepared: Prepared, schedule: Schedule) -> TypesRead:
 
 def rehearse(
     prepared: Prepared, schedule: Schedule, execution: Execution
-) -> tuple[Places, PlannedTables]:
+) -> tuple[Places, PlanTables]:
     """Try what will be run on empty frames. Where the draws stand in the verified plan, and its
     tables.
 
@@ -164,14 +164,14 @@ def draw(
     )
 
 
-def _of_first_periods(tables: PlannedTables, schedule: Schedule, count: int) -> PlannedTables:
+def _of_first_periods(tables: PlanTables, schedule: Schedule, count: int) -> PlanTables:
     return replace(tables, groups=of_first_periods(tables.groups, schedule, count))
 
 
 def _drawn(
     draws: Iterable[Draw],
     places: Places,
-    due: PlannedTables,
+    due: PlanTables,
     execution: Execution,
     span: tuple[int, int],
 ) -> Drawn | EngineError | type[BaseException]:

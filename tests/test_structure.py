@@ -21,7 +21,7 @@ MOST = {
     "modules": 520,
     "file names used twice or more": 53,
     "modules that only one other imports": 130,
-    "lines": 118_405,
+    "lines": 118_400,
     "uses of Any": 1_192,
 }
 """Counts that may only fall: write the lower number when one does."""

@@ -135,7 +135,7 @@ def loose_epsilon_of_rho(rho: Fraction, delta: float) -> float:
 # sigma**2 up to a factor. When one entry is added to k others, the sum over their shares is one of
 # a Gaussian of variance sigma**2 k / (k + 1) over shifted integers, within 1 +- t_k of its mean,
 # t_k = 2 sum(exp(-2 pi**2 sigma**2 k / (k + 1) j**2), j >= 1) (Poisson summation). So delta is at
-# most prod((1 + t_k) / (1 - t_k), k < n) times that of one entry with variance n sigma**2 that
+# most prod((1 + t_k) / (1 - t_k), k < n) times the delta of one entry with variance n sigma**2 that
 # moves by n, which has the same loss. Fewer entries reveal less.
 #
 # *By smoothing*, for any number of entries: discrete Gaussian noise is, up to a factor next to 1,

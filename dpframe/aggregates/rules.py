@@ -73,7 +73,7 @@ class Rules:
     keys: dict[tuple[int, ...] | None, kernel.Keys | None] = field(default_factory=dict)
     """The keys of tables, by the columns that they keep."""
     reach: list[Facts] = field(default_factory=list)
-    """What the kernel knows of the frame; empty until it is needed."""
+    """The facts of the frame in the kernel; empty until they are needed."""
     bounds: list[ContributionBounds] = field(default_factory=list)
     """How rows may lie among the groups; empty until it is needed."""
     norms: dict[object, ExactSensitivity] = field(default_factory=dict)

@@ -227,7 +227,7 @@ class PathsApart:
     tree, law
         What is chosen, and how.
     scales
-        The error of each choice, in steps of its own score, as a share of that of the law.
+        The error of each choice, in steps of its own score, as a share of the error of the law.
     sides
         How many rows each cell has on both frames, where there are any.
     """

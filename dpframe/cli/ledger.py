@@ -511,7 +511,7 @@ def _add_create(acts: Any) -> None:
     created.add_argument(
         "--unit",
         choices=("rows", "identifier"),
-        help="privacy unit (default: that of the first charge)",
+        help="privacy unit (default: the unit of the first charge)",
     )
     created.add_argument(
         "--adjacency", choices=("add-remove", "change-one"), help="adjacency of --unit rows"

@@ -56,7 +56,7 @@ class Reviewed:
 
     @property
     def fingerprint(self) -> str:
-        """What is approved: the plan's, or that of all plans with other values."""
+        """What is approved: the fingerprint of the plan, or of its template for other values."""
         if not self.allowed:
             return self.plan.fingerprint
         words = {name: found.words for name, found in self.allowed}

@@ -61,7 +61,7 @@ from dpframe.report import Plan
 # plan with the least.
 
 _OF_PARTS: Final = {MeanError: (1.0, 1.0), VarianceError: (0.25, 1.0, 0.25)}
-"""What the squared errors of parts, each relative to what a row adds, do to that of the result."""
+"""What the squared errors of parts, each relative to what a row adds, do to the result's."""
 
 
 def is_forced(queries: Sequence[Query], split: str) -> bool:
@@ -95,7 +95,7 @@ def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
 
 def cost_of_forcing(
     queries: Sequence[Query],  # The queries
-    # `plan`, `least`: its plan, and that of the same where nothing is forced, at the same spend.
+    # `plan`, `least`: its plan, and the plan of the same query where nothing is forced.
     plan: Plan,
     least: Plan,
 ) -> tuple[ForcedError, ...]:

@@ -417,7 +417,7 @@ def _by_set_and_edge(aggregate: RolledDistribution, used: Sequence[NoisyAggregat
 
 
 def _by_edge(aggregate: BoundDistribution, rule: EdgesError, used: Sequence[NoisyAggregate]) -> str:
-    """The error of the numbers up to some edges, that of the worst among them."""
+    """The error of the worst of the numbers up to some edges."""
     noisy = [release for release in used if isinstance(release.law, AdditiveMechanism)]
     errors = errors_by_edge(rule, noisy, _LEVEL).tolist()
     worst, last = errors.index(max(errors)), len(errors) - 1

@@ -639,8 +639,9 @@ def _of_coming(reach: Reach, moves: Moves, runs: int, entries: int | None) -> No
     """Each row comes or goes and moves one entry by at most the widths w.
 
     Proof: r rows, at most m of them in one entry, add up. L1 is at most r sum(w), Linf at most
-    m max(w), and the sum of squares at most sum(w**2) times that of the numbers of rows in entries
-    (`Reach.squares`). There are no more rows than all cells of all groups hold.
+    m max(w). The sum of squares is at most sum(w**2) times `Reach.squares`, which adds up the
+    squares of the numbers of rows in entries. There are no more rows than all cells of all groups
+    hold.
     """
     widths, most = moves.widths, min(reach.rows, reach.groups * runs)
     rows = min(reach.rows, reach.groups * runs * reach.cell)

@@ -2,7 +2,7 @@
 
 from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.lower.execution import Counted, Execution, TablesWanted
-from dpframe.lower.from_plan import Handles, PlannedTables, tables_of_plan, types_of_digest
+from dpframe.lower.from_plan import Handles, PlanTables, tables_of_plan, types_of_digest
 from dpframe.lower.plain import found_keys, has_plain, run_plain
 from dpframe.lower.tables import Frames, Lowered, Sources, lower_query
 
@@ -12,7 +12,7 @@ __all__ = [
     "Frames",
     "Handles",
     "Lowered",
-    "PlannedTables",
+    "PlanTables",
     "Sources",
     "TablesWanted",
     "found_keys",

@@ -22,7 +22,7 @@ from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
-from dpframe.lower.from_plan import PlannedTables
+from dpframe.lower.from_plan import PlanTables
 from dpframe.lower.read_once import columns_read, read_once
 from dpframe.lower.tables import Lowered, count_cells, lower_query
 from dpframe.mechanisms.salt import fresh_salt
@@ -154,7 +154,7 @@ class Execution:
             why = "it was tried without rows; nothing was charged"
             raise unexpected(f"run on {engine.label}{version}", error, why) from None
 
-    def rehearse_all(self, tables: Iterable[PlannedTables]) -> None:
+    def rehearse_all(self, tables: Iterable[PlanTables]) -> None:
         """The same of all tables of a query, as the plan has them."""
         for one in tables:
             self.rehearse(one.relation, one.groups, list(one.tables.values()))

@@ -46,7 +46,6 @@ from dpframe.core.grid import Grid, squares_on
 from dpframe.core.parameters import Listed, Parameter
 from dpframe.core.rationals import Rationals
 from dpframe.core.tree import Call, Column, Literal, Named, Operation, Tree
-from dpframe.core.units import Rows, Unit
 from dpframe.errors import DPFrameError
 from dpframe.frames.binary import Concat
 from dpframe.frames.definition import type_words
@@ -62,6 +61,7 @@ from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.nodes import unit_of
 from dpframe.frames.part import Part
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from dpframe.frames.relation import Relation
@@ -102,7 +102,7 @@ class Handles:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedTables:
+class PlanTables:
     """Tables of a plan that are made of one frame, by the same groups.
 
     Parameters
@@ -120,7 +120,7 @@ class PlannedTables:
 
 def tables_of_plan(
     plan: kernel.Plan, handles: Handles, parts: Iterable[tuple[Iterable[int], int | None]]
-) -> list[list[PlannedTables]]:
+) -> list[list[PlanTables]]:
     """The tables of several parts of a plan. In each part those of one frame and of the same groups
     are together.
 
@@ -198,7 +198,7 @@ class _Reader:
         through = None
         if owners is not None:
             through = kernel.Owners(self.handles.names[owners.token], owners.here, owners.there)
-        if scan.unit != _unit(facts.unit) or scan.owners != through:
+        if scan.unit != unit_of(facts.unit) or scan.owners != through:
             raise ValueError(f"rows of {scan.name!r} belong to others")
         facts = protected_facts(columns(known), facts.unit)  # nothing else is known of the frame
         return replace(source, source=facts, steps=(), facts=facts, salt=None)
@@ -311,14 +311,14 @@ class _Reader:
 
     # Tables
 
-    def together(self, places: Iterable[int], salt: int | None) -> list[PlannedTables]:
+    def together(self, places: Iterable[int], salt: int | None) -> list[PlanTables]:
         """The tables of one part."""
         found = dict[tuple[int, kernel.Keys | None], dict[int, Table]]()
         for place in places:
             table = self.plan.tables[place]
             found.setdefault((table.frame, table.keys), {})[place] = self.table(table)
         return [
-            PlannedTables(replace(self.frames[frame], salt=salt), self.groups(keys, frame), tables)
+            PlanTables(replace(self.frames[frame], salt=salt), self.groups(keys, frame), tables)
             for (frame, keys), tables in found.items()
         ]
 
@@ -415,12 +415,6 @@ def _types_of_keys(by: Iterable[Named], facts: FrameFacts) -> dict[str, Any]:
 def _no_keys(by: Iterable[Named], facts: FrameFacts) -> pl.DataFrame:
     """Keys of groups, before any is found."""
     return pl.DataFrame(schema=_types_of_keys(by, facts))
-
-
-def _unit(unit: Unit) -> kernel.Unit:
-    if isinstance(unit, Rows):
-        return kernel.Rows(unit.contributions)
-    return kernel.Person(unit.column, unit.window, unit.time)
 
 
 def _grid(grid: kernel.Grid) -> Grid:

@@ -36,7 +36,7 @@ from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as kernel
-from dpframe.lower import Handles, PlannedTables, types_of_digest
+from dpframe.lower import Handles, PlanTables, types_of_digest
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
@@ -68,7 +68,7 @@ class Translation:
     parts: tuple[Places, ...]
     handles: Handles
     options: tuple[Translation, ...] = ()
-    tables: tuple[tuple[PlannedTables, ...], ...] = ()
+    tables: tuple[tuple[PlanTables, ...], ...] = ()
 
 
 def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:

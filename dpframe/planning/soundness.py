@@ -79,7 +79,7 @@ def _with_tables(prepared: PreparedTogether, translation: Translation) -> Transl
     read = tables_of_plan(
         translation.plan,
         translation.handles,
-        [(places.tables_drawn, part.query.relation.salt) for places, part in parts],
+        [(places.draw_tables, part.query.relation.salt) for places, part in parts],
     )
     options = () if prepared.limits is None else prepared.limits.options
     return replace(

@@ -126,7 +126,7 @@ class Places:
         return self.plan.draws[self.draws[one]]
 
     @property
-    def tables_drawn(self) -> list[int]:
+    def draw_tables(self) -> list[int]:
         """The places of the tables that draws are of, each once."""
         return list(dict.fromkeys(p for one in self.draws for p in tables_of(self.node(one).what)))
 

@@ -36,7 +36,7 @@ from dpframe.infer import measurements_of as measured
 from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
-from dpframe.lower import Execution, PlannedTables, Sources, lower_query, tables_of_plan
+from dpframe.lower import Execution, PlanTables, Sources, lower_query, tables_of_plan
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
 from dpframe.planning import Exact
@@ -177,7 +177,7 @@ def exact_tables(
 @lru_cache(maxsize=32)
 def planned_tables(
     query: Query, shares: bool = False
-) -> tuple[list[PlannedTables], Mapping[int, Table]]:
+) -> tuple[list[PlanTables], Mapping[int, Table]]:
     """The tables of a query as a physical plan has them, and what the query has at each place. The
     choices of rows may be shared with other releases.
     """

@@ -26,7 +26,7 @@ def without_parameters(value: Any) -> Any:
     return value
 
 
-def translated_again(plan: p.Plan, handles: Handles) -> p.Plan:
+def translate_again(plan: p.Plan, handles: Handles) -> p.Plan:
     """The plan with the frames and tables that follow from those that were read from it."""
     lists = physical._Lists(sources={**handles.names})
     shared = any(isinstance(frame, p.KeepRows) and frame.of is not None for frame in plan.frames)
@@ -43,14 +43,14 @@ def translated_again(plan: p.Plan, handles: Handles) -> p.Plan:
 def require_inverse(translation: Translation) -> None:
     """Check that a plan says all that decides its frames and tables."""
     plan = without_parameters(translation.plan)
-    again = translated_again(translation.plan, translation.handles)
+    again = translate_again(translation.plan, translation.handles)
     assert without_parameters(again) == plan
     for option in translation.options:
         require_inverse(option)
 
 
 @contextmanager
-def watched() -> Iterator[list[Translation]]:
+def watch_translations() -> Iterator[list[Translation]]:
     """The translations that are made while this is entered."""
     found, before = list[Translation](), physical.translate
 

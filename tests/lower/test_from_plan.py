@@ -33,7 +33,7 @@ from tests.kernel import test_plain
 from tests.laws import queries
 from tests.laws.frames import SCHEMA
 from tests.laws.neighbours import UNITS, query_of
-from tests.lower.inverse import require_inverse, watched
+from tests.lower.inverse import require_inverse, watch_translations
 from tests.plan.documents import ALL
 
 TOWNS = ["a", "b"]
@@ -41,7 +41,7 @@ TOWNS = ["a", "b"]
 
 @pytest.mark.parametrize("name", ALL)
 def test_documents_say_all_that_decides_their_tables(name: str) -> None:
-    with watched() as found:
+    with watch_translations() as found:
         ALL[name]()
     assert found
     for translation in found:
@@ -103,7 +103,7 @@ def test_expressions_are_read_back_as_they_were_written(text: str) -> None:
     asked = query_of(frame.agg(n=pl.col("made").dp_count()))
     prepared = pipeline.alone(pipeline.plan(asked, dp.PureDP(1), None))
     translation = translate(prepared)
-    places = [(translation.parts[0].tables_drawn, None)]
+    places = [(translation.parts[0].draw_tables, None)]
     (((found,),)) = tables_of_plan(translation.plan, translation.handles, places)
     (step, _), *_ = asked.relation.steps
     (written,) = step.exprs
@@ -130,7 +130,7 @@ def require_equal_facts(prepared: PreparedTogether, translation: Translation) ->
     """
     for places, part in zip(translation.parts, prepared.parts, strict=False):
         salt = part.query.relation.salt
-        asked = [(places.tables_drawn, salt)]
+        asked = [(places.draw_tables, salt)]
         (found,) = tables_of_plan(translation.plan, translation.handles, asked)
         for one in found:
             require_alike(one.relation, part.query.relation)
@@ -166,7 +166,7 @@ def planned(ask: Any, unit: Any = "who") -> Translation:
     )
     session = dp.Session(epsilon=1, delta=Fraction(1, 10**6))
     here = session.protect(frame, unit=unit, name="here", bounds={"age": (0, 90)})
-    with warnings.catch_warnings(action="ignore"), watched() as found:
+    with warnings.catch_warnings(action="ignore"), watch_translations() as found:
         ask(here).plan(epsilon=1)
     return found[-1]
 
@@ -246,7 +246,7 @@ def test_keys_have_the_width_of_their_column() -> None:
     """A digest does not tell it: two columns may have the same keys."""
     frame = pl.LazyFrame(schema={"n": pl.Int8, "x": pl.Int64})
     rows = dp.Session(epsilon=1).protect(frame, unit=dp.Rows(), name="rows")
-    with watched() as found:
+    with watch_translations() as found:
         rows.group_by("n", keys=[1, 2]).agg(dp.count()).plan(epsilon=1)
     plan, handles = found[-1].plan, found[-1].handles
     (digest,) = handles.public
@@ -261,7 +261,7 @@ def test_moments_are_on_the_clocks_of_their_column() -> None:
     twice = [dt.datetime(2026, 10, 25, 2, 30, tzinfo=zone, fold=fold) for fold in (0, 1)]
     frame = pl.LazyFrame(schema={"at": pl.Datetime("us", "Europe/Zurich"), "x": pl.Int64})
     rows = dp.Session(epsilon=1).protect(frame, unit=dp.Rows(), name="rows")
-    with watched() as found:
+    with watch_translations() as found:
         rows.filter(pl.col("at") > twice[0], pl.col("at") < twice[1]).dp_count().plan(epsilon=1)
     plan, handles = found[-1].plan, found[-1].handles
     (((one,)),) = tables_of_plan(plan, handles, [([0], None)])

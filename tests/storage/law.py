@@ -25,7 +25,7 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.query import Query
 from dpframe.api.frame import rows_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.lower import Execution, PlannedTables, TablesWanted
+from dpframe.lower import Execution, PlanTables, TablesWanted
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from tests.laws.neighbours import (
     Counted,
@@ -278,7 +278,7 @@ def _of_stored(
 
 
 @lru_cache(maxsize=64)
-def _planned(query: Query) -> tuple[list[PlannedTables], Mapping[int, Table]]:
+def _planned(query: Query) -> tuple[list[PlanTables], Mapping[int, Table]]:
     """The tables of a query whose choices of rows rest on nothing else: of the columns it reads."""
     return planned_tables(replace(query, relation=replace(query.relation, salt=None)))
 
