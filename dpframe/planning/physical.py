@@ -5,7 +5,7 @@ Nothing here is trusted: the kernel checks what comes out, and refuses what it h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count
@@ -14,13 +14,7 @@ from typing import get_args
 import polars as pl
 
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import (
-    CellCounts,
-    Integers,
-    Measurement,
-    Selection,
-)
+from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.rules import with_places
@@ -40,10 +34,9 @@ from dpframe.lower import Handles, PlanTables, types_of_digest
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of
+from dpframe.release import Draw, Places, number_of
 
-__all__ = ["Exact", "Translation", "physical", "translate"]
+__all__ = ["Lists", "Translation", "physical", "translate", "translated"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,13 +84,17 @@ def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None)
     Refused
         When the kernel has no node for a part of it.
     """
-    plan = prepared.plan
+    return translated(prepared, Lists(sources={} if sources is None else sources))
+
+
+def translated(prepared: PreparedTogether, lists: Lists) -> Translation:
+    """The same, whose items are kept in a list."""
+    plan, limits = prepared.plan, prepared.limits
     composition, measure = _composition(prepared)
-    lists, limits = _Lists(sources={} if sources is None else sources), prepared.limits
     parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
     found = [lists.add(part, block) for part, block in (parts if limits is None else parts[:1])]
     options = () if limits is None else limits.options
-    translated = tuple(translate(option, lists.sources) for option in options)
+    each = tuple(translate(option, lists.sources) for option in options)
     made = kernel.Plan(
         plan.unit.adjacency,
         _of_columns_read(lists),
@@ -106,66 +103,14 @@ def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None)
         measure,
         plan.cost.main,
         plan.cost.slack,
-        tuple(option.plan for option in translated),
+        tuple(option.plan for option in each),
         composition,
     )
     places = tuple(Places(made, draws) for draws in found)
-    return Translation(made, places, lists.handles, translated)
+    return Translation(made, places, lists.handles, each)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exact:
-    """Vectors of a query without noise, whether they are drawn or not.
-
-    Parameters
-    ----------
-    plan
-        A plan with their tables, and without draws.
-    nodes
-        What each vector is in it.
-    handles
-        The frames that the plan names.
-    """
-
-    plan: kernel.Plan
-    nodes: Mapping[Measurement, kernel.What]
-    handles: Handles
-
-    @classmethod
-    def of(cls, query: Query, parts: Iterable[Measurement]) -> Exact:
-        """The same of these vectors."""
-        lists = _Lists(sources={})
-        nodes = {part: lists.what(part, query) for part in parts}
-        unit, nothing = query.relation.facts.unit, Fraction(0)
-        lasting = _of_columns_read(lists), tuple(lists.tables), ()
-        plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
-        return cls(plan, nodes, lists.handles)
-
-    def tables_of(
-        self, part: Measurement, counted: Mapping[ExactTable, CellCounts]
-    ) -> list[CellCounts]:
-        """The exact tables of a vector."""
-        return [counted[table] for table in part.tables]
-
-    def numbers(self, part: Measurement, counted: Mapping[ExactTable, CellCounts]) -> Integers:
-        """What a vector is without noise; of choices the best candidates."""
-        node = self.nodes[part]
-        if isinstance(node, kernel.Reports):
-            return exact_numbers(self.plan, node, self.tables_of(part, counted))
-        numbers = draw_node(self.plan, node, kernel.Exact(), self.tables_of(part, counted))
-        return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
-
-    def scores(
-        self, part: Selection, counted: Mapping[ExactTable, CellCounts], first: int, end: int
-    ) -> Integers | Runs:
-        """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
-        node = self.nodes[part]
-        assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
-        tables = self.tables_of(part, counted)
-        return scores_of(self.plan, first_choice(node), tables, first, end)
-
-
-def _of_columns_read(lists: _Lists) -> tuple[kernel.Frame, ...]:
+def _of_columns_read(lists: Lists) -> tuple[kernel.Frame, ...]:
     """The frames without columns that nothing names."""
     named = _names_in(lists.frames, [*lists.tables, *lists.draws])
 
@@ -230,7 +175,7 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
 
 
 @dataclass
-class _Lists:
+class Lists:
     """The items of a plan, as they are added. An equal item is added once."""
 
     sources: dict[int, str]

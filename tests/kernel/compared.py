@@ -30,9 +30,9 @@ from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
+from dpframe.lower.execution import CountedPart as Found
 from dpframe.lower.execution import Execution
 from dpframe.lower.tables import groups_of
-from dpframe.pipeline import _Found as Found
 from dpframe.plan.several import blocks_of
 from dpframe.planning import alone, soundness
 from dpframe.planning import physical as physical_plans

@@ -21,7 +21,7 @@ from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution
 from dpframe.lower import execution as lower_execution
 from dpframe.parse.periods import of_first_periods
-from dpframe.planning import Prepared
+from dpframe.planning import Prepared, tables_of
 from dpframe.release import part_of
 
 START = dt.date(2027, 1, 1)
@@ -73,7 +73,8 @@ def vectors(
         execution = Execution.of_public({relation.token: frame.lazy()})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lower_execution, "fresh_salt", lambda night=t: SALTS[night])
-            tables = execution.run(relation, groups, prepared.tables)
+            wanted = tables_of(one.measurement for one in prepared.draws)
+            tables = execution.run(relation, groups, wanted)
         for number, one in enumerate(prepared.draws):
             part = part_of(one)
             exact = tables[part.table].dense(1).reshape(-1, t + 1)
