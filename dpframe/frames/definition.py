@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -32,6 +33,13 @@ PARAMETER = "parameter"
 """What a constant that is the value of a parameter names it by, in definitions."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A constant that is a definition already."""
+
+    json: Json
+
+
 def definition(value: object) -> Json:
     """A value of the plan's own types as JSON.
 
@@ -47,6 +55,8 @@ def definition(value: object) -> Json:
         return value
     if isinstance(value, Call):
         return _call(value)
+    if isinstance(value, Written):
+        return value.json
     if isinstance(value, Parameter):
         return {"name": value.name, "type": value.type, "value": value.value}
     if isinstance(value, Listed):
