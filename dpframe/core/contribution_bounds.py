@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 
 from dpframe.core.units import Rows
-from dpframe.core.weights import PARTS, norm_in_parts
+from dpframe.kernel.frame import Bounds, Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,7 @@ class ContributionBounds:
         """
         if not self.is_bounded:
             raise ValueError("one individual may have any number of rows")
-        groups = self.rows if self.groups is None else self.groups
-        per_group = self.rows if self.per_group is None else self.per_group
-        assert groups is not None
-        assert per_group is not None
-        rows = groups * per_group if self.rows is None else min(self.rows, groups * per_group)
-        return rows, min(groups, rows), min(per_group, rows)
+        return Bounds(self.rows, self.groups, self.per_group).tight()
 
     @property
     def touched(self) -> int:
@@ -73,29 +67,14 @@ class ContributionBounds:
 
     @property
     def l2_squared(self) -> int:
-        """The largest sum of squares of numbers of rows per group: as many groups as possible with
-        m rows, and one with what is left.
-        """
-        rows, _, per_group = self.tight
-        if not rows:
-            return 0
-        full, left = divmod(rows, per_group)
-        squared = full * per_group**2 + left**2
-        return squared if self.norm is None else min(squared, self.norm**2)
+        """The largest sum of squares of numbers of rows per group."""
+        rows, groups, most = self.tight
+        return Reach(rows, groups, most, most, norm=self.norm).squares(1)
 
     def weighed(self, norm: Fraction) -> ContributionBounds:
         """The bounds of an individual whose rows weigh so little that their norm is at most
         `norm`, in parts of rows.
-
-        With N = floor(2**12 norm) it has at most N parts in a group, and sqrt(groups) N in all
-        (Cauchy and Schwarz). A limit on rows holds as well, because no row is more than 2**12
-        parts.
         """
-        most = norm_in_parts(norm)
-        rows = None if self.rows is None else self.rows * PARTS
-        per_group = most if self.per_group is None else min(most, self.per_group * PARTS)
-        groups = self.groups if self.groups is not None else self.rows
-        if groups is not None:
-            whole = isqrt(most * most * groups)
-            rows = whole if rows is None else min(rows, whole)
-        return ContributionBounds(rows, groups, per_group, self.changes, most)
+        found = Bounds(self.rows, self.groups, self.per_group).weighed(norm)
+        about = found.rows, found.groups, found.per_group
+        return ContributionBounds(*about, self.changes, found.norm)

@@ -16,6 +16,8 @@ import math
 from fractions import Fraction
 from typing import Final
 
+from dpframe.kernel.frame import PARTS
+
 __all__ = [
     "LARGEST_NORM",
     "LEAST_NORM",
@@ -25,10 +27,10 @@ __all__ = [
     "parts_in_each",
 ]
 
-WEIGHT_BITS: Final = 12
-PARTS: Final = 1 << WEIGHT_BITS
-"""The parts of one row, or of one individual in a group: weights are multiples of one over
-this."""
+WEIGHT_BITS: Final = PARTS.bit_length() - 1
+"""`PARTS` are the parts of one row, or of one individual in a group: weights are multiples of one
+over this.
+"""
 LEAST_NORM: Final = Fraction(1, 64)
 LARGEST_NORM: Final = 1 << 16
 """Norms beyond these are not meant, and up to it no integer overflows on the way."""

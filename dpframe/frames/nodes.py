@@ -127,7 +127,7 @@ def plain_step_of(
     step: FramePart, columns: Iterable[str], owners: Iterable[str | None], place: int
 ) -> kernel.Frame:
     """A step whose node follows from itself and the names of the columns before it. `owners` are
-    those that say whose a row is.
+    the columns that determine who owns a row.
     """
     same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in columns}
     new: Iterable[tuple[str, kernel.Row]]

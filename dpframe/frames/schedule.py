@@ -9,11 +9,12 @@ from typing import Final
 from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.delays import Delay
+from dpframe.kernel.moves import DAYS
 from dpframe.workloads import MOST_PERIODS
 
 __all__ = ["EVERY", "PERIOD", "Schedule"]
 
-EVERY: Final = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
+EVERY: Final = DAYS
 """What periods there are, and how many days each has at most."""
 _MONTHS: Final = {"1mo": 1, "1q": 3, "1y": 12}
 PERIOD: Final = "period"

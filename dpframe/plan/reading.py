@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -135,7 +136,9 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
                 return UpToCells(made(value), Edges((), exact, edges["size"], None, None, 0), above)
             case {"type": str(name), **rest} | {"step": str(name), **rest}:
                 kind = _CLASSES[name]
-                parts = {n: made(part) for n, part in rest.items() if n not in _UNREAD}
+                parts: dict[str, Any] = {
+                    str(n): made(part) for n, part in rest.items() if n not in _UNREAD
+                }
                 return kind(**{**_without(kind), **parts})
             case dict():
                 return numbers_of_rule(said) if said.keys() <= RULES else number_of(said)
@@ -148,7 +151,8 @@ def _constant(said: Any) -> Any:
     return Written(said)
 
 
-def _without(kind: type) -> dict[str, None]:
+@cache
+def _without(kind: Any) -> dict[str, None]:
     """Fields that a definition does not have where they are None, or hold data."""
     known = (field for field in fields(kind) if field.init and field.default is MISSING)
     return {field.name: None for field in known}
@@ -251,7 +255,7 @@ def _key_of(definition: Any) -> kernel.Lit:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a node of a draw needs of its query.
+    """What gives tables their places in the node of a draw, in place of the rules of its query.
 
     Parameters
     ----------
@@ -260,17 +264,12 @@ class Scope:
     keys
         How many key columns there are.
     kept
-        Those of the draw, where it is of some of them alone.
+        The key columns of the draw, where it has some of them alone.
     """
 
     number: Callable[[Table], int]
     keys: int
     kept: tuple[int, ...] | None = None
-
-    @property
-    def rules(self) -> Scope:
-        """What gives tables their places."""
-        return self
 
     def place(self, table: Table) -> int:
         """The number of a table."""
@@ -311,7 +310,7 @@ def what_of(
         known = isinstance(stated, kernel.Running) and len(stated.column) == found.numbers
         if not known:
             return kernel.Running(scope.place(found.table), ())
-    return found.node(cast("QueryScope", scope))
+    return found.node(cast("QueryScope", SimpleNamespace(rules=scope)))
 
 
 def _nights_of(

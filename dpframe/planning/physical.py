@@ -5,7 +5,7 @@ Nothing here is trusted: the kernel checks what comes out, and refuses what it h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count
@@ -14,7 +14,8 @@ from typing import get_args
 import polars as pl
 
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import Measurement
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.rules import with_places
@@ -29,14 +30,24 @@ from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant, unit_of
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
+from dpframe.frames.without_limits import without_limits
 from dpframe.kernel import plan as kernel
-from dpframe.lower import Handles, PlanTables, types_of_digest
+from dpframe.lower import (
+    Execution,
+    Frames,
+    Handles,
+    PartWanted,
+    PlanTables,
+    tables_of_plan,
+    types_of_digest,
+)
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
-from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release import Draw, Places, number_of
+from dpframe.planning.prepared import Prepared, PreparedTogether, alone
+from dpframe.release import Draw, Places, draw_node, number_of
+from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
 
-__all__ = ["Lists", "Translation", "physical", "translate", "translated"]
+__all__ = ["Exact", "ExactTables", "Lists", "Translation", "physical", "translate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,35 +77,31 @@ class Translation:
 
 def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> kernel.Plan:
     """The physical plan of what will run."""
-    return translate(prepared, sources).plan
+    return translate(prepared, Lists() if sources is None else Lists(sources)).plan
 
 
-def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> Translation:
+def translate(prepared: PreparedTogether, lists: Lists | None = None) -> Translation:
     """The physical plan of what will run. It is the same in every process.
 
     Parameters
     ----------
     prepared
         What will run.
-    sources
-        The names of the sources that a larger plan has already, by their tokens.
+    lists
+        Where its items are kept. It may have the names of the sources of a larger plan.
 
     Raises
     ------
     Refused
         When the kernel has no node for a part of it.
     """
-    return translated(prepared, Lists(sources={} if sources is None else sources))
-
-
-def translated(prepared: PreparedTogether, lists: Lists) -> Translation:
-    """The same, whose items are kept in a list."""
+    lists = Lists() if lists is None else lists
     plan, limits = prepared.plan, prepared.limits
     composition, measure = _composition(prepared)
     parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
     found = [lists.add(part, block) for part, block in (parts if limits is None else parts[:1])]
     options = () if limits is None else limits.options
-    each = tuple(translate(option, lists.sources) for option in options)
+    each = tuple(translate(option, Lists(lists.sources)) for option in options)
     made = kernel.Plan(
         plan.unit.adjacency,
         _of_columns_read(lists),
@@ -178,7 +185,7 @@ def _composition(prepared: PreparedTogether) -> tuple[kernel.Composition, kernel
 class Lists:
     """The items of a plan, as they are added. An equal item is added once."""
 
-    sources: dict[int, str]
+    sources: dict[int, str] = field(default_factory=dict)
     """Names of protected frames by their tokens: two frames may have one name."""
     frames: dict[kernel.Frame, int] = field(default_factory=dict)
     tables: dict[kernel.Table, int] = field(default_factory=dict)
@@ -340,3 +347,116 @@ class Lists:
         kept = tuple(range(0 if keys is None else len(keys.by)))
         each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
         return kernel.Vector(what.tables, each, kept, 1, total=False)
+
+
+# Vectors without noise, from exact tables of public frames: for simulations and audits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exact:
+    """Vectors of a plan without noise: those that are drawn, and those that follow from them. The
+    kernel does not check the plan: an audit may be of one that is wrong.
+
+    Parameters
+    ----------
+    places
+        The physical plan, and the places of draws and tables in it.
+    nodes
+        What each vector is in it.
+    tables
+        The tables, read from the plan.
+    """
+
+    places: Places
+    nodes: Mapping[Measurement, kernel.What]
+    tables: tuple[PlanTables, ...]
+
+    @classmethod
+    def of(cls, prepared: Prepared, salt: int | None = None) -> Exact:
+        """All that a plan draws, and what follows from that.
+
+        Parameters
+        ----------
+        prepared
+            The plan.
+        salt
+            By which limits choose among an individual's rows, the same for all frames; None for a
+            choice of each run.
+        """
+        lists, query = Lists(), prepared.query
+        translation = translate(alone(prepared), lists)
+        plan, (places,) = translation.plan, translation.parts
+        keys = [key for one in prepared.draws for key in one.keys]
+        parts = [*(one.measurement for one in prepared.draws), *(part for part, _ in keys)]
+        parts += [part.first for part in parts if isinstance(part, Selection)]
+        nodes = {part: lists.what(part, query) for part in dict.fromkeys(parts)}
+        assert len(lists.tables) == len(plan.tables)  # all parts are of tables that are drawn
+        salt = query.relation.salt if salt is None else salt
+        (read,) = tables_of_plan(plan, lists.handles, [(places.draw_tables, salt)])
+        by_place = {place: table for one in read for place, table in one.tables.items()}
+        return cls(replace(places, tables=by_place), nodes, tuple(read))
+
+    def without_limits(self) -> Exact:
+        """The same of frames that no limit drops rows of."""
+        return replace(
+            self,
+            tables=tuple(replace(t, relation=without_limits(t.relation)) for t in self.tables),
+        )
+
+    def count(self, frames: Frames, keys: pl.DataFrame | None = None) -> ExactTables:
+        """The exact tables of public frames, by their tokens.
+
+        Parameters
+        ----------
+        frames
+            These.
+        keys
+            The groups, where the plan is to find them.
+
+        Raises
+        ------
+        EngineError
+            When the engine fails.
+        """
+        listed = [
+            one
+            if one.groups is None or not one.groups.discovered or keys is None
+            else replace(one, groups=one.groups.found(keys))
+            for one in self.tables
+        ]
+        (counted,) = Execution.of_public(frames).run_parts([PartWanted(listed)])
+        return ExactTables(self, counted.tables)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactTables:
+    """The exact tables of public frames.
+
+    Parameters
+    ----------
+    exact
+        What they are of.
+    tables
+        These, by their places in its plan.
+    """
+
+    exact: Exact
+    tables: Mapping[int, CellCounts] = field(repr=False)
+
+    def of(self, part: Measurement) -> list[CellCounts]:
+        """The tables of a vector."""
+        return [self.tables[place] for place in tables_of(self.exact.nodes[part])]
+
+    def numbers(self, part: Measurement) -> Integers:
+        """What a vector is without noise; of choices the best candidates."""
+        plan, node = self.exact.places.plan, self.exact.nodes[part]
+        if isinstance(node, kernel.Reports):
+            return exact_numbers(plan, node, self.of(part))
+        numbers = draw_node(plan, node, kernel.Exact(), self.of(part))
+        return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
+
+    def scores(self, part: Selection, first: int, end: int) -> Integers | Runs:
+        """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
+        node = self.exact.nodes[part]
+        assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
+        return scores_of(self.exact.places.plan, first_choice(node), self.of(part), first, end)

@@ -174,6 +174,11 @@ def _clocks(queries: Iterable[Query]) -> set[Clock]:
     }
 
 
+def alone(prepared: Prepared) -> PreparedTogether:
+    """One query as several are."""
+    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
+
+
 def tables_of(parts: Iterable[Measurement]) -> list[Table]:
     """The exact tables of some vectors, each once."""
     return list(dict.fromkeys(table for part in parts for table in part.tables))

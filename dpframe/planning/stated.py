@@ -10,12 +10,11 @@ from typing import TypeVar
 from dpframe.core.budget import Budget
 from dpframe.core.parameters import Parameter
 from dpframe.errors import Unsound
-from dpframe.infer import Place
 from dpframe.kernel import Refused
 from dpframe.ledger.approvals import StatedBudget
 from dpframe.ledger.parts import Share
 from dpframe.planning.physical import physical
-from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.planning.prepared import Prepared, PreparedTogether, alone
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
 
@@ -64,8 +63,3 @@ def with_physical(prepared: Made) -> Made:
 def _version() -> str:
     """The version of dpframe, which takes longer to look up than a plan takes to make."""
     return version("dpframe")
-
-
-def alone(prepared: Prepared) -> PreparedTogether:
-    """One query as several are."""
-    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))

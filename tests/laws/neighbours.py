@@ -69,7 +69,7 @@ class Counted(dict[Table, CellCounts]):
 
 def exact_of(query: Query, parts: Iterable[Measurement]) -> tuple[Exact, Handles]:
     """A plan of parts of a query, whether they are drawn or not."""
-    lists = Lists(sources={})
+    lists = Lists()
     nodes = {part: lists.what(part, query) for part in parts}
     lasting = _of_columns_read(lists), tuple(lists.tables), ()
     unit, nothing = query.relation.facts.unit, Fraction(0)
