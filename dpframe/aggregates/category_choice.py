@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.measurement import Additive, Selection, Table
@@ -68,8 +67,8 @@ class CategoryChoice(Selection):
         return self.statistic.spread(scope)
 
     def node(self, scope: QueryScope) -> kernel.Choice:
-        among: Literal["cells", "groups"] = "groups" if self.cells is None else "cells"
-        return kernel.Choice((scope.rules.place(self.tables[0]),), among, self.winners)
+        place = scope.rules.place(self.tables[0])
+        return kernel.Choice((place,), "groups" if self.cells is None else "cells", self.winners)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         (table,) = self.tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -44,7 +44,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import Mechanism
 from dpframe.rows.fold import domain, words
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

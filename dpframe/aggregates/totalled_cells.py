@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias, TypeGuard
+from typing import Final, TypeAlias, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -48,8 +48,9 @@ from dpframe.workloads import (
 __all__ = ["TotalledCells", "with_totals"]
 
 Strategies: TypeAlias = Mapping[Degree, Strategy]
-_BITS = 20
-_CELLS, _TOTAL = Wanted(("cells",)), Wanted(("total",))
+_BITS: Final = 20
+_CELLS = Wanted(("cells",))
+_TOTAL = Wanted(("total",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,12 +151,12 @@ def _uses(
     inner: BoundAggregate, table: Table, strategy: Strategy, portion: Fraction
 ) -> tuple[MeasurementUse, ...]:
     """The levels, with what makes the shares of a plan's cost those of the strategy."""
-    (axis,), (use,) = strategy.workload.axes, inner.uses
+    (axis,), role = strategy.workload.axes, inner.uses[0].role
     whole = dyadic_down(Fraction(strategy.objective()), _BITS) * portion
     return tuple(
         MeasurementUse(
             LevelSums(table, axis.branching, level),
-            use.role,
+            role,
             whole * share ** (strategy.degree + 1),
             share,
             is_shared=False,
@@ -250,4 +251,4 @@ def _strategies(
     return made
 
 
-_DEGREES: tuple[Degree, ...] = (1, 2)
+_DEGREES: Final[tuple[Degree, ...]] = (1, 2)

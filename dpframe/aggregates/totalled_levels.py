@@ -51,7 +51,8 @@ __all__ = ["TotalledLevels", "with_whole_levels"]
 Strategies: TypeAlias = Mapping[Degree, Strategy]
 _BITS: Final = 20
 _DEGREES: Final[tuple[Degree, ...]] = (1, 2)
-_EDGES, _TOTAL = Wanted(("prefixes",)), Wanted(("total",))
+_EDGES = Wanted(("prefixes",))
+_TOTAL = Wanted(("total",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
