@@ -1,4 +1,4 @@
-"""Noisy vectors: what is drawn, by itself or jointly, and how far one individual moves it."""
+"""Noisy vectors: what is drawn, separately or jointly, and how far one individual moves it."""
 
 from __future__ import annotations
 
