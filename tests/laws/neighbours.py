@@ -60,7 +60,12 @@ class Counted(dict[Table, CellCounts]):
 
     def of(self, part: Measurement) -> Exact:
         """A plan of one part."""
-        return Exact.of(self.query, [part])
+        return _exact(self.query, part)
+
+
+@lru_cache(maxsize=64)
+def _exact(query: Query, part: Measurement) -> Exact:
+    return Exact.of(query, [part])
 
 
 UNITS = [
