@@ -9,19 +9,20 @@ from typing import ClassVar, Final
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import ScoringAggregate
-from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import BoundAggregate, MeasurementUse, Noisy, ScoringAggregate
 from dpframe.aggregates.measurement import COUNT, Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
     RowCount,
     Statistic,
+    UnitCount,
+    UnitRows,
     ValueCount,
+    is_per_unit,
+    require_rows_scored,
 )
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
 from dpframe.aggregates.values import is_listed
 from dpframe.core.domain import Columns
 from dpframe.core.exact import as_given
@@ -65,18 +66,10 @@ def sign_note(nonnegative: bool) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundCount(BoundAggregate):
-    """A noisy count, which is the result.
+    """A noisy count, which is the result."""
 
-    Parameters
-    ----------
-    nonnegative
-        Whether negative results become 0.
-    of_totals
-        Whether it is made of totals of individuals, which are bounded.
-    """
-
-    nonnegative: bool = False
-    of_totals: bool = False
+    nonnegative: bool = False  # Whether negative results become 0
+    of_totals: bool = False  # Whether it is made of totals of individuals, which are bounded
 
     monotone: ClassVar[bool] = True
 

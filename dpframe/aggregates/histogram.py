@@ -12,18 +12,21 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, names_of
-from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import Aggregate, BoundAggregate, MeasurementUse, Noisy, names_of
 from dpframe.aggregates.cells import BinCells, CategoryCells, comparable_edges
 from dpframe.aggregates.count import sign_note, signed
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counted
-from dpframe.aggregates.per_unit import is_per_unit
-from dpframe.aggregates.ranges import BinRanges, Ranges
+from dpframe.aggregates.reconstructed_error import BinRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Later, Shape
-from dpframe.aggregates.statistics import RowCount
-from dpframe.aggregates.total_value import total_value
-from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, or_declare, scalars_of
+from dpframe.aggregates.statistics import RowCount, is_per_unit, total_value
+from dpframe.aggregates.values import (
+    bounds_of,
+    given_numbers,
+    numeric_value,
+    or_declare,
+    scalars_of,
+)
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
@@ -38,24 +41,12 @@ from dpframe.rows.polars_dtypes import to_polars
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundHistogram(BoundAggregate):
-    """Noisy counts of cells.
+    """Noisy counts of cells."""
 
-    Parameters
-    ----------
-    cells
-        The categories or bins.
-    column
-        The name for the categories or bins, for any name of the output.
-    dtype
-        The expression's type.
-    nonnegative
-        Whether negative counts become 0.
-    """
-
-    cells: CategoryCells | BinCells
-    column: str
-    dtype: DType
-    nonnegative: bool
+    cells: CategoryCells | BinCells  # The categories or bins
+    column: str  # The name for the categories or bins, for any name of the output
+    dtype: DType  # The expression's type
+    nonnegative: bool  # Whether negative counts become 0
 
     monotone: ClassVar[bool] = True
 
@@ -187,7 +178,7 @@ class Histogram(Aggregate):
             )
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
-            edges = numbers_of(bins, found.dtype, where)
+            edges = given_numbers(bins, found.dtype, where)
             rising = _increasing(edges, where)
             value.require_int64(rising[0], rising[-1], where)
             return BinCells(value, rising, other)
@@ -241,12 +232,8 @@ def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
 def _require_responses(
     request: Request, scope: QueryScope, cells: CategoryCells | BinCells
 ) -> None:
-    """Refuse randomised response where the number of reports would reveal something.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Under add-remove adjacency, in groups, and after rows were dropped.
+    """Refuse randomised response where the number of reports would reveal something. Raises
+    `UnsupportedOperation` under add-remove adjacency, in groups, and after rows were dropped.
     """
     if cells.of_individuals:
         why = "it is rows that report"
@@ -270,12 +257,8 @@ def _require_responses(
 
 
 def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
-    """The categories of a type or declaration; `way` lists them in the query.
-
-    Raises
-    ------
-    MissingKeys
-        When the values are not known without reading the data.
+    """The categories of a type or declaration; `way` lists them in the query. Raises `MissingKeys`
+    when the values are not known without reading the data.
     """
     if found.categories is None:
         raise MissingKeys(

@@ -9,16 +9,21 @@ from typing import cast
 
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
-from dpframe.aggregates.error_rules import PartError
+from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementUse, Noisy, Output
+from dpframe.aggregates.error import PartError
 from dpframe.aggregates.measurement import Additive, Measurement, Table
-from dpframe.aggregates.query import Output
+from dpframe.aggregates.reconstructed_error import RunningError, running_sums
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.running_error import RunningError, running_sums
 from dpframe.aggregates.shapes import ONE
-from dpframe.aggregates.statistics import GridSum, RowCount, Statistic, ValueCount
+from dpframe.aggregates.statistics import (
+    GridSum,
+    RowCount,
+    Statistic,
+    UnitStatistic,
+    UnitTotal,
+    ValueCount,
+)
 from dpframe.aggregates.sum import BoundSum
-from dpframe.aggregates.unit_statistics import UnitStatistic, UnitTotal
 from dpframe.aggregates.values import decimal_series
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity
@@ -31,8 +36,6 @@ from dpframe.kernel.moves import Through, column_of
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import RunningSums
 from dpframe.workloads.running import coefficients
-
-__all__ = ["NightlyAggregate", "NightlySums", "is_streamed", "nightly_output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +82,15 @@ class NightlySums(Measurement):
     being columns without negative entries. Its square |v u|^2 + |v' u'|^2 - 2 v v' (u, u') is at
     most 2 b^2 |c|^2 where v and v' have one sign, since (u, u') is not negative. It is at most
     (|v| + |v'|)^2 |c|^2 where they have two, which is at most the width of the bounds squared.
-
-    Parameters
-    ----------
-    part
-        The sums that each period has.
-    periods
-        How many there are.
-    branching, levels
-        The branching of a tree of periods; 0 for the square root.
-    through
-        What an individual with an identifier may have through all nights, each separately; None
-        with `dp.Rows`.
     """
 
-    part: Additive
-    periods: int
+    part: Additive  # The sums that each period has
+    periods: int  # How many there are
+    # The branching of a tree of periods; 0 for the square root.
     branching: int
     levels: int
+    # What an individual with an identifier may have through all nights, each separately; None with
+    # `dp.Rows`.
     through: tuple[Through, ...] | None
 
     @property
@@ -176,18 +170,10 @@ class NightlySums(Measurement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NightlyAggregate(BoundAggregate):
-    """A count or a sum whose running total is released.
+    """A count or a sum whose running total is released."""
 
-    Parameters
-    ----------
-    inner
-        What each period has.
-    rule
-        How totals follow.
-    """
-
-    inner: BoundAggregate
-    rule: RunningError
+    inner: BoundAggregate  # What each period has
+    rule: RunningError  # How totals follow
 
     @property
     def clamps(self) -> tuple[Clamp, ...]:
@@ -235,13 +221,7 @@ def _adds_up(statistic: Statistic) -> bool:
 def nightly_output(
     output: Output, rule: RunningError, through: tuple[Through, ...] | None
 ) -> Output:
-    """A count or a sum as an output of a stream.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is neither.
-    """
+    """A count or a sum as an output of a stream. Raises `UnsupportedOperation` for others."""
     inner = output.only
     if inner is None or not is_streamed(inner):
         raise UnsupportedOperation(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import Aggregate, BoundAggregate
 from dpframe.aggregates.argmax import Argmax
-from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.bounds_search import Bounds
 from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
+from dpframe.aggregates.keys import require_adds_up
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Quantile
 from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
-from dpframe.aggregates.weighed import require_adds_up
 from dpframe.errors import DPFrameError, require
 
 AGGREGATES: tuple[type[Aggregate], ...] = (
@@ -38,12 +37,8 @@ BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATE
 
 
 def bind(request: Request, scope: QueryScope) -> BoundAggregate:
-    """The request, as an aggregate of a frame.
-
-    Raises
-    ------
-    DPFrameError
-        When it is refused, before any data is touched.
+    """The request, as an aggregate of a frame. Raises `DPFrameError` when it is refused, before any
+    data is touched.
     """
     aggregate = request.aggregate
     assert isinstance(aggregate, Aggregate)

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.aggregate import MeasurementKey, Query
 from dpframe.aggregates.margins import by_words
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.ranges import Ranges
+from dpframe.aggregates.reconstructed_error import Ranges
 from dpframe.api.estimate import Estimate
 from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from dpframe.aggregates.group_keys import require_numbers
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.keys import require_numbers
 from dpframe.api.auto_limits import Limits, require_amount, require_limits, search_of
 from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import NoRawAccess

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.aggregate import OutputSpec
 from dpframe.api.arguments import flat
 from dpframe.api.expressions import DPExpr, output_of
 from dpframe.api.plain import dp_expressions

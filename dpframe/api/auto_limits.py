@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.dropped import with_dropped
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import histogram

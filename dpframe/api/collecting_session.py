@@ -7,7 +7,7 @@ from typing import overload
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.auto_limits import Limits
 from dpframe.api.named_spend import named_spend
 from dpframe.api.paying_session import PayingSession

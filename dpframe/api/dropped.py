@@ -16,10 +16,9 @@ from typing import Final
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.bound import Clamp, is_told
+from dpframe.aggregates.aggregate import Clamp, Query, is_told
 from dpframe.aggregates.count import Count
-from dpframe.aggregates.group_keys import require_numbers
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.keys import require_numbers
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import count
 from dpframe.api.limit_ways import unlimited_relation

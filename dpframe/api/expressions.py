@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
+from dpframe.aggregates.aggregate import AggregateSpec, OutputSpec, written_arguments
 from dpframe.api.intents import meant_by_method
 from dpframe.api.registration import AGGREGATES
 from dpframe.core.exact import as_given

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.aggregates.argmax import Argmax
-from dpframe.aggregates.group_keys import GroupKeys
+from dpframe.aggregates.keys import GroupKeys
 from dpframe.api.arguments import flat
 from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr

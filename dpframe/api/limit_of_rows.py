@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.auto_limits import LIMITS, MOST_OF_FOUND
 from dpframe.api.limit_ways import limited, unlimited_relation
 from dpframe.errors import DPFrameError, InvalidBudget

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.api.spend import Spend
 from dpframe.core.exact import Number, as_given
 from dpframe.core.tree import Column

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
+from dpframe.aggregates.aggregate import PLACEHOLDER, Aggregate, AggregateSpec, OutputSpec
 from dpframe.aggregates.values import is_listed
 from dpframe.api.expressions import DPExpr
 from dpframe.core.exact import Number, as_given, exact

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import NoReturn, TypeVar
 
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.answers import answers_of, plain_outputs
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.aggregate import OutputSpec, Query
 from dpframe.api.payer import Payer
 from dpframe.api.source import Source, Sources
 from dpframe.frames.groups import Groups

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.asked_query import AskedQuery
 from dpframe.api.auto_limits import Limits
 from dpframe.api.dropped import with_dropped, with_share

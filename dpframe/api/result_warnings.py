@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.core.units import Rows
 from dpframe.describe.notes import impossible_keys
 from dpframe.errors import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.auto_limits import Limits, require_amount, require_limits, search_of_several
 from dpframe.api.payer import Payer
 from dpframe.api.query import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.choose import Split
 from dpframe.core.budget import Budget

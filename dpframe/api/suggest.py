@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.arguments import require_rows
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.errors import DPFrameError, ResultWarning, UnknownColumn, UnsupportedOperation
 from dpframe.release import made_up_result
 from dpframe.rows.failures import FAILURES

@@ -5,9 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 
-from dpframe.aggregates.bound import BoundAggregate
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.aggregate import BoundAggregate, OutputSpec, Query
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.core.tree import Column
 from dpframe.core.units import Identifier

@@ -20,9 +20,9 @@ from math import prod
 from types import SimpleNamespace
 from typing import Any, TypeGuard, cast
 
-from dpframe.aggregates.edges import MOST_EDGES, Comparable, Edges, comparable
+from dpframe.aggregates.cells import MOST_EDGES, Comparable, Edges, comparable
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.rules import with_places
+from dpframe.aggregates.request import with_places
 from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain
@@ -556,7 +556,7 @@ def _list(numbers: kernel.Numbers) -> Sequence[Fraction]:
 
 
 def _comparable(exact: Sequence[Fraction], dtype: Any) -> list[Comparable]:
-    """What values of a type are compared with, as `dpframe.aggregates.edges.comparable` says."""
+    """What values of a type are compared with, as `dpframe.aggregates.cells.comparable` says."""
     kind = DType(dtype["name"], scale=dtype.get("scale"))
     value = Value(Column(""), Domain(kind, nullable=True))
     return [comparable(number, value) for number in exact]

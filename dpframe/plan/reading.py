@@ -17,34 +17,44 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.cells import BinCells, CategoryCells, PointCells, PositionCells
-from dpframe.aggregates.edges import Edges
-from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
-from dpframe.aggregates.margins import Margin, MarginWithTotal
+from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
+from dpframe.aggregates.cells import (
+    BinCells,
+    CategoryCells,
+    Edges,
+    PointCells,
+    PositionCells,
+    UpToCells,
+    WholeCells,
+)
+from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
+from dpframe.aggregates.margins import (
+    LevelSums,
+    LevelSumsWithTotal,
+    Margin,
+    MarginWithTotal,
+    RootSums,
+    RunMargin,
+    RunMarginWithTotal,
+)
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
-from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
-from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
-from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.quantile_tree import QuantileTree
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
+from dpframe.aggregates.quantile import QuantileChoice, QuantilesAtOnce, QuantileTree
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.root_sums import RootSums
-from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
-from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
     GridSum,
+    PairSum,
     RowCount,
     SquareSum,
+    TotalValue,
+    UnitCount,
+    UnitPairSum,
+    UnitRows,
+    UnitTotal,
     ValueCount,
 )
-from dpframe.aggregates.total_value import TotalValue
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
-from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.values import Value
-from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid
 from dpframe.core.regular import RULES, numbers_of_rule, text_of

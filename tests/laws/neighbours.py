@@ -16,18 +16,18 @@ import polars as pl
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.margins import CellSums, Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
+    JointSums,
     Measurement,
+    Rebuilt,
     Responses,
     Selection,
     Table,
 )
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
@@ -63,8 +63,13 @@ class Counted(dict[Table, CellCounts]):
 
     def of(self, *parts: Measurement) -> ExactTables:
         """The same of some parts, as a plan of these has them."""
-        exact, _ = exact_of(self.query, parts)
+        exact = _exact(self.query, parts)
         return ExactTables(exact, {p: self[t] for p, t in tables_at(exact).items()})
+
+
+@lru_cache(maxsize=64)
+def _exact(query: Query, parts: tuple[Measurement, ...]) -> Exact:
+    return exact_of(query, parts)[0]
 
 
 def exact_of(query: Query, parts: Iterable[Measurement]) -> tuple[Exact, Handles]:
