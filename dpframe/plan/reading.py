@@ -145,11 +145,11 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
                 exact = edges_of(edges, value["domain"]["dtype"])
                 return UpToCells(made(value), Edges((), exact, edges["size"], None, None, 0), above)
             case {"type": str(name), **rest} | {"step": str(name), **rest}:
-                kind = _CLASSES[name]
-                parts: dict[str, Any] = {
-                    str(n): made(part) for n, part in rest.items() if n not in _UNREAD
-                }
-                return kind(**{**_without(kind), **parts})
+                parts: dict[str, Any] = {**_without(_CLASSES[name])}
+                for field, part in rest.items():
+                    if field not in _UNREAD:
+                        parts[str(field)] = made(part)
+                return _CLASSES[name](**parts)
             case dict():
                 return numbers_of_rule(said) if said.keys() <= RULES else number_of(said)
         return said
