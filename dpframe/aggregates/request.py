@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.grid import RESOLUTION_BITS
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.tree import Tree
 from dpframe.core.weights import PARTS, WEIGHT_BITS
 from dpframe.errors import Unsound
@@ -122,11 +122,7 @@ class Rules:
     def _norms(self, node: kernel.What) -> ExactSensitivity:
         assert isinstance(node, kernel.Vector | kernel.Running | kernel.Nights | kernel.Rank)
         with _no_rule():
-            norms = norms_of(self._plan, self._reach, node)
-        if not norms.l1:
-            return NO_SENSITIVITY
-        of_one = Fraction(norms.l1), Fraction(norms.l2_squared), Fraction(norms.linf)
-        return ExactSensitivity(max(1, norms.l0), *of_one)
+            return ExactSensitivity.of(norms_of(self._plan, self._reach, node))
 
     def score_range(self, what: object, node: Callable[[], kernel.What]) -> ScoreRange:
         """How far one individual moves scores of a choice against each other; also once."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import float_up, sqrt_up
 from dpframe.core.fields import EXACT
+from dpframe.kernel.moves import Norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,14 @@ class ExactSensitivity:
     l1: Fraction
     l2_squared: Fraction
     linf: Fraction
+
+    @classmethod
+    def of(cls, norms: Norms) -> ExactSensitivity:
+        """The sensitivity that the kernel finds."""
+        if not norms.l1:
+            return NO_SENSITIVITY
+        of_one = Fraction(norms.l1), Fraction(norms.l2_squared), Fraction(norms.linf)
+        return cls(max(1, norms.l0), *of_one)
 
     @property
     def is_zero(self) -> bool:

@@ -27,6 +27,8 @@ from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
+from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.tree import Column, Named
 from dpframe.core.units import Adjacency, Identifier, Rows, Unit
 from dpframe.core.weights import PARTS
@@ -119,7 +121,7 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
         return
     compared = _Comparison(plan, physical)
     for release, draw in zip(releases, draws, strict=True):
-        if not _covers_norms(release, draw, physical, compared.facts):
+        if not _are_norms(release, draw, physical, compared.facts):
             yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
@@ -133,10 +135,10 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
     yield from compared.differences()
 
 
-def _covers_norms(
+def _are_norms(
     release: NoisyAggregate, draw: kernel.Draw, physical: kernel.Plan, facts: Sequence[Facts]
 ) -> bool:
-    """Whether an individual moves numbers or scores by what is stated, or by less."""
+    """Whether an individual moves numbers or scores as far as is stated, by the kernel's rules."""
     what = draw.what
     if isinstance(what, kernel.Appear | kernel.Reports):  # their laws say all
         return True
@@ -144,19 +146,10 @@ def _covers_norms(
     if isinstance(what, kernel.Vector | kernel.Running | kernel.Nights) or (
         isinstance(what, kernel.Rank) and is_noisy
     ):
-        norms = norms_of(physical, facts, what)
         exact = release.exact if release.joint is None else release.joint.exact
-        return (
-            exact.l1 >= norms.l1
-            and exact.l2_squared >= norms.l2_squared
-            and exact.linf >= norms.linf
-        )
-    ranges, scores = ranges_of(physical, facts, what), release.scores
-    return scores is not None and (
-        scores.l1 >= ranges.l1
-        and scores.l2_squared >= ranges.squares
-        and scores.linf >= ranges.linf
-    )
+        return exact == ExactSensitivity.of(norms_of(physical, facts, what))
+    ranges = ranges_of(physical, facts, what)
+    return release.scores == ScoreRange(ranges.l1, ranges.squares, ranges.linf)
 
 
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:
@@ -530,7 +523,12 @@ class _Block:
                         times[table] = times.get(table, 0) + factor * of_table
         parts = PARTS if self._rows.are_weighed else 1
         numbers = {table: n * parts for table, n in times.items() if n}
-        return numbers == {what.tables[0]: joint.divisor}
+        if numbers != {what.tables[0]: joint.divisor}:
+            return False
+        places = {what.tables[0]: self._whole.tables.index(what.tables[0])}
+        norms = norms_of(self._whole.physical, self._whole.facts, with_places(what, places))  # type: ignore[arg-type]
+        exact = ExactSensitivity.of(norms)
+        return release.exact == (exact if parts == 1 else exact.scaled(Fraction(1, parts)))
 
 
 def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:
