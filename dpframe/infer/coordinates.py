@@ -50,7 +50,7 @@ class Coordinate:
         What a row adds to the sum at most.
     condition, kept
         What a row needs to move it, and what one that meets that before and after a change moves it
-        by at most; see `joint_sensitivity`.
+        by at most; see `dpframe.kernel.moves.moves_of`.
     """
 
     table: Table

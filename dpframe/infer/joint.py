@@ -23,7 +23,7 @@ Under change-one adjacency a row leaves what it added and enters what it adds. A
 or leave one group for another. Then a box of sums that are centred on n holds each end of that,
 and Gaussian noise covers just the differences of the possible additions of one row. A row that
 stays does not move n, and moves a sum by its whole width only where it has a value before and
-after (`joint_sensitivity`). If the number of all rows is public there is nothing to centre on.
+after (`moves_of` of the kernel). If the number of all rows is public there is nothing to centre on.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def box_of(
     # which is above the arch as well. So `turned` must be twice the widths of these two.
     arches: tuple[Arch, ...] = (),
 ) -> Box:
-    """What one individual moves vectors of sums within; see `joint_sensitivity`."""
+    """What one individual moves vectors of sums within; see `Norms` in `dpframe.kernel.moves`."""
     rows = spread.tight[0]
     if not spread.changes:
         return Box(widths, rows, arches)

@@ -38,9 +38,10 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.nodes import named_rows
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import Facts, facts_of
-from dpframe.kernel.moves import norms_of, ranges_of
+from dpframe.kernel.moves import addition_of, norms_of, ranges_of
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan.data import PlanData
+from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput
 from dpframe.plan.reading import Scope, frames_of, is_measurement, value_of, what_of
@@ -132,6 +133,8 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
             yield f"cost of {release.name!r}"
         if not _is_law(release, draw, draws):
             yield f"mechanism of {release.name!r}"
+        if release.joint is not None and not _is_joint(release.joint, draw, compared):
+            yield f"joint draw of {release.name!r}"
     yield from compared.differences()
 
 
@@ -150,6 +153,18 @@ def _are_norms(
         return exact == ExactSensitivity.of(norms_of(physical, facts, what))
     ranges = ranges_of(physical, facts, what)
     return release.scores == ScoreRange(ranges.l1, ranges.squares, ranges.linf)
+
+
+def _is_joint(joint: JointDraw, draw: kernel.Draw, whole: _Comparison) -> bool:
+    """Whether rows move the numbers of a draw as is stated."""
+    physical = whole.physical
+    if not isinstance(draw.what, kernel.Vector):
+        return False
+    tables = [physical.tables[place] for place in draw.what.tables]
+    additions = [addition_of(table, place) for place, table in enumerate(tables)]
+    of_all = tables[0].keys is None and whole.facts[tables[0].frame].complete
+    changes = physical.neighbours == "change-one"
+    return joint.is_of(draw, additions, changes=changes, whole=of_all)
 
 
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:

@@ -151,7 +151,7 @@ def _of_block(plan: PlanData, verified: bool) -> Iterator[str]:
         others = ((other.law, other.exact.linf) for other in plan.releases)
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
-    yield from of_draws(plan, verified)
+    yield from of_draws(plan)
 
 
 def _of_groups(plan: PlanData) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -16,15 +15,15 @@ import dpframe as dp
 import dpframe.infer.arches
 import dpframe.infer.coordinates
 import dpframe.infer.joint
-from dpframe.aggregates import measurement
+from dpframe.aggregates import measurement, request
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.grid import squares_shortened
-from dpframe.core.sensitivity import joint_sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of, ways_of
+from dpframe.kernel import moves
 from dpframe.mechanisms import Box
 from tests.laws import individuals
 from tests.laws.amounts import amounts, examples
@@ -176,14 +175,13 @@ def _one_end_of_centred(patch: Any) -> None:
 
 def _rows_moved_by_nobody(patch: Any) -> None:
     """The number of rows, where rows leave one group for another."""
-    real = measurement.joint_sensitivity
+    real = moves._of_changes
 
-    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
-        found = real(widths, turned, spread, grouped, *about)
-        square = sum(k * k for k in (about[1] or turned)) * spread.tight[0] ** 2
-        return replace(found, l2_squared=Fraction(square))
+    def wrong(frame: Any, table: Any, reach: Any, of_row: Any, entries: Any) -> Any:
+        found = real(frame, table, reach, of_row, entries)
+        return replace(found, l2_squared=reach.rows**2 * of_row.stays_squares)
 
-    patch.setattr(measurement, "joint_sensitivity", wrong)
+    patch.setattr(moves, "_of_changes", wrong)
 
 
 def _one_condition_for_all(patch: Any) -> None:
@@ -219,11 +217,13 @@ def _too_narrow(patch: Any) -> None:
 
 
 def _wrong_norms(patch: Any) -> None:
-    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
-        found = joint_sensitivity(widths, turned, spread, grouped, *about)
-        return replace(found, l2_squared=Fraction(max(w * w for w in widths)))
+    real = moves.norms_of
 
-    patch.setattr(measurement, "joint_sensitivity", wrong)
+    def wrong(*given: Any) -> Any:
+        found = real(*given)
+        return replace(found, l2_squared=max(w * w for w in found.box))
+
+    patch.setattr(request, "norms_of", wrong)
 
 
 def _one_group(patch: Any) -> None:
