@@ -163,10 +163,10 @@ class BoundAggregate(ABC):
         """
 
     def squared_error(self, scope: QueryScope, laws: Laws) -> float:
-        """The sum over its parts, and grouping sets, of the mean squared errors that are expected,
-        each by its effect and relative to what one individual adds to it; of selections what is
-        expected of their score. `laws` has the noise of each part on its own. It compares ways to
-        measure the same.
+        """The sum over its parts, and grouping sets, of the mean squared errors that are expected.
+        Each counts by its effect, relative to what one individual adds to the part. Of selections
+        it is what is expected of their score. `laws` has the noise of each part on its own. This
+        compares ways to measure the same.
         """
         return sum(
             effect_of(use, scope) * _squared(laws, key, scope)

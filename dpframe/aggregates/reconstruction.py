@@ -194,13 +194,14 @@ class SetDistributions(Reconstruction):
     axes: SetAxes  # The columns of the grouping sets, and the steps between edges
     scope: QueryScope  # The scope of the query
 
-    def by(self, degree: Degree) -> SetDistributions:
+    def by(self, degree: Degree) -> Self:
         """The same where a rho is shared (1) or an epsilon (2), whose search may take long."""
-        known = self.strategies
-        if degree not in known:
-            best = _best(self.inner.uses[0].part, self.axes, self.scope, degree)
-            known = {**known, degree: (best,)}
-        return Reconstruction.by(replace(self, strategies=known), degree)
+        found = self.strategies.get(degree)
+        if found is None:
+            found = (_best(self.inner.uses[0].part, self.axes, self.scope, degree),)
+        strategies = {**self.strategies, degree: found}
+        uses = tuple(self._uses(found))
+        return replace(self, strategies=strategies, degree=degree, uses=uses)
 
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         (strategy,) = strategies
@@ -711,7 +712,9 @@ def related_outputs(
         aggregate: BoundAggregate, query: Query, shown: SetsOfQuery
     ) -> RelatedReconstruction:
         inner, weight = _plain(aggregate), aggregate.request.weight
-        strategies = {d: tuple(strategy_of(use, d) for use in inner.uses) for d in _DEGREES}
+        strategies: Strategies = {
+            d: tuple(strategy_of(use, d) for use in inner.uses) for d in _DEGREES
+        }
         portions = tuple(
             use.impact * weight * len(shown.sets) / sum(wanted[use.part.tables[0]].values())
             for use in inner.uses
