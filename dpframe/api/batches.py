@@ -11,7 +11,8 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import EngineError, UnsupportedOperation
-from dpframe.lower.engines.datasets import require_readable, without_filter
+from dpframe.lower.engines import datasets
+from dpframe.lower.engines.datasets import without_filter
 from dpframe.rows.failures import FAILURES
 
 _WHERE = "session.protect(reader, ...)"
@@ -69,7 +70,7 @@ def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     import pyarrow as pa
 
     rows, condition = without_filter(dataset)
-    require_readable(rows)
+    datasets.require_readable(rows)
 
     def batches(columns: list[str] | None) -> Iterator[Any]:
         if condition is None:

@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.api.arguments import IntoBounds
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count, mean, n_unique, quantile, std
-from dpframe.api.tidied import Step, Tidied
+from dpframe.api.tidied import Change, Changes
 from dpframe.core.domain import Domain
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
@@ -27,7 +27,7 @@ def description(
     facts: FrameFacts,
     columns: str | Sequence[str] | None,
     bounds: Mapping[str, IntoBounds] | None,
-) -> tuple[list[DPExpr], Tidied]:
+) -> tuple[list[DPExpr], Changes]:
     """The dp expressions of a description, and how its result is handed out.
 
     Raises
@@ -52,7 +52,7 @@ def description(
         )
     asked = [each for n in names for each in _of(n, facts.columns[n], given.get(n))]
     exprs = [DPExpr(replace(each._spec, interval_optional=True)) for each in asked]
-    return exprs, Tidied((Step(".describe(...)", lambda frame: _long(frame, names)),))
+    return exprs, Changes((Change(".describe(...)", lambda frame: _long(frame, names)),))
 
 
 def _names(facts: FrameFacts, columns: str | Sequence[str] | None) -> list[str]:

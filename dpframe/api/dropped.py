@@ -26,7 +26,8 @@ from dpframe.api.limit_ways import unlimited_relation
 from dpframe.api.make import make
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import FLOAT64, INT64
-from dpframe.core.tree import Literal, Named, Tree
+from dpframe.core import tree
+from dpframe.core.tree import Named, Tree
 from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contributions import spread_of
@@ -110,15 +111,15 @@ def _untouched(clamps: Iterable[Clamp], columns: Columns) -> Tree | None:
         outside.append(beyond)
     result: Tree | None = None
     for beyond in outside:
-        inner = Literal(1, INT64) if result is None else result
-        result = When().of(beyond, Literal(None, INT64), inner)
+        inner = tree.Literal(1, INT64) if result is None else result
+        result = When().of(beyond, tree.Literal(None, INT64), inner)
     return result
 
 
-def _constant(end: Fraction, whole: bool) -> Literal:
+def _constant(end: Fraction, whole: bool) -> tree.Literal:
     if whole and end.denominator == 1:
-        return Literal(int(end), INT64)
-    return Literal(float(end), FLOAT64)
+        return tree.Literal(int(end), INT64)
+    return tree.Literal(float(end), FLOAT64)
 
 
 def with_share(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from dpframe.errors import DPFrameError, InvalidBudget
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.pipeline import Prepared
-from dpframe.planning import GROUPS, LimitRule, has_normal_noise, noise_in_rows, sizes_to_appear
+from dpframe.planning import GROUPS as LEAST_GROUPS, LimitRule, has_normal_noise, noise_in_rows, sizes_to_appear
 from dpframe.report import Plan
 
 __all__ = ["LimitsOfRows", "limits_of_rows", "share_of_rows"]
@@ -86,7 +86,7 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
     free = replace(asked, relation=unlimited_relation(asked.relation))
     groups = asked.groups
     found = groups is not None and groups.discovered
-    count = 1 if groups is None else GROUPS if found else groups.size
+    count = 1 if groups is None else LEAST_GROUPS if found else groups.size
     plans = list[Plan]()
     for n in LIMITS:
         if found and n > MOST_OF_FOUND:

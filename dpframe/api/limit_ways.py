@@ -37,7 +37,7 @@ from dpframe.report import Plan
 
 __all__ = [
     "COMPARED",
-    "LIMITS",
+    "BIN_ENDS",
     "NoisyGroups",
     "Way",
     "compared",
@@ -52,7 +52,7 @@ __all__ = [
 
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 _ROUND = tuple(int(step * 10**power) for power in range(1, 6) for step in _STEPS)
-LIMITS: Final = (*range(1, 10), *_ROUND, 10**6)
+BIN_ENDS: Final = (*range(1, 10), *_ROUND, 10**6)
 """Limits that are suggested."""
 
 _FINE = 64
@@ -84,7 +84,7 @@ def keys_of(groups: Groups | None) -> pl.DataFrame | None:
 def ends_up_to(groups: int) -> tuple[int, ...]:
     """The largest number in each bin of a histogram of the number of groups per individual."""
     fine = range(1, min(groups, _FINE) + 1)
-    return tuple(dict.fromkeys([*fine, *(n for n in LIMITS if _FINE < n < groups), groups]))
+    return tuple(dict.fromkeys([*fine, *(n for n in BIN_ENDS if _FINE < n < groups), groups]))
 
 
 def read_spend(for_spend: Mapping[str, Number]) -> Spend:
@@ -217,7 +217,7 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
     if why is not None or keys is None or counted is None:
         return (Ways("limit_norm", (), (), f"{_NOT}{why}"),)
     relation, size = unlimited_relation(asked.relation), keys.height
-    groups = [n for n in LIMITS if n < size] + [size]
+    groups = [n for n in BIN_ENDS if n < size] + [size]
     norms = dict.fromkeys(_norm(n) for n in groups)
     rows = f"{_NOT}it loses no less than limit_groups, at the same noise"
     plans = _Plans(replace(asked, relation=relation), counted, prepare)

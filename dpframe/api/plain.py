@@ -11,7 +11,7 @@ import polars as pl
 from dpframe.api.expressions import DPExpr
 from dpframe.api.make import make
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Literal
+from dpframe.core import tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.aggregate_nodes import Node, aggregates
 from dpframe.parse.hints import function_key, function_name, node_name
@@ -20,7 +20,7 @@ from dpframe.parse.outputs import polars_schema
 from dpframe.parse.plain import read_plain
 from dpframe.parse.reader import read_nodes, tree_of
 
-Number: TypeAlias = "int | float"
+PlainNumber: TypeAlias = "int | float"
 
 _OPERATORS: Mapping[str, str] = MappingProxyType(
     {
@@ -76,7 +76,7 @@ class _Reader:
             raise _rows_and_aggregates()
         return made.alias(output_name(node))
 
-    def _read(self, node: Node) -> DPExpr | Number:
+    def _read(self, node: Node) -> DPExpr | PlainNumber:
         plain = read_plain(node, self._columns)
         if plain is not None:
             given: Any = plain.values
@@ -143,9 +143,9 @@ class _Reader:
         return _rows_and_aggregates()
 
 
-def _number(node: Node) -> Number:
+def _number(node: Node) -> PlainNumber:
     found = tree_of(node, {})
-    value = found.value if isinstance(found, Literal) else None
+    value = found.value if isinstance(found, tree.Literal) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _beyond("a constant that is no number")
     return value

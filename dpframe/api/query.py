@@ -20,7 +20,7 @@ from dpframe.api.result_verbs import ResultVerbs
 from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
-from dpframe.api.tidied import Step, Tidied
+from dpframe.api.tidied import Change, Changes
 from dpframe.api.unlimited import Unlimited
 from dpframe.choose import Split
 from dpframe.core.exact import Number
@@ -63,13 +63,13 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         source: Source | Sources,
         payer: Payer | None,
         unlimited: Unlimited | None = None,
-        tidied: Tidied | None = None,
+        tidied: Changes | None = None,
     ) -> None:
         super().__init__(query, source, payer, unlimited)
         self._tidied = tidied
 
-    def _then(self, step: Step) -> Self:
-        how = (self._tidied or Tidied()).then(step, self._asked)
+    def _then(self, step: Change) -> Self:
+        how = (self._tidied or Changes()).then(step, self._asked)
         return type(self)(self._asked, self._source, self._payer, self._unlimited, how)
 
     def pipe(
@@ -325,7 +325,7 @@ def searched(
     return query._query if found is None else found, query._source, query._payer
 
 
-def tidied(query: PrivateQuery, how: Tidied) -> PrivateQuery:
+def tidied(query: PrivateQuery, how: Changes) -> PrivateQuery:
     """The same query with other changes to its result."""
     return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, how)
 

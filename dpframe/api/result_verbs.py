@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from dpframe.api.tidied import Step
+from dpframe.api.tidied import Change
 
 __all__ = ["ResultVerbs"]
 
@@ -22,11 +22,11 @@ class ResultVerbs:
 
     __slots__ = ()
 
-    def _then(self, step: Step) -> Self:
+    def _then(self, step: Change) -> Self:
         raise NotImplementedError  # no ABC: type checkers see one class with this and `RowVerbs`
 
     def _verb(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
-        return self._then(Step(f".{name}(...)", change))
+        return self._then(Change(f".{name}(...)", change))
 
     def sort(
         self,

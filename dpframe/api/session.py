@@ -19,13 +19,12 @@ from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.core.units import Unit, as_unit
-from dpframe.core.windows import Every
-from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.core.windows import Every, as_every
+from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import open_ledger
-from dpframe.ledger.scopes import as_every
 from dpframe.sealed import all_sealed
 
 
@@ -152,7 +151,7 @@ class Session(StreamingSession):
                 where="Session(must_exist=True, create=True)",
                 remedy="leave one of the two out",
             )
-        every = None if per is None else as_every(per)
+        every = None if per is None else as_every(per, "per", InvalidBudget)
         charged = open_ledger(
             ledger, name, opened, within, must_exist=must_exist, create=create, per=every
         )

@@ -19,7 +19,7 @@ from dpframe.api.functions import bounds, histogram
 from dpframe.api.limit_of_rows import limits_of_rows, share_of_rows
 from dpframe.api.limit_ways import (
     COMPARED,
-    LIMITS,
+    BIN_ENDS,
     NoisyGroups,
     compared,
     ends_up_to,
@@ -303,7 +303,7 @@ def suggestion_of(
         else PerIndividual.within(by, tuple(clamped), keys)
     )
     numbers = (ROWS,) if groups is None else (ROWS, GROUPS, FULLEST)
-    ends: dict[str, tuple[int, ...]] = dict.fromkeys(numbers, LIMITS)
+    ends: dict[str, tuple[int, ...]] = dict.fromkeys(numbers, BIN_ENDS)
     if keys is not None:
         ends[GROUPS] = ends_up_to(keys.height)
     outputs = []
@@ -336,7 +336,7 @@ def _least(
     """The least limit under which so large a share of individuals stays, and their share."""
     total = max(1.0, float(counts.sum()))
     below = np.clip(np.cumsum(counts) / total, 0.0, 1.0)
-    tried = [place for place, end in enumerate(ends) if end in LIMITS or end == ends[-1]]
+    tried = [place for place, end in enumerate(ends) if end in BIN_ENDS or end == ends[-1]]
     enough = (place for place in tried if below[place] >= float(share))
     place = next(enough, tried[-1])
     return ends[place], float(below[place])

@@ -23,7 +23,7 @@ COUNT = "count"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Change:
     """One change of a result.
 
     Parameters
@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
+class Changes:
     """The changes to a result before it is returned.
 
     Parameters
@@ -52,11 +52,11 @@ class Tidied:
         Whether the query may be released without these changes.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Change, ...] = ()
     shares: bool = False
     whole: bool = True
 
-    def then(self, step: Step, query: Query) -> Tidied:
+    def then(self, step: Change, query: Query) -> Changes:
         """With one more change, which is tried on made-up numbers first.
 
         Raises
@@ -141,7 +141,7 @@ class Tidied:
         return frame
 
 
-def counts_of_values(counts: str, share: str | None, *, by_size: bool) -> Tidied:
+def counts_of_values(counts: str, share: str | None, *, by_size: bool) -> Changes:
     """How `value_counts` hands out its result.
 
     Parameters
@@ -155,12 +155,12 @@ def counts_of_values(counts: str, share: str | None, *, by_size: bool) -> Tidied
     """
     steps = []
     if by_size:
-        steps.append(Step(".value_counts(sort=True)", lambda frame: _by_size(frame, counts)))
+        steps.append(Change(".value_counts(sort=True)", lambda frame: _by_size(frame, counts)))
     if share is not None:
         steps.append(
-            Step(".value_counts(normalize=True)", lambda frame: _shares(frame, counts, share))
+            Change(".value_counts(normalize=True)", lambda frame: _shares(frame, counts, share))
         )
-    return Tidied(tuple(steps), shares=share is not None)
+    return Changes(tuple(steps), shares=share is not None)
 
 
 def _by_size(frame: pl.DataFrame, counts: str) -> pl.DataFrame:
