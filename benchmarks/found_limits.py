@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.api.spend import Spend
+from dpframe.api.payer import Spend
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.pipeline import FOR_DROPPED

@@ -15,34 +15,33 @@ from dpframe.api.registration import AGGREGATES, register
 
 if TYPE_CHECKING:
     from dpframe import accounting, examples
-    from dpframe.api.column import col
-    from dpframe.api.combine import Combination, combine
-    from dpframe.api.estimate import Estimate
     from dpframe.api.expressions import DPExpr
     from dpframe.api.frame import PrivateFrame
     from dpframe.api.functions import (
         argmax,
         bounds,
         cdf,
+        col,
         count,
+        cube,
+        grouping_sets,
         histogram,
         mean,
         median,
         n_unique,
         quantile,
         ratio,
+        rollup,
         std,
         sum,
         var,
     )
     from dpframe.api.group_by import PrivateGroupBy
-    from dpframe.api.grouping_sets import cube, grouping_sets, rollup
     from dpframe.api.parameters import ParameterValue, parameter
     from dpframe.api.query import PrivateQuery
-    from dpframe.api.release import Release, Releases
-    from dpframe.api.session import Session
+    from dpframe.api.release import Combination, Estimate, Release, Releases, combine
+    from dpframe.api.session import Session, Through
     from dpframe.api.stream import Stream
-    from dpframe.api.through import Through
     from dpframe.audit import Audit
     from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
     from dpframe.core.sensitivity import Sensitivity
@@ -166,16 +165,16 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(AGGREGATES, "api.functions"),
         **dict.fromkeys(_ERRORS, "errors"),
         **dict.fromkeys(("ApproxDP", "GDP", "PureDP", "ZCDP"), "core.budget"),
-        **dict.fromkeys(("cube", "grouping_sets", "rollup"), "api.grouping_sets"),
+        **dict.fromkeys(("cube", "grouping_sets", "rollup"), "api.functions"),
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
         **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
-        **dict.fromkeys(("Combination", "combine"), "api.combine"),
+        **dict.fromkeys(("Combination", "combine"), "api.release"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),
         "Audit": "audit",
-        "col": "api.column",
+        "col": "api.functions",
         "DPExpr": "api.expressions",
-        "Estimate": "api.estimate",
+        "Estimate": "api.release",
         **dict.fromkeys(("Plan", "Verification", "verify"), "report"),
         "PrivateFrame": "api.frame",
         "PrivateGroupBy": "api.group_by",
@@ -185,7 +184,7 @@ _HOMES = MappingProxyType(
         "Sensitivity": "core.sensitivity",
         "Session": "api.session",
         "Stream": "api.stream",
-        "Through": "api.through",
+        "Through": "api.session",
         "Simulation": "simulate",
     }
 )
@@ -199,7 +198,7 @@ if not TYPE_CHECKING:  # checkers know the names above, and report others
         if name in _HOMES:
             found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
         elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
-            meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
+            meant = name[0] != "_" and import_module("dpframe.api.no_raw_access").meant_by(name)
             if not meant and name.startswith(("read_", "scan_")):
                 meant = f"protect the path: session.protect('file.{name[5:]}', unit=...)"
             instead = "; " + meant.replace("\n", "; or ") if meant else ""

@@ -24,8 +24,7 @@ from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
-from dpframe.api.session import Session
-from dpframe.api.through import Through
+from dpframe.api.session import Session, Through
 from dpframe.core.units import Identifier
 from dpframe.frames import nights
 from dpframe.frames.step import Step

@@ -1,31 +1,46 @@
-"""Who pays for queries: a budget in a ledger, and the conditions on which it is spent."""
+"""What pays for queries: a budget in a ledger, the conditions to spend it, and the spend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import reduce
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
-from dpframe.api.answers import answers_of, plain_outputs
+from dpframe.aggregates.spec import OutputSpec
 from dpframe.api.approval import planned, require_approved
-from dpframe.api.release import Release, Releases
-from dpframe.api.result_warnings import Warnings, warn_of_queries, warn_of_results
-from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
+from dpframe.api.release import (
+    Release,
+    Releases,
+    Warnings,
+    answers_of,
+    plain_outputs,
+    warn_of_queries,
+    warn_of_results,
+)
+from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, kept_frame, unkept
 from dpframe.api.source import Source, Sources, opened_together
-from dpframe.api.spend import Spend
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
+from dpframe.choose import Split
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.edition import as_the_edition_before
+from dpframe.core.exact import Number, as_given, exact, nearest
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
-from dpframe.core.windows import NAMES, Every, Windows
+from dpframe.core.windows import NAMES, Every, Windows, number_of
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
+from dpframe.ledger.account import Entry
 from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
@@ -34,11 +49,99 @@ from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.minimum_spend import minimum_spend
 from dpframe.parse.periods import read_stream
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
+from dpframe.report.notebook import session_html
+from dpframe.report.plots import plot_budget
+from dpframe.sealed import all_sealed
 from dpframe.streaming import plan_stream
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Amounts, or the accuracy that they should buy.
+
+    Parameters
+    ----------
+    epsilon, delta, rho, accuracy, split
+        As for `PrivateQuery.plan`.
+
+    Raises
+    ------
+    InvalidBudget
+        For an unknown way to divide costs.
+    """
+
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+    accuracy: Mapping[str, Number] | None = None
+    split: Split = "least error"
+
+    def __post_init__(self) -> None:
+        if self.split not in ("least error", "equal"):
+            raise InvalidBudget(
+                f"split={self.split!r} is not known",
+                where=f"split={self.split!r}",
+                remedy=(
+                    'write split="least error" or split="equal"',
+                    "write weight= in dp expressions",
+                ),
+            )
+
+    def fields(self) -> tuple[object, ...]:
+        """All of it, exactly, as JSON has it."""
+        amounts = [
+            None if a is None else str(exact(a)) for a in (self.epsilon, self.delta, self.rho)
+        ]
+        wanted = self.accuracy
+        by_name = None if wanted is None else [[n, str(exact(wanted[n]))] for n in sorted(wanted)]
+        return (*amounts, by_name, self.split)
+
+    def within(
+        self,
+        query: Query | Queries,
+        measure: type[Budget],
+        remaining: Budget | None = None,
+        *,
+        counted_apart: bool = False,
+    ) -> Budget:
+        """The spend in a measure.
+
+        Parameters
+        ----------
+        query
+            The query or queries to spend on, which determine what an accuracy costs.
+        measure
+            The measure of the session.
+        remaining
+            What the session has left, for messages.
+        counted_apart
+            Whether the session adds up rho or mu squared for plans that satisfy (epsilon, delta).
+
+        Raises
+        ------
+        InvalidBudget
+            When it is empty, not positive, or in another measure, or no spend is accurate enough.
+        """
+        amounts = self.epsilon, self.delta, self.rho
+        if self.accuracy is None:
+            if counted_apart:
+                assert remaining is not None
+                return spend_within(*amounts, remaining)
+            return spend_in(measure, *amounts, remaining)
+        if counted_apart:
+            measure, slack = accuracy_within(*amounts)
+        else:
+            slack = slack_beside_accuracy(measure, *amounts)
+        return minimum_spend(query, measure, slack, self.accuracy, self.split)
+
+
+# -- The payer ------------------------------------------------------------------------------------
+
 
 Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
 
@@ -438,3 +541,204 @@ def _joined(first: Sequence[tuple[str, ...]], second: Sequence[tuple[str, ...]])
     """The warnings about each result from before and after the run."""
     pairs = zip(first, second, strict=True)
     return [tuple(dict.fromkeys((*before, *after))) for before, after in pairs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProtectedRows:
+    """Rows of protected frames, and the payer of their queries.
+
+    Parameters
+    ----------
+    relation
+        What is known of the rows without reading them, and how they are made.
+    source
+        Where they are.
+    payer
+        Who pays; None for rows that belong to no session.
+    """
+
+    relation: Relation
+    source: Source | Sources = field(repr=False)
+    payer: Payer | None = field(repr=False)
+
+    def ask(self, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
+        """A query of some outputs, by group if there are groups; nothing runs.
+
+        Raises
+        ------
+        DPFrameError
+            When the rows cannot answer it at any cost.
+        """
+        execution = self.source.blueprint(self.relation.token)
+        return pipeline.ask(self.relation, groups, specs, execution)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("protected rows cannot be pickled or copied out of their session")
+
+
+def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
+    """One row per charge, with amounts in the column of the measure's currency."""
+    mains = [nearest(e.cost.main) for e in entries]
+    none: list[float | None] = [None] * len(entries)
+    amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
+    columns = {
+        "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
+        "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
+        "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
+        "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
+        "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
+        "status": pl.Series([e.status for e in entries], dtype=pl.String),
+        "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
+        "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
+        "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
+        "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
+        "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
+    }
+    if any(isinstance(e.scope, WindowScope) for e in entries):
+        whole = [
+            nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
+        ]
+        words = [
+            e.scope.windows.words() if isinstance(e.scope, WindowScope) else None for e in entries
+        ]
+        columns["windows"] = pl.Series(words, dtype=pl.String)
+        columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
+    if measure is GDP:
+        columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
+    return pl.DataFrame(columns)
+
+
+# -- The budget of a session ----------------------------------------------------------------------
+
+
+@all_sealed
+class PayingSession:
+    """The budget of a `Session`: what is left of it, and what it was spent on."""
+
+    def __init__(self, payer: Payer) -> None:
+        self._payer = payer
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget, with all amounts that were granted later.
+
+        For a part: the amount that it was charged plus the amount that it can still be charged,
+        which other parts change.
+        """
+        return self._payer.budget
+
+    @property
+    def spent(self) -> Budget:
+        """The exact sum of all charges, those of other processes included.
+
+        With ``composition="zcdp"`` it is in rho, with ``"gdp"`` in mu squared, as is `remaining`.
+        """
+        return self._payer.ledger.spent
+
+    @property
+    def remaining(self) -> Budget:
+        """The remaining budget; 0 once the budget was closed."""
+        return self._payer.ledger.remaining
+
+    def remaining_in(self, day: date | None) -> Budget:
+        """The remaining budget of the window that contains a day, where the session has one
+        budget per window; None is the window of rows without a time.
+
+        Parameters
+        ----------
+        day
+            A date, or a datetime as the clocks of the data's zone show it.
+
+        Raises
+        ------
+        InvalidBudget
+            When the session has one budget for all time.
+        """
+        every = self._payer.ledger.per
+        if every is None:
+            raise InvalidBudget(
+                "the session has one budget for all time",
+                where="session.remaining_in(...)",
+                remedy=(
+                    "use session.remaining",
+                    'open the session with dp.Session(..., per="1mo")',
+                ),
+            )
+        if day is None:
+            return self._payer.remaining_in(Windows(every, 0, -1))
+        if not isinstance(day, date):
+            raise InvalidBudget(
+                f"{as_given(day)} is not a day",
+                where="session.remaining_in(...)",
+                remedy="give a datetime.date",
+            )
+        number = number_of(every, day)
+        return self._payer.remaining_in(Windows(every, number, number, without=False))
+
+    @property
+    def history(self) -> pl.DataFrame:
+        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`. If
+        known, the columns `user`, `host`, `process`, `job` and `run` state who was charged.
+
+        Charges of other processes that use the ledger are included. Amounts are in the measure of
+        the charge: with ``composition="zcdp"`` rho and no epsilon, with ``"gdp"`` only a last
+        column `mu_squared`.
+
+        For a budget per time window, an amount is the increase of the largest amount spent in any
+        window. Two more columns, `windows` and `in_each`, list the charged windows and the amount
+        for each. These amounts are for a person's rows in one window; for a person with rows in n
+        of them epsilon is n times as large.
+        """
+        return history_of(self._payer.ledger.entries, self._payer.measure)
+
+    def releases(self) -> pl.DataFrame:
+        """One row per kept result of the budget, including those of other processes:
+        `fingerprint` of the plan, `time` in UTC, `frame`, `cost` and `query` in words. `run`,
+        `periods` (of a stream, or the part or windows that were charged) and `parameters` are set
+        where the result has them, and `number` is the number of its charge.
+
+        The same query with ``reuse="same"`` returns a stored result again, and ``dpframe ledger
+        restore`` writes it to a file.
+        """
+        return kept_frame(self._payer.ledger.keeping)
+
+    def plot(self) -> Any:
+        """The spent budget over time, as an Altair chart: `history` added up, below the budget.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        payer = self._payer
+        most = nearest(payer.ledger.budget.main)
+        return plot_budget(self.history, payer.measure.currency, most, payer.name)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a session cannot be pickled or copied: a copy would spend the same budget again",
+            where="session",
+            remedy="pass the session itself",
+        )
+
+    def __repr__(self) -> str:
+        payer = self._payer
+        label = "" if payer.name is None else f" {payer.name!r}"
+        where = payer.ledger.where
+        try:
+            left, whole = self.remaining.words(), payer.ledger.budget.words()
+            if payer.ledger.per is not None:
+                whole += f" in the {NAMES[payer.ledger.per]} with the least left"
+            if payer.counts_apart and payer.whole is None:
+                whole += f" (for {self.budget.words()}, added up in {payer.measure.currency})"
+        except LedgerError as error:
+            return f"<Session{label}: {where}; {error.what}>"
+        return f"<Session{label}: {left} of {whole} remains, {where}>"
+
+    def _repr_html_(self) -> str:
+        return session_html(self, self._payer.name, self._payer.ledger.where)
+
+
+def payer_of(session: PayingSession) -> Payer:
+    """Who pays for what belongs to a session."""
+    return session._payer

@@ -9,10 +9,9 @@ from typing import NoReturn, TypeAlias
 
 import polars as pl
 
-from dpframe.api.payer import Payer
-from dpframe.api.result_warnings import warn_of_queries
+from dpframe.api.payer import Payer, Spend
+from dpframe.api.release import warn_of_queries
 from dpframe.api.source import Source, Sources
-from dpframe.api.spend import Spend
 from dpframe.core import clock
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given

@@ -89,16 +89,13 @@ import polars as pl
 from dpframe.api import functions as dp
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.parameters import DEFAULT_SCALE, Parameters, declaring
-from dpframe.api.payer import Payer
-from dpframe.api.paying_session import payer_of
+from dpframe.api.payer import Payer, Spend, payer_of
 from dpframe.api.query import PrivateQuery, owner_of
 from dpframe.api.readers import missing_file
 from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, Repeat
-from dpframe.api.session import Session
-from dpframe.api.several import asked_at_once, refuse_weights
+from dpframe.api.session import Session, asked_at_once, refuse_weights
 from dpframe.api.source import Source, Sources
-from dpframe.api.spend import Spend
 from dpframe.arguments import misfit
 from dpframe.audit import Audit, audit
 from dpframe.cli.output import BadInput, not_a_job, require_file

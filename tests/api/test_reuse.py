@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api import reuse
-from dpframe.api.packed import Content, NotKept, unpacked
+from dpframe.api.files import Content, NotKept, unpacked
+from dpframe.api.payer import Spend
 from dpframe.api.query import parts
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat
-from dpframe.api.spend import Spend
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest

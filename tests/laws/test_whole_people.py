@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.api.payer import Spend
 from dpframe.api.query import PrivateQuery, parts
-from dpframe.api.spend import Spend
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
 from tests.laws.amounts import examples
 from tests.laws.neighbours import exact_tables

@@ -18,7 +18,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.api.spend import Spend
+from dpframe.api.payer import Spend
 from dpframe.kernel.plan import OneEach, Refused, Scan, write
 from dpframe.kernel.plan import plan_of as physical_of
 from dpframe.kernel.plan import read as read_physical
