@@ -32,13 +32,7 @@ def spend_in(
     rho: Number | None,
     remaining: Budget | None,
 ) -> Budget:
-    """A spend as a budget of the session's measure.
-
-    Raises
-    ------
-    InvalidBudget
-        When it is empty, zero, negative, infinite, or in another measure.
-    """
+    """A spend as a budget of the session's measure."""
     left = "" if remaining is None else f"; {exact_words(remaining)} remains"
     main, name = (rho, "rho") if measure is ZCDP else (epsilon, "epsilon")
     wrong = epsilon if measure is ZCDP else rho
@@ -81,13 +75,7 @@ def spend_in(
 def slack_beside_accuracy(
     measure: type[Budget], epsilon: Number | None, delta: Number | None, rho: Number | None
 ) -> Fraction:
-    """The delta of a spend that is given by its accuracy.
-
-    Raises
-    ------
-    InvalidBudget
-        When epsilon or rho is given too, or the delta makes no sense in the measure.
-    """
+    """The delta of a spend that is given by its accuracy."""
     if epsilon is not None or rho is not None:
         raise InvalidBudget(
             "a spend is an amount or an accuracy, not both",
@@ -102,13 +90,7 @@ def slack_beside_accuracy(
 def budget_of(
     budget: Budget | None, epsilon: Number | None, delta: Number | None, rho: Number | None
 ) -> Budget:
-    """A session's budget, from an object or from amounts.
-
-    Raises
-    ------
-    InvalidBudget
-        When no spend is given, or more than one.
-    """
+    """A session's budget, from an object or from amounts."""
     amounts = (epsilon, delta, rho)
     if budget is not None:
         if not isinstance(budget, Budget):
@@ -169,23 +151,12 @@ def rho_within(budget: ApproxDP) -> Fraction:
 
     Floats are rounded towards less; delta by more than the error of its logarithm. This few
     digits can be read, and are the same on nearly all machines.
-
-    Raises
-    ------
-    InvalidBudget
-        When there is no delta, or it is too small for floats.
     """
     return digits_down(largest_rho(*_epsilon_and_log_delta(budget, "zcdp")), _DIGITS)
 
 
 def mu_squared_within(budget: ApproxDP) -> Fraction:
-    """The largest square of mu that implies `budget`, in the same way.
-
-    Raises
-    ------
-    InvalidBudget
-        When there is no delta, or it is too small for floats.
-    """
+    """The largest square of mu that implies `budget`, in the same way."""
     return largest_mu_squared(*_epsilon_and_log_delta(budget, "gdp"), _DIGITS)
 
 
@@ -210,11 +181,6 @@ def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
 def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, ApproxDP | None]:
     """What a session's charges are added up against, and the (epsilon, delta) that it stands for
     where it is rho or mu squared in place of that.
-
-    Raises
-    ------
-    InvalidBudget
-        When the composition does not exist, or does not fit such a budget.
     """
     if composition == "sum":
         return budget, None
@@ -246,13 +212,7 @@ def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, Appro
 def spend_within(
     epsilon: Number | None, delta: Number | None, rho: Number | None, remaining: Budget
 ) -> Budget:
-    """A spend in a session that adds up rho or mu squared: either (epsilon, delta), or rho.
-
-    Raises
-    ------
-    InvalidBudget
-        When it is empty, zero, negative, infinite, or both.
-    """
+    """A spend in a session that adds up rho or mu squared: either (epsilon, delta), or rho."""
     if rho is None:
         return spend_in(ApproxDP, epsilon, delta, None, remaining)
     if epsilon is not None or delta is not None:
@@ -271,11 +231,6 @@ def accuracy_within(
 ) -> tuple[type[Budget], Fraction]:
     """The measure and the delta of a spend that is given by its accuracy: the least epsilon for a
     given delta, the least rho without one.
-
-    Raises
-    ------
-    InvalidBudget
-        When an amount is given too, or the delta makes no sense.
     """
     measure = ZCDP if delta is None else ApproxDP
     return measure, slack_beside_accuracy(measure, epsilon, delta, rho)

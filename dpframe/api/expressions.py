@@ -1,5 +1,5 @@
-"""Dp expressions, which `pl.col("x").dp_sum(...)` gives, and arguments of verbs of private frames, read
-the way Polars reads them.
+"""Dp expressions, which `pl.col("x").dp_sum(...)` gives, and arguments of verbs of private frames,
+read the way Polars reads them.
 """
 
 from __future__ import annotations
@@ -85,13 +85,7 @@ def constant(value: Any, op: str) -> pl.Expr:
 
 
 def equality(name: str, value: Any) -> pl.Expr:
-    """The condition that a column has a value.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the value is no constant.
-    """
+    """The condition that a column has a value."""
     try:
         condition: pl.Expr = pl.col(name) == value
     except FAILURES:
@@ -139,13 +133,7 @@ def fills(op: str, column: DType, value: DType) -> bool:
 
 
 def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
-    """The values of a list, Series or array, for the function `what`.
-
-    Raises
-    ------
-    InvalidBounds
-        For what is no list.
-    """
+    """The values of a list, Series or array, for the function `what`."""
     if isinstance(values, pl.Series):
         return tuple(values.to_list())
     alone = getattr(values, "ndim", 1) == 0  # an array of one number is no list
@@ -159,13 +147,7 @@ def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
 
 
 def as_per(per: str, kind: str) -> Literal["unit"] | None:
-    """What aggregates are over, as they hold it.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For neither rows nor individuals.
-    """
+    """What aggregates are over, as they hold it."""
     if per not in ("row", "unit"):
         raise UnsupportedOperation(
             f"per={per!r} is neither 'row' nor 'unit'",
@@ -446,13 +428,7 @@ def _text(given: object, what: str) -> str:
 
 
 def refuse_method(expression: pl.Expr, name: str) -> NoReturn:
-    """Refuse an unknown ``dp_`` method.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to write instead.
-    """
+    """Refuse an unknown ``dp_`` method."""
     raise UnsupportedOperation(
         f"expressions have no {name}",
         where=f"{shown(expression)}.{name}",
@@ -466,13 +442,7 @@ def output_of(expression: DPExpr, alias: str | None = None) -> OutputSpec:
 
 
 def aggregate_of(expression: DPExpr, what: str) -> AggregateSpec:
-    """The one aggregate that an expression is.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is arithmetic of several.
-    """
+    """The one aggregate that an expression is."""
     spec = expression._spec
     if spec.post is not None or len(spec.aggregates) != 1:
         raise UnsupportedOperation(
@@ -585,13 +555,7 @@ _MOST_WEIGHT = Fraction(10**60)
 
 
 def require_rows_of(per: object, method: str) -> None:
-    """Refuse an aggregate of individuals' totals where there is one of rows only.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not of rows.
-    """
+    """Refuse an aggregate of individuals' totals where there is one of rows only."""
     if isinstance(per, str) and per == "row":
         return
     raise UnsupportedOperation(
@@ -613,15 +577,7 @@ def make(
     score: AggregateSpec | pl.Expr | None = None,
     denominator: pl.Expr | None = None,
 ) -> DPExpr:
-    """A dp expression of one aggregate.
-
-    Raises
-    ------
-    InvalidBudget
-        When the weight is not a positive number.
-    UnsupportedOperation
-        When the mechanism does not release such an aggregate.
-    """
+    """A dp expression of one aggregate."""
     column = pl.col(expression) if isinstance(expression, str) else expression
     kind = aggregate.kind
     if isinstance(column, DPExpr):
@@ -738,11 +694,6 @@ def is_plain_aggregate(expression: object, columns: Columns) -> bool:
 def dp_expressions(expression: pl.Expr, columns: Columns) -> list[DPExpr]:
     """The dp expressions that mean what Polars' aggregates mean, each with the name that Polars
     gives it; none where it is no aggregate.
-
-    Raises
-    ------
-    DPFrameError
-        For an aggregate that has no private form, or lacks bounds.
     """
 
     def found(nodes: Sequence[Node], _: bool) -> list[DPExpr]:

@@ -48,34 +48,17 @@ _RANDOM = re.compile(r"[0-9a-f]{32}\.part")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The record in a file.
+    """The record in a file."""
 
-    Parameters
-    ----------
-    plan
-        The plan that its contents were released by.
-    released
-        When, UTC.
-    unchanged
-        Whether the contents are those that were written with it.
-    query
-        For a plan of several queries, the number of the query that they answer, from 1.
-    """
-
-    plan: Plan
-    released: datetime
-    unchanged: bool
+    plan: Plan  # The plan that its contents were released by
+    released: datetime  # When, UTC
+    unchanged: bool  # Whether the contents are those that were written with it
+    # For a plan of several queries, the number of the query that they answer, from 1.
     query: int | None = None
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page of HTML.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it cannot be written there.
-    """
+    """Write a page of HTML."""
     if path.is_dir():
         raise _unwritable(path, "it is a folder")
     with _replacing(path) as made:
@@ -87,11 +70,6 @@ def destination(path: Path) -> Iterator[Path]:
     """A new file in the folder of `path`, which becomes `path` when everything is written.
 
     Whether one can write there is found out before anything is charged.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When one cannot, or results are not written in that form.
     """
     if path.suffix not in _WRITERS:
         raise UnsupportedOperation(
@@ -161,13 +139,7 @@ def _is_temporary(name: str, start: str) -> bool:
 
 
 def require_result(path: Path) -> None:
-    """Refuse to replace a file, or the plan next to it, that does not hold a result.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When one is there.
-    """
+    """Refuse to replace a file, or the plan next to it, that does not hold a result."""
     there = [p for p in (path, _beside(path)) if p.exists()]
     if path.suffix == ".parquet":
         there = [p for p in there if p == path]
@@ -214,11 +186,6 @@ def write(
     """Write a released frame and its plan to `made`, which will be named `path`. For a plan of
     several queries it includes the number of the query, and for a kept result the time of its
     release.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the result cannot be written in that form, such as lists in CSV.
     """
     record = record_of(plan, query, released)
     try:
@@ -240,15 +207,7 @@ def write(
 
 
 def inspect(path: Path) -> Written:
-    """The plan and the record in a file that `write` made.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it carries no plan.
-    PlanMismatch
-        When its plan was edited.
-    """
+    """The plan and the record in a file that `write` made."""
     record = _record(path)
     try:
         plan = Plan.from_json(json.dumps(record["plan"]))
@@ -326,27 +285,14 @@ _PLACE = "limit"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What was kept of one charge.
+    """What was kept of one charge."""
 
-    Parameters
-    ----------
-    frames
-        Its results.
-    plan
-        The edges of the first result; all have the same.
-    released
-        When, UTC.
-    doubts
-        The doubts about each result that follow from its noisy numbers.
-    place
-        Which of the plan's limits was found; None where none was sought, and in what versions
-        before kept, which did not record it.
-    """
-
-    frames: list[pl.DataFrame]
-    plan: Plan
-    released: datetime
-    doubts: Doubts
+    frames: list[pl.DataFrame]  # Its results
+    plan: Plan  # By which the results were released
+    released: datetime  # When, UTC
+    doubts: Doubts  # The doubts about each result that follow from its noisy numbers
+    # Which of the plan's limits was found; None where none was sought, and in what versions before
+    # kept, which did not record it.
     place: int | None = None
 
 
@@ -355,13 +301,7 @@ class NotKept(Exception):
 
 
 def packed(content: Content, identity: Identity, number: int, keeping: Keeping) -> list[bytes]:
-    """The files of the results of a charge.
-
-    Raises
-    ------
-    NotKept
-        When one cannot be written, or is not read as it was written.
-    """
+    """The files of the results of a charge."""
     plan, charge, blobs = content.plan, keeping.hash_of(number), list[bytes]()
     for part, frame in enumerate(content.frames, start=1):
         said = record_of(plan, part if plan.queries else None, content.released)
@@ -392,13 +332,7 @@ def kept_blobs(attempt: Attempt, keeping: Keeping) -> list[bytes] | None:
 
 
 def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Content:
-    """The results of a charge.
-
-    Raises
-    ------
-    NotKept
-        When these are others, or were changed.
-    """
+    """The results of a charge."""
     if attempt.content is not None and content_digest(blobs) != attempt.content:
         raise NotKept("it was changed since it was kept")
     identity, frames = attempt.begun.identity, list[pl.DataFrame]()

@@ -101,13 +101,7 @@ def private_join(
     how: How,
     suffix: str,
 ) -> JoinPrivate:
-    """The join with another private frame, whose rows meet those of the same individual.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When rows of different individuals would meet, or for another kind of join.
-    """
+    """The join with another private frame, whose rows meet those of the same individual."""
     mine, theirs = relation.facts.identifier, other.facts.identifier
     if how not in _HOWS:
         raise _no_such_join(how)
@@ -156,13 +150,7 @@ def _with_identifier(who: tuple[str, str], left: tuple[str, ...], right: tuple[s
 
 
 def public_table(other: object) -> pl.DataFrame:
-    """The public side of a join as a frame of Polars in memory.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not a table of Polars, pandas or pyarrow.
-    """
+    """The public side of a join as a frame of Polars in memory."""
     other = to_polars_frame(other, "join(...)")
     if isinstance(other, pl.LazyFrame):
         other = other.collect()
@@ -181,26 +169,14 @@ def public_table(other: object) -> pl.DataFrame:
 def public_join(
     other: pl.DataFrame, left: tuple[str, ...], right: tuple[str, ...], how: How, suffix: str
 ) -> JoinPublic:
-    """The join with a public frame.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For another kind of join.
-    """
+    """The join with a public frame."""
     if how not in _HOWS:
         raise _no_such_join(how)
     return JoinPublic.of(other, left, right, how, suffix)
 
 
 def refuse_join_options(nulls_equal: object, coalesce: object) -> None:
-    """Refuse what makes another join than Polars makes by default.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When nulls would match, or both keys would be kept.
-    """
+    """Refuse what makes another join than Polars makes by default."""
     if nulls_equal:
         raise UnsupportedOperation(
             "join with nulls_equal=True is not supported: a null matches nothing",
@@ -216,13 +192,7 @@ def refuse_join_options(nulls_equal: object, coalesce: object) -> None:
 
 
 def require_validated(validate: object, other: object, right: tuple[str, ...]) -> None:
-    """Check that a public frame has each key once, if `validate` requires it.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it has one twice, or keys of private rows would be checked.
-    """
+    """Check that a public frame has each key once, if `validate` requires it."""
     if validate == "m:m":
         return
     is_public = isinstance(other, pl.DataFrame)
@@ -253,13 +223,7 @@ def _no_such_join(how: object) -> UnsupportedOperation:
 
 
 def require_flag(value: object, where: str) -> bool:
-    """The value, if it is True or False.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For every other value.
-    """
+    """The value, if it is True or False."""
     if not isinstance(value, bool):
         raise UnsupportedOperation(
             f"{as_given(value)} is neither True nor False",
@@ -270,13 +234,7 @@ def require_flag(value: object, where: str) -> bool:
 
 
 def falling_column(order_by: str | None, columns: Columns) -> tuple[pl.Expr, str]:
-    """A column whose values fall where those of another rise, and a name for it.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When no column is named, or limits do not order by its type.
-    """
+    """A column whose values fall where those of another rise, and a name for it."""
     where = f"limit_rows(..., order_by={as_given(order_by)}, descending=True)"
     if order_by is None:
         raise UnsupportedOperation(
@@ -587,34 +545,16 @@ _AS_THEY_ARE = (Mapping, pl.DataFrame, pl.Series, Keys, str, bytes)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Windows of one column.
+    """Windows of one column."""
 
-    Parameters
-    ----------
-    name
-        The column of the result that holds their beginnings.
-    every
-        How long they are.
-    expression
-        The beginning of the window that a time falls in.
-    column
-        The column of times, where they are no expression.
-    """
-
-    name: str
-    every: str | timedelta
-    expression: pl.Expr
-    column: str | None
+    name: str  # The column of the result that holds their beginnings
+    every: str | timedelta  # How long they are
+    expression: pl.Expr  # The beginning of the window that a time falls in
+    column: str | None  # The column of times, where they are no expression
 
 
 def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str, Any]) -> Window:
-    """The windows of a call, if they are regular.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For options with another value than that of default.
-    """
+    """The windows of a call, if they are regular."""
     for name, value in options.items():
         if name not in _ALLOWED:
             raise UnsupportedOperation(
@@ -649,13 +589,7 @@ def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str
 
 
 def window_keys(keys: Any, window: Window, columns: Columns, *, alone: bool) -> Any:
-    """The keys as they are, where those of windows are beginnings of windows.
-
-    Raises
-    ------
-    MissingKeys
-        When a key is not the start of a window: no row would ever be in its group.
-    """
+    """The keys as they are, where those of windows are beginnings of windows."""
     if isinstance(keys, Iterable) and not isinstance(
         keys, (Mapping, pl.DataFrame, pl.Series, Keys)
     ):
@@ -712,24 +646,13 @@ def windows_within(window: Window, columns: Columns) -> pl.Series | None:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Between which values of a column its windows are.
+    """Between which values of a column its windows are."""
 
-    Parameters
-    ----------
-    ends
-        The first and the last value that the column may have; without their time zone.
-    length
-        The length of a window, in the units of the column.
-    about
-        How many windows there are, give or take one.
-    zone
-        Whether the clock of a time zone says where they begin.
-    """
-
+    # The first and the last value that the column may have; without their time zone.
     ends: pl.Series
-    length: int
-    about: int
-    zone: bool
+    length: int  # The length of a window, in the units of the column
+    about: int  # How many windows there are, give or take one
+    zone: bool  # Whether the clock of a time zone says where they begin
 
 
 def _ends(window: Window, columns: Columns) -> _Ends | None:
@@ -803,15 +726,7 @@ def description(
     columns: str | Sequence[str] | None,
     bounds: Mapping[str, IntoBounds] | None,
 ) -> tuple[list[DPExpr], Changes]:
-    """The dp expressions of a description, and how its result is handed out.
-
-    Raises
-    ------
-    UnknownColumn
-        When the frame does not have the column.
-    UnboundedSensitivity
-        When bounds are missing; the message has the line to write.
-    """
+    """The dp expressions of a description, and how its result is handed out."""
     names = _names(facts, columns)
     given = _ranges(bounds)
     for name in given:

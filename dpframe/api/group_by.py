@@ -41,13 +41,7 @@ from dpframe.sealed import all_sealed
 def query_of(
     rows: ProtectedRows, groups: Groups | None, exprs: Sequence[Any], named: Mapping[str, Any]
 ) -> PrivateQuery:
-    """The query of some dp expressions, by group if there are groups.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For what is no dp expression; the message names the one to write.
-    """
+    """The query of some dp expressions, by group if there are groups."""
     specs: list[OutputSpec] = []
     for alias, expression in [*((None, e) for e in flat(exprs)), *named.items()]:
         found = _dp_expressions(rows.relation, expression)
@@ -103,13 +97,7 @@ _SPENDS = ("epsilon", "delta", "rho", "accuracy")
 
 
 def _unspent(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a query; a spend is not allowed among them.
-
-    Raises
-    ------
-    InvalidBudget
-        When a spend is among them.
-    """
+    """Options of a query; a spend is not allowed among them."""
     for name in _SPENDS:
         if name in options:
             raise InvalidBudget(

@@ -105,13 +105,7 @@ def ends_up_to(groups: int) -> tuple[int, ...]:
 
 
 def read_spend(for_spend: Mapping[str, Number]) -> Spend:
-    """A spend as it was given by names.
-
-    Raises
-    ------
-    InvalidBudget
-        When the spend is invalid.
-    """
+    """A spend as it was given by names."""
     known = {"epsilon", "delta", "rho"}
     if not isinstance(for_spend, Mapping) or not for_spend or not known >= set(for_spend):
         raise InvalidBudget(
@@ -124,21 +118,11 @@ def read_spend(for_spend: Mapping[str, Number]) -> Spend:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A limit, and the noise of a number of individuals under it.
+    """A limit, and the noise of a number of individuals under it."""
 
-    Parameters
-    ----------
-    step
-        The limit.
-    noise
-        The error of one group by noise alone, with 95%.
-    variance
-        The parameter of the noise.
-    """
-
-    step: LimitGroups | LimitNorm
-    noise: float
-    variance: float
+    step: LimitGroups | LimitNorm  # The limit
+    noise: float  # The error of one group by noise alone, with 95%
+    variance: float  # The parameter of the noise
 
     def lost(self, groups: int) -> float:
         """In how many of its groups an individual does not count, in total; for weights, the
@@ -152,21 +136,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyGroups:
-    """How many individuals are in how many listed groups.
+    """How many individuals are in how many listed groups."""
 
-    Parameters
-    ----------
-    ends
-        The largest number of groups in each bin.
-    counts
-        The noisy numbers of individuals.
-    variance
-        The standard deviation of the noise of one group.
-    """
-
-    ends: tuple[int, ...]
-    counts: np.ndarray[Any, np.dtype[np.int64]]
-    variance: float
+    ends: tuple[int, ...]  # The largest number of groups in each bin
+    counts: np.ndarray[Any, np.dtype[np.int64]]  # The noisy numbers of individuals
+    variance: float  # The standard deviation of the noise of one group
 
     def bias(self, way: Way, groups: int) -> tuple[float, float]:
         """By how much a limit lowers the average number of individuals in one of these groups,
@@ -188,22 +162,12 @@ class NoisyGroups:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Ways that are compared, or why a kind of limit is not.
+    """Ways that are compared, or why a kind of limit is not."""
 
-    Parameters
-    ----------
-    limit, by
-        The kind.
-    tried
-        Limits of that kind.
-    note
-        Why no way is compared.
-    """
-
-    limit: str
+    limit: str  # The kind
     by: tuple[str, ...]
-    tried: tuple[Way, ...]
-    note: str | None = None
+    tried: tuple[Way, ...]  # Limits of that kind
+    note: str | None = None  # Why no way is compared
 
 
 def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, ...]:
@@ -215,11 +179,6 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
         The query.
     prepare
         What plans it, at the spend that it shall have.
-
-    Raises
-    ------
-    InvalidBudget
-        When that spend is invalid.
     """
     keys, counted, why = keys_of(asked.groups), individuals_of(asked), None
     if asked.groups is None:
@@ -350,21 +309,11 @@ def _row(way: Way, found: NoisyGroups, groups: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unlimited:
-    """What is refused for want of a limit, and nothing else.
+    """What is refused for want of a limit, and nothing else."""
 
-    Parameters
-    ----------
-    refusal
-        What it was refused with.
-    rows
-        The rows.
-    groups, specs
-        The groups and outputs.
-    """
-
-    refusal: UnboundedSensitivity
-    rows: ProtectedRows
-    groups: Groups | None
+    refusal: UnboundedSensitivity  # What it was refused with
+    rows: ProtectedRows  # The rows
+    groups: Groups | None  # The groups and outputs
     specs: tuple[OutputSpec, ...]
 
     def refused(self) -> UnboundedSensitivity:
@@ -372,13 +321,7 @@ class Unlimited:
         return copy(self.refusal)
 
     def under(self, step: Step) -> Query:
-        """The query of the limited frame.
-
-        Raises
-        ------
-        DPFrameError
-            When it is refused under that limit too.
-        """
+        """The query of the limited frame."""
         rows = replace(self.rows, relation=self.rows.relation.then(step))
         return rows.ask(self.groups, self.specs)
 
@@ -386,13 +329,7 @@ class Unlimited:
 def asked_or_unlimited(
     rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]
 ) -> tuple[Query, Unlimited | None]:
-    """A query; if it only lacks limits, the query with one row of each individual.
-
-    Raises
-    ------
-    DPFrameError
-        When the rows cannot answer it at any cost, under any limits.
-    """
+    """A query; if it only lacks limits, the query with one row of each individual."""
     try:
         asked = rows.ask(groups, specs)
     except UnboundedSensitivity as refusal:
@@ -450,13 +387,7 @@ _UNLIMITED: Final = 100
 
 
 def with_dropped(asked: Query) -> Queries:
-    """The query, and the two counts that give the share of dropped rows.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When a column of the result has the share's name.
-    """
+    """The query, and the two counts that give the share of dropped rows."""
     require_numbers(asked.aggregates, "report_dropped=True", "nothing drops out of one")
     groups = asked.groups
     names = [o.name for o in asked.outputs] + ([] if groups is None else [*groups.names])
@@ -553,13 +484,7 @@ _NO_MORE_ROWS = Filter, DropNulls, WithColumns, Select, Rename, Drop
 
 
 def require_limits(limits: object) -> None:
-    """Refuse an unknown value of ``limits=``.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For another word than ``"auto"``.
-    """
+    """Refuse an unknown value of ``limits=``."""
     if limits is not None and limits != "auto":
         raise UnsupportedOperation(
             f'limits={as_given(limits)} is neither "auto" nor None',
@@ -573,13 +498,7 @@ def require_limits(limits: object) -> None:
 
 
 def require_amount(spend: Spend) -> None:
-    """Refuse spends that a limit cannot be found by.
-
-    Raises
-    ------
-    InvalidBudget
-        For an accuracy instead of a spend.
-    """
+    """Refuse spends that a limit cannot be found by."""
     if spend.accuracy is not None:
         raise InvalidBudget(
             "accuracy= needs a limit on what one individual adds, and this query finds "
@@ -595,11 +514,6 @@ def search_of(unlimited: Unlimited, *, report_dropped: bool = False) -> LimitSea
     rows in all, which bounds groups and rows in each as well.
 
     With `report_dropped` the plan also measures the share of dropped rows, under each limit.
-
-    Raises
-    ------
-    DPFrameError
-        When the query is refused under limits too.
     """
     found = _search_for([unlimited], [unlimited])
     if not report_dropped:
@@ -617,12 +531,6 @@ def search_of_several(
 
     Several that lack one share it: it is on rows, and found on the frame that they have in common,
     where an individual has at least as many rows as in each of them.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When they lack limits on different frames: a plan that finds several limits has no finite
-        form, because it would list the queries under every combination of limits.
     """
     lacking = [one for one in asked if isinstance(one, Unlimited)]
     return replace(_search_for(asked, lacking), weights=weights)
@@ -663,13 +571,7 @@ def _under(
 
 
 def _shared(relations: Sequence[Relation]) -> Relation:
-    """The frame that some come from by steps that make no row of none.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When there is no shared relation.
-    """
+    """The frame that some come from by steps that make no row of none."""
     first, *others = relations
     size = 0
     while all(
@@ -711,21 +613,12 @@ _ENDLESS = 2**62
 
 @dataclass(frozen=True, slots=True)
 class LimitsOfRows:
-    """Limits on rows that are compared.
+    """Limits on rows that are compared."""
 
-    Parameters
-    ----------
-    noise
-        The error by noise under each of the first limits, with 95%, as rows of all groups together.
-    groups
-        How many groups there are, or are taken to be.
-    sizes, is_normal
-        As for `LimitRule`.
-    """
-
+    # The error by noise under each of the first limits, with 95%, as rows of all groups together.
     noise: tuple[float, ...]
-    groups: int
-    sizes: tuple[int, ...]
+    groups: int  # How many groups there are, or are taken to be
+    sizes: tuple[int, ...]  # As for `LimitRule`
     is_normal: bool
 
     def best(
@@ -760,13 +653,7 @@ class LimitsOfRows:
 
 
 def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> LimitsOfRows | None:
-    """Limits on rows in all, with the noise of a query under each; None where none are enough.
-
-    Raises
-    ------
-    InvalidBudget
-        When the spend is invalid.
-    """
+    """Limits on rows in all, with the noise of a query under each; None where none are enough."""
     free = replace(asked, relation=unlimited_relation(asked.relation))
     groups = asked.groups
     found = groups is not None and groups.discovered
@@ -801,24 +688,13 @@ def share_of_rows(
 
 @dataclass(frozen=True, slots=True)
 class SuggestionQuery:
-    """What histograms of individuals are for.
+    """What histograms of individuals are for."""
 
-    Parameters
-    ----------
-    query
-        The histograms.
-    numbers
-        The numbers whose limits are sought: of rows, of groups, of rows in a group.
-    names
-        The outputs whose bounds are sought.
-    ends
-        The largest number in each bin of the histogram of a number.
-    """
-
-    query: Query
+    query: Query  # The histograms
+    # The numbers whose limits are sought: of rows, of groups, of rows in a group.
     numbers: tuple[str, ...]
-    names: tuple[str, ...]
-    ends: dict[str, tuple[int, ...]]
+    names: tuple[str, ...]  # The outputs whose bounds are sought
+    ends: dict[str, tuple[int, ...]]  # The largest number in each bin of the histogram of a number
 
 
 def suggest(
@@ -1011,13 +887,7 @@ def _ends(lo: float, hi: float) -> list[float]:
 
 
 def share_of(coverage: Number) -> Fraction:
-    """A share as a fraction.
-
-    Raises
-    ------
-    InvalidBounds
-        When it does not lie between 0 and 1.
-    """
+    """A share as a fraction."""
     try:
         share = exact(coverage)
     except (TypeError, ValueError, ZeroDivisionError):

@@ -62,20 +62,9 @@ from dpframe.streaming import plan_stream
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Amounts, or the accuracy that they should buy.
+    """Amounts, or the accuracy that they should buy."""
 
-    Parameters
-    ----------
-    epsilon, delta, rho, accuracy, split
-        As for `PrivateQuery.plan`.
-
-    Raises
-    ------
-    InvalidBudget
-        For an unknown way to divide costs.
-    """
-
-    epsilon: Number | None = None
+    epsilon: Number | None = None  # As for `PrivateQuery.plan`
     delta: Number | None = None
     rho: Number | None = None
     accuracy: Mapping[str, Number] | None = None
@@ -121,11 +110,6 @@ class Spend:
             What the session has left, for messages.
         counted_apart
             Whether the session adds up rho or mu squared for plans that satisfy (epsilon, delta).
-
-        Raises
-        ------
-        InvalidBudget
-            When it is empty, not positive, or in another measure, or no spend is accurate enough.
         """
         amounts = self.epsilon, self.delta, self.rho
         if self.accuracy is None:
@@ -148,47 +132,24 @@ Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
 
 @dataclass(slots=True, eq=False)
 class Payer:
-    """A budget in a ledger, and the conditions on which it is spent: what a session is inside.
+    """A budget in a ledger, and the conditions on which it is spent: what a session is inside."""
 
-    Parameters
-    ----------
-    ledger
-        What plans are charged to.
-    measure
-        In which it counts.
-    counts_apart
-        Whether it adds up rho or mu squared for plans that satisfy (epsilon, delta).
-    name
-        The session's name, which plans show and approvals are kept under.
-    needs_approval
-        Whether it pays only for approved plans.
-    keeps
-        Whether what it pays for is kept.
-    names
-        The frames that were given each name.
-    streamed
-        The frame that each stream was opened of first, by its token.
-    unit
-        The protected unit; None while nothing is protected.
-    whole
-        For a part of a divided frame: the payer of the whole frame.
-    parameters
-        What the job was given that it pays for.
-    warned
-        The frames for which the analyst was warned that dpframe chose a limit.
-    """
-
-    ledger: Ledger
-    measure: type[Budget]
+    ledger: Ledger  # What plans are charged to
+    measure: type[Budget]  # In which it counts
+    # Whether it adds up rho or mu squared for plans that satisfy (epsilon, delta).
     counts_apart: bool
-    name: str | None = None
-    needs_approval: bool = False
-    keeps: bool = False
+    name: str | None = None  # The session's name, which plans show and approvals are kept under
+    needs_approval: bool = False  # Whether it pays only for approved plans
+    keeps: bool = False  # Whether what it pays for is kept
+    # The frames that were given each name.
     names: dict[str, Source] = field(default_factory=dict, repr=False)
+    # The frame that each stream was opened of first, by its token.
     streamed: dict[str, int] = field(default_factory=dict, repr=False)
-    unit: Unit | None = None
+    unit: Unit | None = None  # The protected unit; None while nothing is protected
+    # For a part of a divided frame: the payer of the whole frame.
     whole: Payer | None = field(default=None, repr=False)
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Parameter, ...] = ()  # What the job was given that it pays for
+    # The frames for which the analyst was warned that dpframe chose a limit.
     warned: set[int] = field(default_factory=set, repr=False)
 
     @property
@@ -207,13 +168,7 @@ class Payer:
         return replace(self, ledger=ledger, whole=self)
 
     def responsible_for(self, owner: Payer | None) -> Payer:
-        """Who pays for a query or frame of `owner`: this one, or one of a part of it.
-
-        Raises
-        ------
-        InvalidBudget
-            When it belongs to another session, or to none and this pays for a part only.
-        """
+        """Who pays for a query or frame of `owner`: this one, or one of a part of it."""
         at = owner
         while at is not None and at is not self:
             at = at.whole
@@ -229,15 +184,7 @@ class Payer:
         )
 
     def prepare(self, query: Query, spend: Spend) -> pipeline.Prepared:
-        """The plan of a query at a spend, and what is needed to run it; nothing is charged.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the query protects another kind of unit than the session.
-        InvalidBudget
-            When the spend is invalid, or not in the session's measure.
-        """
+        """The plan of a query at a spend, and what is needed to run it; nothing is charged."""
         self._require_kind([query])
         remaining = self._remaining([query])
         budget = spend.within(query, self.measure, remaining, counted_apart=self.counts_apart)
@@ -257,13 +204,7 @@ class Payer:
         )
 
     def prepare_stream(self, query: Query, schedule: Schedule, spend: Spend) -> pipeline.Prepared:
-        """The plan of a stream at a spend for all its periods; nothing is charged.
-
-        Raises
-        ------
-        DPFrameError
-            When a stream cannot be made of the query, and as for `prepare`.
-        """
+        """The plan of a stream at a spend for all its periods; nothing is charged."""
         self._require_kind([query])
         pure = self.measure is PureDP or (self.measure is ApproxDP and not spend.delta)
         by_period = read_stream(query, schedule, pure)
@@ -276,19 +217,7 @@ class Payer:
         return self._stating(made)
 
     def open_stream(self, prepared: pipeline.Prepared, opening: StreamOpening) -> OpenedStream:
-        """The stream as the ledger has it; a new stream is charged.
-
-        Raises
-        ------
-        LedgerError
-            When another stream has that name, or columns of other types; or it is not recorded.
-        BudgetExceeded
-            When it does not fit.
-        PlanMismatch
-            When the plan needs approval and has none.
-        Unsound
-            When what would be drawn is not what the plan says.
-        """
+        """The stream as the ledger has it; a new stream is charged."""
         book = self.ledger.streams
         found = book.find(opening.name)
         if found is None:
@@ -325,15 +254,7 @@ class Payer:
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Release:
-        """Charge the budget, run the query and add noise; or hand out what is kept.
-
-        Raises
-        ------
-        PlanMismatch
-            When the plan needs approval and has none; nothing is charged then.
-        DPFrameError
-            As for `PrivateQuery.collect`.
-        """
+        """Charge the budget, run the query and add noise; or hand out what is kept."""
         prepared = self.prepare(query, spend)
         whole = pipeline.alone(prepared)
         warned = warn_of_queries([query])
@@ -504,13 +425,7 @@ class Payer:
 
 
 def require_windows(unit: Unit, per: Every | None) -> None:
-    """Refuse a unit that a budget for each window of time does not go with.
-
-    Raises
-    ------
-    InvalidBudget
-        When it is not people in just these windows.
-    """
+    """Refuse a unit that a budget for each window of time does not go with."""
     if per is None or (isinstance(unit, Identifier) and unit.window == per):
         return
     raise InvalidBudget(
@@ -545,30 +460,14 @@ def _joined(first: Sequence[tuple[str, ...]], second: Sequence[tuple[str, ...]])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProtectedRows:
-    """Rows of protected frames, and the payer of their queries.
+    """Rows of protected frames, and the payer of their queries."""
 
-    Parameters
-    ----------
-    relation
-        What is known of the rows without reading them, and how they are made.
-    source
-        Where they are.
-    payer
-        Who pays; None for rows that belong to no session.
-    """
-
-    relation: Relation
-    source: Source | Sources = field(repr=False)
-    payer: Payer | None = field(repr=False)
+    relation: Relation  # What is known of the rows without reading them, and how they are made
+    source: Source | Sources = field(repr=False)  # Where they are
+    payer: Payer | None = field(repr=False)  # Who pays; None for rows that belong to no session
 
     def ask(self, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
-        """A query of some outputs, by group if there are groups; nothing runs.
-
-        Raises
-        ------
-        DPFrameError
-            When the rows cannot answer it at any cost.
-        """
+        """A query of some outputs, by group if there are groups; nothing runs."""
         execution = self.source.blueprint(self.relation.token)
         return pipeline.ask(self.relation, groups, specs, execution)
 

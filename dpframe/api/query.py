@@ -60,11 +60,6 @@ T = TypeVar("T")
 def named_spend(places: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A method that takes only the first `places` arguments without a name and refuses others in
     words.
-
-    Raises
-    ------
-    InvalidBudget
-        By the method, when it is called with more.
     """
 
     def named(method: Callable[P, R]) -> Callable[P, R]:
@@ -104,48 +99,22 @@ COUNT = "count"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a result.
+    """One change of a result."""
 
-    Parameters
-    ----------
-    words
-        What the analyst wrote, such as ``.sort(...)``.
-    of
-        Makes the new result from the old one.
-    """
-
-    words: str
-    of: Callable[[pl.DataFrame], pl.DataFrame]
+    words: str  # What the analyst wrote, such as ``.sort(...)``
+    of: Callable[[pl.DataFrame], pl.DataFrame]  # Makes the new result from the old one
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes to a result before it is returned.
+    """The changes to a result before it is returned."""
 
-    Parameters
-    ----------
-    steps
-        The changes, in order.
-    shares
-        Whether counts became shares of their total, which have no intervals.
-    whole
-        Whether the query may be released without these changes.
-    """
-
-    steps: tuple[Change, ...] = ()
-    shares: bool = False
-    whole: bool = True
+    steps: tuple[Change, ...] = ()  # The changes, in order
+    shares: bool = False  # Whether counts became shares of their total, which have no intervals
+    whole: bool = True  # Whether the query may be released without these changes
 
     def then(self, step: Change, query: Query) -> Changes:
-        """With one more change, which is tried on made-up numbers first.
-
-        Raises
-        ------
-        UnknownColumn
-            When the change names a column that the result does not have.
-        UnsupportedOperation
-            When Polars cannot make the change.
-        """
+        """With one more change, which is tried on made-up numbers first."""
         result = self.of(made_up_result(query))
         try:
             step.of(result)
@@ -174,13 +143,7 @@ class Changes:
         return replace(self, steps=(*self.steps, step), whole=False)
 
     def require_no_interval(self, interval: object) -> None:
-        """Refuse intervals for shares of a noisy total.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When an interval is requested for them.
-        """
+        """Refuse intervals for shares of a noisy total."""
         if self.shares and interval is not None:
             raise UnsupportedOperation(
                 "shares of a noisy total have no interval",
@@ -189,13 +152,7 @@ class Changes:
             )
 
     def require_whole(self) -> None:
-        """Refuse a `Release`, which keeps the result as it was drawn.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the analyst changes the result.
-        """
+        """Refuse a `Release`, which keeps the result as it was drawn."""
         if not self.whole:
             raise UnsupportedOperation(
                 f"a release keeps its result as drawn, and {self.steps[-1].words} changes it",
@@ -344,13 +301,6 @@ def bind_public_frames(given: object, relation: Relation, source: Source | Sourc
         The relation and the source of the query.
     source
         The protected frames: only their schemas are read.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When something private is given, a frame is missing, or a type is another one.
-    UnknownColumn
-        When a column is missing.
     """
     schemas = source.schemas(relation.token)
     names = {part.token: part.name for part in frames_of(relation)}
@@ -474,13 +424,7 @@ class AskedQuery(NoRawAccess):
 
     @property
     def _query(self) -> Query:
-        """The query.
-
-        Raises
-        ------
-        UnboundedSensitivity
-            When an individual may have any number of rows or groups.
-        """
+        """The query."""
         if self._unlimited is not None:
             raise self._unlimited.refused()
         return self._asked
@@ -975,11 +919,6 @@ def query_or_unlimited(query: PrivateQuery, limits: Limits) -> Query | Unlimited
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
     """The parts of a query without missing limits for a session: the query, its data, and the
     payer.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When it lacks a limit.
     """
     return query._query, query._source, query._payer
 

@@ -94,30 +94,14 @@ _HOW: Final = "write for example release.between(18, 65)"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """Counts of one output in an order.
+    """Counts of one output in an order."""
 
-    Parameters
-    ----------
-    name
-        The output.
-    ranges
-        The edges, and the error of sums of the counts.
-    laws
-        The noise of its noisy vectors.
-    keys
-        The columns of groups.
-    is_alone
-        Whether the frame has a row for each count; else it has a list for each group.
-    sets
-        The grouping sets, where there are several.
-    """
-
-    name: str
-    ranges: Ranges
-    laws: tuple[Mechanism, ...]
-    keys: tuple[str, ...]
-    is_alone: bool
-    sets: SetGroups | None = None
+    name: str  # The output
+    ranges: Ranges  # The edges, and the error of sums of the counts
+    laws: tuple[Mechanism, ...]  # The noise of its noisy vectors
+    keys: tuple[str, ...]  # The columns of groups
+    is_alone: bool  # Whether the frame has a row for each count; else it has a list for each group
+    sets: SetGroups | None = None  # The grouping sets, where there are several
 
     def between(
         self, frame: pl.DataFrame, low: object, high: object, where: Mapping[str, Any]
@@ -722,21 +706,11 @@ _WHERE = "dp.combine([...])"
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The noise of one output in one release, and how much that counts.
+    """The noise of one output in one release, and how much that counts."""
 
-    Parameters
-    ----------
-    law
-        In steps.
-    step
-        What a step is.
-    weight
-        The weight of its value; the weights of an output add up to 1.
-    """
-
-    law: AdditiveMechanism
-    step: Fraction
-    weight: float
+    law: AdditiveMechanism  # In steps
+    step: Fraction  # What a step is
+    weight: float  # The weight of its value; the weights of an output add up to 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

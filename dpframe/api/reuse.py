@@ -110,24 +110,12 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What to do if the same query ran before.
+    """What to do if the same query ran before."""
 
-    Parameters
-    ----------
-    reuse
-        ``"same"``: hand out the result of the same that is kept.
-    run
-        The name of a run that is to be made once only.
-    again
-        Whether to pay again for a result that was paid for and lost.
-    period
-        Of a stream, which of its results this is.
-    """
-
-    reuse: Reuse = "never"
-    run: str | None = None
-    again: bool = False
-    period: str | None = None
+    reuse: Reuse = "never"  # ``"same"``: hand out the result of the same that is kept
+    run: str | None = None  # The name of a run that is to be made once only
+    again: bool = False  # Whether to pay again for a result that was paid for and lost
+    period: str | None = None  # Of a stream, which of its results this is
 
     def __post_init__(self) -> None:
         if self.reuse not in get_args(Reuse):
@@ -150,35 +138,16 @@ ONCE_MORE = Repeat()
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Results and how they were obtained.
+    """Results and how they were obtained."""
 
-    Parameters
-    ----------
-    frames
-        The results.
-    origin
-        Equal for results of one charge only.
-    doubts
-        The doubts about each result that follow from its noisy numbers.
-    reused
-        Whether they were kept, and nothing was charged.
-    remark
-        A sentence for people, if there is anything to say.
-    content
-        What was kept of it.
-    place
-        Which limit was found, where that is recorded.
-    is_before
-        Whether they are by the plan that the edition before made, whose noise is another.
-    """
-
-    frames: list[pl.DataFrame]
-    origin: str
-    doubts: Doubts
-    reused: bool = False
-    remark: str = ""
-    content: Content | None = None
-    place: int | None = None
+    frames: list[pl.DataFrame]  # The results
+    origin: str  # Equal for results of one charge only
+    doubts: Doubts  # The doubts about each result that follow from its noisy numbers
+    reused: bool = False  # Whether they were kept, and nothing was charged
+    remark: str = ""  # A sentence for people, if there is anything to say
+    content: Content | None = None  # What was kept of it
+    place: int | None = None  # Which limit was found, where that is recorded
+    # Whether they are by the plan that the edition before made, whose noise is another.
     is_before: bool = False
 
     def plan_of(self, plan: Plan) -> Plan:
@@ -305,17 +274,7 @@ class Keeper:
             raise _unnamed()
 
     def done(self, run: Run) -> Done:
-        """The results: those that are kept, or else those of `run`, which are kept then.
-
-        Raises
-        ------
-        UnderWay
-            When the same is being computed.
-        LedgerError
-            When it was charged and its result is lost.
-        PlanMismatch
-            When the run was one of another plan.
-        """
+        """The results: those that are kept, or else those of `run`, which are kept then."""
         while True:
             found = self._keeping.newest(self._key, self._identity)
             if found is not None:
@@ -424,13 +383,7 @@ class Keeper:
 
 
 def content_of(keeping: Keeping, attempt: Attempt) -> Content:
-    """What is kept of an attempt.
-
-    Raises
-    ------
-    NotKept
-        When nothing is, or something else.
-    """
+    """What is kept of an attempt."""
     if attempt.pruned is not None:
         raise NotKept(f"it was pruned {attempt.pruned}")
     blobs = kept_blobs(attempt, keeping)

@@ -111,15 +111,7 @@ def declared(
 def stated_typical(
     given: Mapping[str, Any], table: Mapping[str, Domain]
 ) -> tuple[tuple[str, Fraction], ...]:
-    """What a data owner says that values of columns are like.
-
-    Raises
-    ------
-    UnknownColumn
-        When the column does not exist.
-    InvalidBounds
-        When a value is no number, or 0, or the column has no numbers.
-    """
+    """What a data owner says that values of columns are like."""
     found = []
     for name, value in _declarations(given, "typical values", "3000"):
         known = _column(table, name, "typical")
@@ -160,15 +152,7 @@ def divide(
     every: str | None,
     delay: str | dt.timedelta | None,
 ) -> dict[Any, tuple[Relation, Level]]:
-    """Disjoint parts of a frame, by public key, and their names in ledgers.
-
-    Raises
-    ------
-    MissingKeys
-        When keys would have to be read from private data.
-    UnsupportedOperation
-        For unknown periods or delays.
-    """
+    """Disjoint parts of a frame, by public key, and their names in ledgers."""
     where = "partition(..., every=...)"
     period = as_every("1d" if every is None else every, where)
     if every is not None and delay is None:
@@ -293,13 +277,7 @@ class Through:
         return str(here), str(there)
 
     def _unit_in(self, session: object) -> Identifier:
-        """Whom the frame protects that knows.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When it belongs to another session.
-        """
+        """Whom the frame protects that knows."""
         if self.frame._session is not session:
             raise UnsupportedOperation(
                 "the frame with the identifier belongs to another session",
@@ -311,15 +289,7 @@ class Through:
         return unit
 
     def _owned(self, source: Source) -> Source:
-        """The rows with whose they are.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When they say that themselves, or keys of these types are not compared.
-        UnknownColumn
-            When a frame does not have the column.
-        """
+        """The rows with whose they are."""
         (here, there), relation, owners = self._names, self.frame._relation, self.frame._source
         who = relation.facts.identifier
         assert who is not None
@@ -365,13 +335,7 @@ _MOST = 1000
 
 
 def require_query(query: object) -> None:
-    """Refuse what is no query.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not a private query.
-    """
+    """Refuse what is no query."""
     if not isinstance(query, PrivateQuery):
         raise UnsupportedOperation(
             f"a session runs private queries, not a {type(query).__name__}",
@@ -388,16 +352,6 @@ def asked_at_once(
 ) -> tuple[Queries, list[Source | Sources], Payer]:
     """The queries of a list, where their data are, and who pays for them; before them the search
     for the limit that some lack.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the list is empty, or holds what is no query; when several lack a limit and are of
-        different frames.
-    UnboundedSensitivity
-        With `limits` None, when one lacks a limit.
-    InvalidBudget
-        When they are not paid for by one budget, or weights make no sense.
     """
     require_limits(limits)
     if not isinstance(given, (list, tuple)):
@@ -430,39 +384,20 @@ def asked_alone(
 ) -> tuple[Query | Queries, Source | Sources, Payer]:
     """One query, or the search for the limit that it lacks and the query; where its data are, and
     who pays for it.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        With `limits` None, when it lacks a limit.
     """
     asked, source, owner = searched(query, limits, spend)
     return asked, source, payer.responsible_for(owner)
 
 
 def asked_in_full(query: PrivateQuery, payer: Payer) -> tuple[Query, Source | Sources, Payer]:
-    """One query that lacks no limit, where its data are, and who pays for it.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is no query.
-    UnboundedSensitivity
-        When it lacks a limit.
-    """
+    """One query that lacks no limit, where its data are, and who pays for it."""
     require_query(query)
     asked, source, owner = parts(query)
     return asked, source, payer.responsible_for(owner)
 
 
 def refuse_weights(weights: object) -> None:
-    """Refuse the shares of several queries where there is one.
-
-    Raises
-    ------
-    InvalidBudget
-        When there are any.
-    """
+    """Refuse the shares of several queries where there is one."""
     if weights is not None:
         raise InvalidBudget(
             "weights= are shares of several queries, and this is one query",

@@ -63,20 +63,12 @@ _MAPPED = Path("/proc/self/maps")
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where rows come from.
+    """Where rows come from."""
 
-    Parameters
-    ----------
-    files
-        Places of files, links followed, and what the file system calls each file.
-    memory
-        Addresses of columns' values.
-    unknown
-        Whether the origin of some part is unknown: a scan in Python, bytes, a newer Polars.
-    """
-
+    # Places of files, links followed, and what the file system calls each file.
     files: frozenset[object] = frozenset()
-    memory: frozenset[int] = frozenset()
+    memory: frozenset[int] = frozenset()  # Addresses of columns' values
+    # Whether the origin of some part is unknown: a scan in Python, bytes, a newer Polars.
     unknown: bool = False
 
     def __or__(self, other: Origins) -> Origins:
@@ -315,13 +307,7 @@ class Source:
         return Execution(_asked(here.engine, engine), {token: here._data}, here.schemas(token))
 
     def at_hand(self) -> Source:
-        """The source with its data, which is opened once.
-
-        Raises
-        ------
-        DPFrameError
-            When it cannot be read, or has other columns than those that were stated.
-        """
+        """The source with its data, which is opened once."""
         if self._reader is None:
             return self
         if self._at_hand is None:
@@ -347,13 +333,6 @@ class Source:
     def within(self, memory: object, spill: object) -> Source:
         """The same source with a limit on the memory of its queries. The default is the machine's
         memory, if the sizes of the files are known.
-
-        Raises
-        ------
-        InvalidBounds
-            For what is no amount of memory.
-        UnsupportedOperation
-            On another engine than Polars, which has a limit of its own.
         """
         if not isinstance(spill, bool):
             raise UnsupportedOperation(
@@ -407,11 +386,6 @@ class Source:
             The identifier there, and here afterwards.
         remark
             What reviewers should know of it.
-
-        Raises
-        ------
-        UnsupportedOperation
-            On another engine than Polars.
         """
         for engine in (self.engine, owners.engine):
             if not isinstance(engine, PolarsEngine):
@@ -574,13 +548,6 @@ def protected_source(
 ) -> Source:
     """A source from any of the accepted kinds of frame; only its schema is read, or nothing of a
     path whose columns are stated.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For anything else.
-    EngineError
-        In a process that was forked from one that had used Polars.
     """
     require_threads()
     _require_engine(engine)
@@ -695,13 +662,6 @@ def _stated(frame: object, engine: str | None, schema: object, storage_options: 
 def _require_types(here: pl.Schema, stated: pl.Schema, engine: str, path: str | Path) -> None:
     """Refuse files that have not the columns that were stated, before anything is charged. Others
     that they have are not read.
-
-    Raises
-    ------
-    UnknownColumn
-        Naming columns that are not there.
-    UnsupportedOperation
-        Naming columns of another type, with both types.
     """
     where = f"the schema that is stated for {location(path)!r}"
     missing = [name for name in stated if name not in here]
@@ -821,11 +781,6 @@ def _placed(frame: object, engine: str | None, names: Sequence[str] | None = Non
 def refuse_protected_keys(keys: object, source: Source | Sources, where: str) -> None:
     """Refuse a lazy frame of keys with rows of the protected data: the groups that appear would
     reveal single rows.
-
-    Raises
-    ------
-    MissingKeys
-        When it is one.
     """
     if isinstance(keys, pl.LazyFrame) and source.holds(keys):
         raise MissingKeys(

@@ -53,13 +53,7 @@ class StreamAsked:
         return StreamOpening(self.name, definition, self.schedule.periods, kept, types)
 
     def as_opened(self, opened: OpenedStream) -> StreamAsked:
-        """The same as it was planned when it was opened, which another version may have done.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot go on as it was.
-        """
+        """The same as it was planned when it was opened, which another version may have done."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
         if opened.kept is None or opened.definition == definition:
             return self
