@@ -39,7 +39,7 @@ from dpframe.api.group_by import (
 )
 from dpframe.api.limits import suggest_for_frame
 from dpframe.api.no_raw_access import FRAME_HINTS, FRAME_REASONS, RAW, NoRawAccess
-from dpframe.api.payer import PayingSession, ProtectedRows, Spend, payer_of
+from dpframe.api.payer import ProtectedRows, SessionBudget, Spend, payer_of
 from dpframe.api.query import (
     COUNT,
     Change,
@@ -47,7 +47,7 @@ from dpframe.api.query import (
     PrivateQuery,
     counts_of_values,
     named_spend,
-    tidied,
+    with_changes,
 )
 from dpframe.api.source import Source, Sources, refuse_protected_keys
 from dpframe.core.domain import Columns, Domain
@@ -967,7 +967,7 @@ class PolarsVerbs(Shortcuts):
         query = groups.agg(count(**options).alias(counts))
         if not sort and not normalize:
             return query
-        return tidied(query, counts_of_values(counts, share, by_size=sort))
+        return with_changes(query, counts_of_values(counts, share, by_size=sort))
 
     def describe(
         self,
@@ -1003,7 +1003,7 @@ class PolarsVerbs(Shortcuts):
             When bounds or limits are missing.
         """
         exprs, long = description(self._relation.facts, columns, bounds)
-        return tidied(self.agg(*exprs), long)
+        return with_changes(self.agg(*exprs), long)
 
     def pipe(
         self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs
@@ -1057,7 +1057,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     _otherwise = RAW
 
     def __init__(
-        self, relation: Relation, source: Source | Sources, session: PayingSession | None
+        self, relation: Relation, source: Source | Sources, session: SessionBudget | None
     ) -> None:
         self._relation = relation
         self._source = source
@@ -1406,7 +1406,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     # -- what is public -------------------------------------------------------------------------
 
     @property
-    def session(self) -> PayingSession | None:
+    def session(self) -> SessionBudget | None:
         """The `Session` that pays for queries; for a part of a partition, the part's session."""
         return self._session
 

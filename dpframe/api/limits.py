@@ -58,7 +58,6 @@ from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.infer import LimitSearch, Queries
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.pipeline import Prepared
 from dpframe.planning import GROUPS as LEAST_GROUPS
 from dpframe.planning import LimitRule, has_normal_noise, noise_in_rows, sizes_to_appear
 from dpframe.report import Plan
@@ -170,15 +169,9 @@ class Ways:
     note: str | None = None  # Why no way is compared
 
 
-def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, ...]:
-    """The limits that a query could have instead of its own, with the noise under each.
-
-    Parameters
-    ----------
-    asked
-        The query.
-    prepare
-        What plans it, at the spend that it shall have.
+def ways_of(asked: Query, plan: Callable[[Query], Plan]) -> tuple[Ways, ...]:
+    """The limits that a query could have instead of its own, with the noise under each; `plan`
+    plans a query at the spend that it shall have.
     """
     keys, counted, why = keys_of(asked.groups), individuals_of(asked), None
     if asked.groups is None:
@@ -196,7 +189,7 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
     groups = [n for n in BIN_ENDS if n < size] + [size]
     norms = dict.fromkeys(_norm(n) for n in groups)
     rows = f"{_NOT}it loses no less than limit_groups, at the same noise"
-    plans = _Plans(replace(asked, relation=relation), counted, prepare)
+    plans = _Plans(replace(asked, relation=relation), counted, plan)
     return (
         plans.ways("limit_groups", by, [LimitGroups(n, by) for n in groups]),
         plans.ways("limit_norm", (), [LimitNorm(norm) for norm in norms]),
@@ -237,7 +230,7 @@ class _Plans:
 
     asked: Query
     counted: str
-    prepare: Callable[[Query], Prepared]
+    plan: Callable[[Query], Plan]
 
     def ways(
         self, limit: str, by: tuple[str, ...], steps: Iterable[LimitGroups | LimitNorm]
@@ -250,7 +243,7 @@ class _Plans:
             return Ways(limit, by, (), f"{_NOT}{refusal.what}{why}")
 
     def _way(self, step: LimitGroups | LimitNorm) -> Way:
-        plan = self.prepare(limited(self.asked, step)).plan
+        plan = self.plan(limited(self.asked, step))
         noise = plan.accuracy(self.counted)
         return Way(step, noise, _variance(plan, self.counted, noise))
 
@@ -652,7 +645,7 @@ class LimitsOfRows:
         }
 
 
-def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> LimitsOfRows | None:
+def limits_of_rows(asked: Query, plan: Callable[[Query], Plan]) -> LimitsOfRows | None:
     """Limits on rows in all, with the noise of a query under each; None where none are enough."""
     free = replace(asked, relation=unlimited_relation(asked.relation))
     groups = asked.groups
@@ -663,13 +656,13 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
         if found and n > MOST_OF_FOUND:
             break
         try:
-            plan = prepare(limited(free, LimitRows(n))).plan
+            under = plan(limited(free, LimitRows(n)))
         except DPFrameError as refusal:  # too little is spent for more
             if groups is None and isinstance(refusal, InvalidBudget):
                 raise
             break
-        plans.append(plan)
-    noise = tuple(noise_in_rows(n, plan, count) for n, plan in zip(LIMITS, plans, strict=False))
+        plans.append(under)
+    noise = tuple(noise_in_rows(n, p, count) for n, p in zip(LIMITS, plans, strict=False))
     if not plans:
         return None
     return LimitsOfRows(noise, count, sizes_to_appear(plans), has_normal_noise(plans))
@@ -711,11 +704,15 @@ def suggest(
     share = share_of(coverage)
     later = spend if for_spend is None else read_spend(for_spend)
     sought = build_suggestion_query(asked, with_bounds=source.engine.name == "polars")
-    ways = ways_of(asked, lambda query: payer.prepare(query, later))
+
+    def plan(query: Query) -> Plan:
+        return payer.prepare(Queries((query,)), later).plan
+
+    ways = ways_of(asked, plan)
     by_row = None
     if individuals_of(asked) is None:
-        by_row = limits_of_rows(asked, lambda query: payer.prepare(query, later))
-    release = payer.release(sought.query, source, spend)
+        by_row = limits_of_rows(asked, plan)
+    release = payer.release(Queries((sought.query,)), [source], spend)[0]
     laws = _laws(release.plan, sought)
     found = [read_suggestion(release.frame, asked.groups, sought, share, laws)]
     if asked.groups is not None:
@@ -832,7 +829,7 @@ def suggest_for_frame(
     require_rows(by, "suggest_limits")
     groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
     sought = suggestion_of(rows.relation, groups, {})
-    release = rows.payer.release(sought.query, rows.source, spend)
+    release = rows.payer.release(Queries((sought.query,)), [rows.source], spend)[0]
     laws = _laws(release.plan, sought)
     table = read_suggestion(release.frame, groups, sought, share, laws)
     return table if details else brief(table)

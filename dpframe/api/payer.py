@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -16,15 +16,13 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import (
-    Release,
     Releases,
-    Warnings,
     answers_of,
     plain_outputs,
     warn_of_queries,
     warn_of_results,
 )
-from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, kept_frame, unkept
+from dpframe.api.reuse import ONCE_MORE, Keeper, Repeat, kept_frame, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.choose import Split
@@ -183,18 +181,8 @@ class Payer:
             remedy="use it in the session that protects its frame",
         )
 
-    def prepare(self, query: Query, spend: Spend) -> pipeline.Prepared:
-        """The plan of a query at a spend, and what is needed to run it; nothing is charged."""
-        self._require_kind([query])
-        remaining = self._remaining([query])
-        budget = spend.within(query, self.measure, remaining, counted_apart=self.counts_apart)
-        charged_in = self.measure if self.counts_apart else None
-        return self._stating(
-            pipeline.plan(query, budget, remaining, spend.split, charged_in=charged_in)
-        )
-
-    def prepare_several(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
-        """One plan of several queries; as `prepare`."""
+    def prepare(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
+        """One plan of queries at a spend, and what is needed to run it; nothing is charged."""
         self._require_kind(queries.queries)
         remaining = self._remaining(queries.queries)
         budget = spend.within(queries, self.measure, remaining, counted_apart=self.counts_apart)
@@ -247,40 +235,6 @@ class Payer:
 
     def release(
         self,
-        query: Query,
-        source: Source | Sources,
-        spend: Spend,
-        interval: Intervals | None = None,
-        engine: PolarsMode = "auto",
-        repeat: Repeat = ONCE_MORE,
-    ) -> Release:
-        """Charge the budget, run the query and add noise; or hand out what is kept."""
-        prepared = self.prepare(query, spend)
-        whole = pipeline.alone(prepared)
-        warned = warn_of_queries([query])
-
-        def run(keep: Keep | None) -> pipeline.Results:
-            execution = source.opened(query.relation.token, engine)
-            needed = self._approved(prepared.plan)
-            return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
-
-        def prepare_before() -> pipeline.Prepared:
-            with as_the_edition_before():
-                return self.prepare(query, spend)
-
-        done = self._done(
-            [query], prepared.plan, interval, repeat, run, lambda: prepare_before().plan
-        )
-        if done.is_before:
-            prepared = prepare_before()
-            whole = pipeline.alone(prepared)
-        self.unit = query.relation.facts.unit
-        warned = _joined(warned, warn_of_results(whole, done.frames, done.doubts))
-        answers = [answers_of(prepared.query, prepared.laws)]
-        return done.released(prepared.plan, answers, [plain_outputs(query)], warned)[0]
-
-    def release_several(
-        self,
         queries: Queries,
         sources: Sequence[Source | Sources],
         spend: Spend,
@@ -288,9 +242,11 @@ class Payer:
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Releases:
-        """As `release`, of several queries in one charge; `sources` are their data."""
-        prepared = self.prepare_several(queries, spend)
-        warned = warn_of_queries(queries.queries)
+        """Charge the budget, run the queries on their data and add noise; or hand out results that
+        are kept.
+        """
+        prepared = self.prepare(queries, spend)
+        before = warn_of_queries(queries.queries)
         tokens = [query.relation.token for query in prepared.queries]
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
@@ -302,49 +258,35 @@ class Payer:
 
         def prepare_before() -> pipeline.PreparedTogether:
             with as_the_edition_before():
-                return self.prepare_several(queries, spend)
+                return self.prepare(queries, spend)
 
-        done = self._done(
-            queries.queries, prepared.plan, interval, repeat, run, lambda: prepare_before().plan
-        )
-        if done.is_before:
-            prepared = prepare_before()
-        self.unit = queries.queries[0].relation.facts.unit
-        found = prepared.under(done.place)
-        warned = _joined(
-            warned, warn_of_results(found, done.frames, done.doubts, done.place, self.warned)
-        )
-        answers = [answers_of(*one) for one in found.answered()]
-        if prepared.limits is not None and done.place is None:
-            # versions before did not record under which limit a result was computed
-            answers = [{} for _ in answers]
-        plain = [plain_outputs(query) for query in queries.queries]
-        releases = done.released(prepared.plan, answers, plain, warned)
-        under = None
-        if prepared.limits is not None and done.place is not None:
-            under = prepared.option(done.place).plan
-        return releases.after(prepared.found(done.frames[0], done.place), under)
-
-    def _done(
-        self,
-        queries: Sequence[Query],
-        plan: Plan,
-        interval: Intervals | None,
-        repeat: Repeat,
-        run: Run,
-        before: Callable[[], Plan],
-    ) -> Done:
-        """What is released, or was released before."""
-        if not self.keeps and repeat.reuse != "never":
+        if self.keeps:
+            plan_before = lambda: prepare_before().plan  # noqa: E731
+            about = queries.queries, prepared.plan, interval, repeat, plan_before
+            done = Keeper(self.ledger.keeping, *about).done(run)
+        elif repeat.reuse == "never":
+            done = unkept(run(None))
+        else:
             raise UnsupportedOperation(
                 "the session keeps no releases, so there is nothing to reuse",
                 where=f"reuse={repeat.reuse!r}",
                 remedy="open it with dp.Session(..., keep_releases=True)",
             )
-        if not self.keeps:
-            return unkept(run(None))
-        keeping = self.ledger.keeping
-        return Keeper(keeping, queries, plan, interval, repeat, before).done(run)
+        if done.is_before:
+            prepared = prepare_before()
+        self.unit = queries.queries[0].relation.facts.unit
+        found, place = prepared.under(done.place), done.place
+        after = warn_of_results(found, done.frames, done.doubts, place, self.warned)
+        warnings = [tuple(dict.fromkeys((*a, *b))) for a, b in zip(before, after, strict=True)]
+        answers = [answers_of(*one) for one in found.answered()]
+        if prepared.limits is not None and place is None:
+            # versions before did not record under which limit a result was computed
+            answers = [{} for _ in answers]
+        plain = [plain_outputs(query) for query in queries.queries]
+        releases = done.released(prepared.plan, answers, plain, warnings)
+        is_found = prepared.limits is not None
+        under = prepared.option(place).plan if is_found and place is not None else None
+        return releases.after(prepared.found(done.frames[0], place), under)
 
     def is_name(self, name: str | None, source: Source) -> bool:
         """Whether a frame that is protected was given a name that no other one has."""
@@ -445,17 +387,12 @@ def _two_values(name: str) -> UnsupportedOperation:
 
 
 def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> pipeline.Prepared:
-    """The plan in the measure of the payer, or of the spend if there is no payer."""
+    """The plan of one query, in the measure of the payer, or of the spend if there is no payer."""
     if payer is not None:
-        return payer.prepare(query, spend)
+        prepared = payer.prepare(Queries((query,)), spend)
+        return replace(prepared.parts[0], plan=prepared.plan)
     measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
     return pipeline.plan(query, spend.within(query, measure), None, spend.split)
-
-
-def _joined(first: Sequence[tuple[str, ...]], second: Sequence[tuple[str, ...]]) -> Warnings:
-    """The warnings about each result from before and after the run."""
-    pairs = zip(first, second, strict=True)
-    return [tuple(dict.fromkeys((*before, *after))) for before, after in pairs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -511,7 +448,7 @@ def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
 
 
 @all_sealed
-class PayingSession:
+class SessionBudget:
     """The budget of a `Session`: what is left of it, and what it was spent on."""
 
     def __init__(self, payer: Payer) -> None:
@@ -638,6 +575,6 @@ class PayingSession:
         return session_html(self, self._payer.name, self._payer.ledger.where)
 
 
-def payer_of(session: PayingSession) -> Payer:
+def payer_of(session: SessionBudget) -> Payer:
     """Who pays for what belongs to a session."""
     return session._payer

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import polars as pl
@@ -20,6 +21,7 @@ from dpframe.api.limits import (
     require_amount,
     require_limits,
     search_of,
+    search_of_several,
     suggest,
     with_dropped,
     with_share,
@@ -31,7 +33,7 @@ from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.source import Source, Sources, origins_of, protected_source
 from dpframe.audit import Audit, audit
 from dpframe.choose import Split
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import (
     DPFrameError,
     InvalidBudget,
@@ -179,108 +181,22 @@ class Changes:
 
 
 def counts_of_values(counts: str, share: str | None, *, by_size: bool) -> Changes:
-    """How `value_counts` hands out its result.
-
-    Parameters
-    ----------
-    counts
-        The column of counts.
-    share
-        What shares of the sum of all counts are called, which then stand in their place.
-    by_size
-        Whether the largest come first.
+    """How `value_counts` hands out its result: the column of counts, largest first if `by_size`,
+    or shares of their sum in its place, which are called `share`.
     """
-    steps = []
-    if by_size:
-        steps.append(Change(".value_counts(sort=True)", lambda frame: _by_size(frame, counts)))
+
+    def sort(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.sort(counts, descending=True, maintain_order=True)
+
+    def divide(frame: pl.DataFrame) -> pl.DataFrame:
+        total = float(frame[counts].sum())
+        part = pl.col(counts) / total if total > 0 else pl.lit(None, dtype=pl.Float64)
+        return frame.with_columns(part.alias(counts)).rename({counts: str(share)})
+
+    steps = [Change(".value_counts(sort=True)", sort)] if by_size else []
     if share is not None:
-        steps.append(
-            Change(".value_counts(normalize=True)", lambda frame: _shares(frame, counts, share))
-        )
+        steps.append(Change(".value_counts(normalize=True)", divide))
     return Changes(tuple(steps), shares=share is not None)
-
-
-def _by_size(frame: pl.DataFrame, counts: str) -> pl.DataFrame:
-    return frame.sort(counts, descending=True, maintain_order=True)
-
-
-def _shares(frame: pl.DataFrame, counts: str, name: str) -> pl.DataFrame:
-    total = float(frame[counts].sum())
-    share = pl.col(counts) / total if total > 0 else pl.lit(None, dtype=pl.Float64)
-    return frame.with_columns(share.alias(counts)).rename({counts: name})
-
-
-class ResultVerbs:
-    """What a query does to its result when it is collected, written as in Polars.
-
-    It is post-processing of released numbers: it costs nothing, is in no plan, and is tried on
-    made-up numbers before anything is charged. Intervals keep the order of the rows; new columns
-    have none.
-    """
-
-    __slots__ = ()
-
-    def _then(self, step: Change) -> Self:
-        raise NotImplementedError  # no ABC: type checkers see one class with this and `RowVerbs`
-
-    def _verb(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
-        return self._then(Change(f".{name}(...)", change))
-
-    def sort(
-        self,
-        by: Any,
-        *more_by: Any,
-        descending: bool | Sequence[bool] = False,
-        nulls_last: bool | Sequence[bool] = False,
-        maintain_order: bool = False,
-    ) -> Self:
-        """Sort the released result, as `polars.DataFrame.sort` does."""
-        options: dict[str, Any] = {"descending": descending, "nulls_last": nulls_last}
-        options["maintain_order"] = maintain_order
-        return self._verb("sort", lambda frame: frame.sort(by, *more_by, **options))
-
-    def head(self, n: int = 5) -> Self:
-        """The first rows of the released result: after `sort`, the largest of the noisy numbers.
-
-        All groups are released and paid for. `dp_argmax` spends everything on finding the largest.
-        """
-        return self._verb("head", lambda frame: frame.head(n))
-
-    def limit(self, n: int = 5) -> Self:
-        """As `head`."""
-        return self._verb("limit", lambda frame: frame.head(n))
-
-    def tail(self, n: int = 5) -> Self:
-        """The last rows of the released result."""
-        return self._verb("tail", lambda frame: frame.tail(n))
-
-    def top_k(self, k: int, *, by: Any, reverse: bool | Sequence[bool] = False) -> Self:
-        """The rows of the released result with the largest noisy numbers."""
-        return self._verb("top_k", lambda frame: frame.top_k(k, by=by, reverse=reverse))
-
-    def bottom_k(self, k: int, *, by: Any, reverse: bool | Sequence[bool] = False) -> Self:
-        """The rows of the released result with the smallest noisy numbers."""
-        return self._verb("bottom_k", lambda frame: frame.bottom_k(k, by=by, reverse=reverse))
-
-    def with_columns(self, *exprs: Any, **named: Any) -> Self:
-        """Add columns that are computed from the released result, such as shares of a total."""
-        return self._verb("with_columns", lambda frame: frame.with_columns(*exprs, **named))
-
-    def select(self, *exprs: Any, **named: Any) -> Self:
-        """Choose or compute columns of the released result."""
-        return self._verb("select", lambda frame: frame.select(*exprs, **named))
-
-    def filter(self, *predicates: Any, **constraints: Any) -> Self:
-        """Keep rows of the released result, such as those with large enough noisy numbers."""
-        return self._verb("filter", lambda frame: frame.filter(*predicates, **constraints))
-
-    def rename(self, mapping: Mapping[str, str]) -> Self:
-        """Rename columns of the released result."""
-        return self._verb("rename", lambda frame: frame.rename(dict(mapping)))
-
-    def drop(self, *columns: Any, strict: bool = True) -> Self:
-        """Leave out columns of the released result."""
-        return self._verb("drop", lambda frame: frame.drop(*columns, strict=strict))
 
 
 # -- Public frames in simulations -----------------------------------------------------------------
@@ -392,35 +308,44 @@ def _fitting(public: pl.LazyFrame, wanted: pl.Schema, name: str) -> pl.LazyFrame
     return public.select(*wanted)
 
 
-@all_sealed
-class AskedQuery(NoRawAccess):
-    """A query with its data and payer: suggestions, simulations and audits.
+# -- The query ------------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    query
-        The query. If it needs limits, this is the query with limits added.
-    source
-        The data.
-    payer
-        The session's state that is charged; None for a query without a session.
-    unlimited
-        For a query that needs limits: its refusal, and the query with limits added.
+
+@all_sealed
+class PrivateQuery(NoRawAccess):
+    """A query of dp expressions on a private frame. Nothing runs until it is collected.
+
+    Examples
+    --------
+    >>> import polars as pl, dpframe as dp
+    >>> session = dp.Session(epsilon=1.0)
+    >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+    >>> query = people.filter(pl.col("age") >= 40).dp_count()
+    >>> query.plan(epsilon=0.5).cost
+    PureDP(epsilon=0.5)
+    >>> session.spent
+    PureDP(epsilon=0)
     """
 
-    __slots__ = ("_asked", "_payer", "_source", "_unlimited")
+    __slots__ = ("_asked", "_changes", "_payer", "_source", "_unlimited")
+    _noun = "a private query"
+    _written = "query"
+    _hints = QUERY_HINTS
+    _otherwise = COLLECT
 
     def __init__(
         self,
-        query: Query,
+        query: Query,  # With limits added, if it needs some
         source: Source | Sources,
-        payer: Payer | None,
-        unlimited: Unlimited | None = None,
+        payer: Payer | None,  # None for a query without a session
+        unlimited: Unlimited | None = None,  # What a query is refused with that needs limits
+        changes: Changes | None = None,
     ) -> None:
         self._asked = query
         self._source = source
         self._payer = payer
         self._unlimited = unlimited
+        self._changes = Changes() if changes is None else changes
 
     @property
     def _query(self) -> Query:
@@ -433,6 +358,185 @@ class AskedQuery(NoRawAccess):
     def is_bound(self) -> bool:
         """Whether the query belongs to a session, which pays for it."""
         return self._payer is not None
+
+    def pipe(
+        self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call a function with the query: ``function(query, ...)``."""
+        return function(self, *args, **kwargs)
+
+    @named_spend()
+    def plan(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        limits: Limits = "auto",
+        report_dropped: bool = False,
+    ) -> Plan:
+        """The plan of `collect` with the same spend. Reads no data and charges nothing.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The spend, in the session's measure.
+        accuracy
+            Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
+            ``{"len": 50}``. The least spend that gives it is taken.
+        split
+            How the cost is divided where no output has a weight: ``"least error"`` minimises the
+            sum of squared relative errors, ``"equal"`` gives each output the same.
+        limits
+            For a query that lacks a limit on individuals' rows or groups. ``"auto"``: when the
+            query runs, it spends 5% to find the limit with the least total error from dropped rows
+            and noise. The plan lists the possible limits and the error of the query under each; it
+            is charged once. None: such a query is refused.
+        report_dropped
+            Whether to spend a tenth on a column `dropped`: the share of rows that limits drop or
+            bounds clamp, for each group if groups are listed, otherwise for all rows. It does not
+            cover clamped totals of ``per="unit"`` and limits of joined frames. It counts up to ten
+            times as many rows of an individual as a limit keeps.
+
+        Raises
+        ------
+        InvalidBudget
+            When the spend is empty, not positive, or in another measure, or no spend is accurate
+            enough.
+        UnboundedSensitivity
+            With ``limits=None``, when an individual may have any number of rows or groups.
+        UnsupportedOperation
+            When the query needs a limit and cannot find one, in sessions with `composition`.
+        """
+        return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
+
+    @named_spend()
+    def explain(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        format: Format = "text",
+        details: bool = False,
+        size: int | None = None,
+        limits: Limits = "auto",
+        report_dropped: bool = False,
+    ) -> str:
+        """`plan(...).explain(format, details=details, size=size)`: see `Plan.explain`."""
+        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
+        return plan.explain(format, details=details, size=size)
+
+    @named_spend()
+    def collect(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+        report_dropped: bool = False,
+    ) -> pl.DataFrame:
+        """Check the budget, charge it, compute, add noise.
+
+        Each call is a new release with a new cost, except with ``reuse="same"``.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The spend, in the session's measure.
+        accuracy
+            Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
+            ``{"len": 50}``. The least spend that gives it is taken.
+        split
+            As for `plan`.
+        interval
+            A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number.
+            With this confidence the exact result for the clamped values lies between them, for each
+            number separately. This is post-processing and costs nothing.
+
+            Intervals cover privacy noise, not sampling error. If two intervals do not overlap, the
+            numbers differ in these data, but perhaps not in the population behind them. Intervals
+            do not cover rows that your own limits drop. With a limit that the query finds, they
+            also cover the dropped rows, if no individual has more than five times the limit or
+            2,000 rows; `Release.remark` states their number. Selections, such as quantiles and
+            winners, have no interval: such a query is refused before it is charged.
+        sampling
+            Whether intervals also cover sampling error: the data are a sample of rows, or of the
+            protected individuals, from a larger population. For counts, shares, sums, means, and
+            differences and ratios of these. It is computed from released numbers, and is rather too
+            wide than too narrow. A count and a variance of the same values in the same query make
+            it narrower.
+        engine
+            How Polars runs a Polars frame: the name of one of its engines, or a function that takes
+            a LazyFrame and returns its DataFrame, for executors elsewhere. The function sees
+            private rows, so the person who runs it must be trusted with the data.
+        reuse
+            ``"same"``: in a session with ``keep_releases=True``, return the newest stored result of
+            the same query at no cost. The same query has the same plan and spend, outputs in the
+            same order, the same interval, and frames with the same names in the same budget. Each
+            frame needs a name, which stands for its data: a frame of other rows needs another name.
+            If the result was charged but is lost, or is being computed, an error is raised and
+            nothing is charged.
+        limits
+            As for `plan`. `Release.remark` states the limit that the query found, and estimates how
+            many rows it drops. A `DroppedRows` warning appears if these may be more than a tenth.
+        report_dropped
+            As for `plan`.
+
+        Raises
+        ------
+        InvalidBudget
+            When the spend is empty, not positive, or in another measure.
+        BudgetExceeded
+            When the cost exceeds the remaining budget. No data is read then.
+        EngineError
+            When the engine fails; the charge stays.
+        LedgerError
+            When the charge or its outcome cannot be recorded; nothing is released. With
+            ``reuse="same"`` also when the result was lost or changed, or is being computed.
+        PlanMismatch
+            When the session requires approval and this plan has none.
+        UnsupportedOperation
+            With `reuse`, when the session stores no results, or a frame has no name.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        asked = read_intervals(interval, sampling)
+        self._changes.require_no_interval(asked)
+        found = self._release(spend, limits, asked, engine, reuse, report_dropped)
+        return self._changes.of(found.frame)
+
+    @named_spend()
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+        report_dropped: bool = False,
+    ) -> Release:
+        """As `collect`, with the plan, the cost, and `Release.write`."""
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        asked = read_intervals(interval, sampling)
+        self._changes.require_whole()
+        return self._release(spend, limits, asked, engine, reuse, report_dropped)
 
     @named_spend()
     def suggest_limits(
@@ -631,15 +735,76 @@ class AskedQuery(NoRawAccess):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
 
-    def _searched(
-        self, limits: Limits, spend: Spend, *, report_dropped: bool = False
-    ) -> Queries | None:
-        """The query with the search for the limit that it lacks; None where none is sought."""
-        require_limits(limits)
-        if limits is None or self._unlimited is None:
-            return None
-        require_amount(spend)
-        return Queries.searching(search_of(self._unlimited, report_dropped=report_dropped))
+    # -- the result, changed as in Polars -------------------------------------------------------
+
+    # Changes are post-processing of released numbers: they cost nothing, are in no plan, and are
+    # tried on made-up numbers before anything is charged. Intervals keep the order of the rows; new
+    # columns have none.
+
+    def _then(self, change: Change) -> Self:
+        changes = self._changes.then(change, self._asked)
+        return type(self)(self._asked, self._source, self._payer, self._unlimited, changes)
+
+    def _verb(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
+        return self._then(Change(f".{name}(...)", change))
+
+    def sort(
+        self,
+        by: Any,
+        *more_by: Any,
+        descending: bool | Sequence[bool] = False,
+        nulls_last: bool | Sequence[bool] = False,
+        maintain_order: bool = False,
+    ) -> Self:
+        """Sort the released result, as `polars.DataFrame.sort` does."""
+        options: dict[str, Any] = {"descending": descending, "nulls_last": nulls_last}
+        options["maintain_order"] = maintain_order
+        return self._verb("sort", lambda frame: frame.sort(by, *more_by, **options))
+
+    def head(self, n: int = 5) -> Self:
+        """The first rows of the released result: after `sort`, the largest of the noisy numbers.
+
+        All groups are released and paid for. `dp_argmax` spends everything on finding the largest.
+        """
+        return self._verb("head", lambda frame: frame.head(n))
+
+    def limit(self, n: int = 5) -> Self:
+        """As `head`."""
+        return self._verb("limit", lambda frame: frame.head(n))
+
+    def tail(self, n: int = 5) -> Self:
+        """The last rows of the released result."""
+        return self._verb("tail", lambda frame: frame.tail(n))
+
+    def top_k(self, k: int, *, by: Any, reverse: bool | Sequence[bool] = False) -> Self:
+        """The rows of the released result with the largest noisy numbers."""
+        return self._verb("top_k", lambda frame: frame.top_k(k, by=by, reverse=reverse))
+
+    def bottom_k(self, k: int, *, by: Any, reverse: bool | Sequence[bool] = False) -> Self:
+        """The rows of the released result with the smallest noisy numbers."""
+        return self._verb("bottom_k", lambda frame: frame.bottom_k(k, by=by, reverse=reverse))
+
+    def with_columns(self, *exprs: Any, **named: Any) -> Self:
+        """Add columns that are computed from the released result, such as shares of a total."""
+        return self._verb("with_columns", lambda frame: frame.with_columns(*exprs, **named))
+
+    def select(self, *exprs: Any, **named: Any) -> Self:
+        """Choose or compute columns of the released result."""
+        return self._verb("select", lambda frame: frame.select(*exprs, **named))
+
+    def filter(self, *predicates: Any, **constraints: Any) -> Self:
+        """Keep rows of the released result, such as those with large enough noisy numbers."""
+        return self._verb("filter", lambda frame: frame.filter(*predicates, **constraints))
+
+    def rename(self, mapping: Mapping[str, str]) -> Self:
+        """Rename columns of the released result."""
+        return self._verb("rename", lambda frame: frame.rename(dict(mapping)))
+
+    def drop(self, *columns: Any, strict: bool = True) -> Self:
+        """Leave out columns of the released result."""
+        return self._verb("drop", lambda frame: frame.drop(*columns, strict=strict))
+
+    # -- inside ---------------------------------------------------------------------------------
 
     def _bound(self) -> Payer:
         if self._payer is None:
@@ -649,239 +814,16 @@ class AskedQuery(NoRawAccess):
             )
         return self._payer
 
-
-# -- The query ------------------------------------------------------------------------------------
-
-
-@all_sealed
-class PrivateQuery(ResultVerbs, AskedQuery):
-    """A query of dp expressions on a private frame. Nothing runs until it is collected.
-
-    Examples
-    --------
-    >>> import polars as pl, dpframe as dp
-    >>> session = dp.Session(epsilon=1.0)
-    >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
-    >>> query = people.filter(pl.col("age") >= 40).dp_count()
-    >>> query.plan(epsilon=0.5).cost
-    PureDP(epsilon=0.5)
-    >>> session.spent
-    PureDP(epsilon=0)
-    """
-
-    __slots__ = ("_tidied",)
-    _noun = "a private query"
-    _written = "query"
-    _hints = QUERY_HINTS
-    _otherwise = COLLECT
-
-    def __init__(
-        self,
-        query: Query,
-        source: Source | Sources,
-        payer: Payer | None,
-        unlimited: Unlimited | None = None,
-        tidied: Changes | None = None,
-    ) -> None:
-        super().__init__(query, source, payer, unlimited)
-        self._tidied = tidied
-
-    def _then(self, step: Change) -> Self:
-        how = (self._tidied or Changes()).then(step, self._asked)
-        return type(self)(self._asked, self._source, self._payer, self._unlimited, how)
-
-    def pipe(
-        self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Call a function with the query: ``function(query, ...)``."""
-        return function(self, *args, **kwargs)
-
-    @named_spend()
-    def plan(
-        self,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        limits: Limits = "auto",
-        report_dropped: bool = False,
-    ) -> Plan:
-        """The plan of `collect` with the same spend. Reads no data and charges nothing.
-
-        Parameters
-        ----------
-        epsilon, delta, rho
-            The spend, in the session's measure.
-        accuracy
-            Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
-            ``{"len": 50}``. The least spend that gives it is taken.
-        split
-            How the cost is divided where no output has a weight: ``"least error"`` minimises the
-            sum of squared relative errors, ``"equal"`` gives each output the same.
-        limits
-            For a query that lacks a limit on individuals' rows or groups. ``"auto"``: when the
-            query runs, it spends 5% to find the limit with the least total error from dropped rows
-            and noise. The plan lists the possible limits and the error of the query under each; it
-            is charged once. None: such a query is refused.
-        report_dropped
-            Whether to spend a tenth on a column `dropped`: the share of rows that limits drop or
-            bounds clamp, for each group if groups are listed, otherwise for all rows. It does not
-            cover clamped totals of ``per="unit"`` and limits of joined frames. It counts up to ten
-            times as many rows of an individual as a limit keeps.
-
-        Raises
-        ------
-        InvalidBudget
-            When the spend is empty, not positive, or in another measure, or no spend is accurate
-            enough.
-        UnboundedSensitivity
-            With ``limits=None``, when an individual may have any number of rows or groups.
-        UnsupportedOperation
-            When the query needs a limit and cannot find one, in sessions with `composition`.
-        """
-        return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
-
-    @named_spend()
-    def explain(
-        self,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        format: Format = "text",
-        details: bool = False,
-        size: int | None = None,
-        limits: Limits = "auto",
-        report_dropped: bool = False,
-    ) -> str:
-        """`plan(...).explain(format, details=details, size=size)`: see `Plan.explain`."""
-        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
-        return plan.explain(format, details=details, size=size)
-
-    @named_spend()
-    def collect(
-        self,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-        report_dropped: bool = False,
-    ) -> pl.DataFrame:
-        """Check the budget, charge it, compute, add noise.
-
-        Each call is a new release with a new cost, except with ``reuse="same"``.
-
-        Parameters
-        ----------
-        epsilon, delta, rho
-            The spend, in the session's measure.
-        accuracy
-            Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
-            ``{"len": 50}``. The least spend that gives it is taken.
-        split
-            As for `plan`.
-        interval
-            A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number.
-            With this confidence the exact result for the clamped values lies between them, for each
-            number separately. This is post-processing and costs nothing.
-
-            Intervals cover privacy noise, not sampling error. If two intervals do not overlap, the
-            numbers differ in these data, but perhaps not in the population behind them. Intervals
-            do not cover rows that your own limits drop. With a limit that the query finds, they
-            also cover the dropped rows, if no individual has more than five times the limit or
-            2,000 rows; `Release.remark` states their number. Selections, such as quantiles and
-            winners, have no interval: such a query is refused before it is charged.
-        sampling
-            Whether intervals also cover sampling error: the data are a sample of rows, or of the
-            protected individuals, from a larger population. For counts, shares, sums, means, and
-            differences and ratios of these. It is computed from released numbers, and is rather too
-            wide than too narrow. A count and a variance of the same values in the same query make
-            it narrower.
-        engine
-            How Polars runs a Polars frame: the name of one of its engines, or a function that takes
-            a LazyFrame and returns its DataFrame, for executors elsewhere. The function sees
-            private rows, so the person who runs it must be trusted with the data.
-        reuse
-            ``"same"``: in a session with ``keep_releases=True``, return the newest stored result of
-            the same query at no cost. The same query has the same plan and spend, outputs in the
-            same order, the same interval, and frames with the same names in the same budget. Each
-            frame needs a name, which stands for its data: a frame of other rows needs another name.
-            If the result was charged but is lost, or is being computed, an error is raised and
-            nothing is charged.
-        limits
-            As for `plan`. `Release.remark` states the limit that the query found, and estimates how
-            many rows it drops. A `DroppedRows` warning appears if these may be more than a tenth.
-        report_dropped
-            As for `plan`.
-
-        Raises
-        ------
-        InvalidBudget
-            When the spend is empty, not positive, or in another measure.
-        BudgetExceeded
-            When the cost exceeds the remaining budget. No data is read then.
-        EngineError
-            When the engine fails; the charge stays.
-        LedgerError
-            When the charge or its outcome cannot be recorded; nothing is released. With
-            ``reuse="same"`` also when the result was lost or changed, or is being computed.
-        PlanMismatch
-            When the session requires approval and this plan has none.
-        UnsupportedOperation
-            With `reuse`, when the session stores no results, or a frame has no name.
-        """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        asked = read_intervals(interval, sampling)
-        require_tidy([self], asked)
-        found = self._release(spend, limits, asked, engine, reuse, report_dropped)
-        return tidy(self, found.frame)
-
-    @named_spend()
-    def release(
-        self,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-        report_dropped: bool = False,
-    ) -> Release:
-        """As `collect`, with the plan, the cost, and `Release.write`."""
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        asked = read_intervals(interval, sampling)
-        require_whole([self])
-        return self._release(spend, limits, asked, engine, reuse, report_dropped)
-
     def _plan(self, spend: Spend, limits: Limits, report_dropped: bool) -> Plan:
-        payer, asked = self._bound(), self._several(spend, limits, report_dropped)
-        if asked is None:
-            return payer.prepare(self._query, spend).plan
-        return payer.prepare_several(asked, spend).plan
+        return self._bound().prepare(self._batch(spend, limits, report_dropped), spend).plan
 
-    def _several(self, spend: Spend, limits: Limits, report_dropped: bool) -> Queries | None:
-        """The batch that answers this query (limit search, dropped-rows counts), or None if it
-        needs only itself."""
-        searched = self._searched(limits, spend, report_dropped=report_dropped)
-        if searched is None and report_dropped:
-            return with_dropped(self._query)
-        return searched
+    def _batch(self, spend: Spend, limits: Limits, report_dropped: bool) -> Queries:
+        """The query, with what finds the limit that it lacks and counts dropped rows."""
+        require_limits(limits)
+        if limits is not None and self._unlimited is not None:
+            require_amount(spend)
+            return Queries.searching(search_of(self._unlimited, report_dropped=report_dropped))
+        return with_dropped(self._query) if report_dropped else Queries((self._query,))
 
     def _release(
         self,
@@ -893,11 +835,9 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         report_dropped: bool,
     ) -> Release:
         payer, repeat = self._bound(), Repeat(reuse)
-        asked = self._several(spend, limits, report_dropped)
-        if asked is None:
-            return payer.release(self._query, self._source, spend, interval, engine, repeat)
-        data = [self._source] * len(asked.queries)
-        found = payer.release_several(asked, data, spend, interval, engine, repeat)
+        batch = self._batch(spend, limits, report_dropped)
+        data = [self._source] * len(batch.queries)
+        found = payer.release(batch, data, spend, interval, engine, repeat)
         return replace(found[0], frame=with_share(found.frames)) if report_dropped else found[0]
 
     def __repr__(self) -> str:
@@ -908,60 +848,158 @@ class PrivateQuery(ResultVerbs, AskedQuery):
         return query_html(self._asked, self.is_bound)
 
 
-def query_or_unlimited(query: PrivateQuery, limits: Limits) -> Query | Unlimited:
-    """The query; for a query that lacks a limit, the missing limit and the query under such a
-    limit.
-    """
-    unlimited = query._unlimited
-    return query._query if limits is None or unlimited is None else unlimited
-
-
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
-    """The parts of a query without missing limits for a session: the query, its data, and the
-    payer.
-    """
+    """A query that lacks no limit, its data, and its payer."""
     return query._query, query._source, query._payer
-
-
-def source_of(query: PrivateQuery) -> Source | Sources:
-    """Where the data of a query are."""
-    return query._source
-
-
-def searched(
-    query: PrivateQuery, limits: Limits, spend: Spend
-) -> tuple[Query | Queries, Source | Sources, Payer | None]:
-    """What a session runs: the query, with the search for its limit if that is missing, then its
-    data and its payer.
-    """
-    found = query._searched(limits, spend)
-    return query._query if found is None else found, query._source, query._payer
-
-
-def tidied(query: PrivateQuery, how: Changes) -> PrivateQuery:
-    """The same query with other changes to its result."""
-    return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, how)
-
-
-def require_tidy(queries: Sequence[object], interval: Intervals | None) -> None:
-    """Refuse an interval where a result is handed out without one."""
-    for query in queries:
-        if isinstance(query, PrivateQuery) and query._tidied is not None:
-            query._tidied.require_no_interval(interval)
-
-
-def require_whole(queries: Sequence[object]) -> None:
-    """Refuse a release where the analyst changes the result that is handed out."""
-    for query in queries:
-        if isinstance(query, PrivateQuery) and query._tidied is not None:
-            query._tidied.require_whole()
-
-
-def tidy(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:
-    """The result of a query in its public form."""
-    return frame if query._tidied is None else query._tidied.of(frame)
 
 
 def owner_of(query: PrivateQuery) -> Payer | None:
     """Who pays for a query; None where it belongs to no session."""
     return query._payer
+
+
+def limit_of(query: PrivateQuery) -> Unlimited | None:
+    """The limit that a query lacks."""
+    return query._unlimited
+
+
+def with_changes(query: PrivateQuery, changes: Changes) -> PrivateQuery:
+    """The same query with other changes to its result."""
+    return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, changes)
+
+
+def require_interval(queries: object, interval: Intervals | None) -> None:
+    """Refuse an interval where a result is handed out without one."""
+    for query in queries if isinstance(queries, (list, tuple)) else [queries]:
+        if isinstance(query, PrivateQuery):
+            query._changes.require_no_interval(interval)
+
+
+def require_unchanged(queries: object) -> None:
+    """Refuse a release where the analyst changes the result that is handed out."""
+    for query in queries if isinstance(queries, (list, tuple)) else [queries]:
+        if isinstance(query, PrivateQuery):
+            query._changes.require_whole()
+
+
+def changed(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:
+    """The result of a query with the changes of the analyst."""
+    return query._changes.of(frame)
+
+
+# -- Several queries ------------------------------------------------------------------------------
+
+
+_LIST = "session.collect([...])"
+_MOST = 1000
+
+
+def require_query(query: object) -> None:
+    """Refuse what is no query."""
+    if not isinstance(query, PrivateQuery):
+        raise UnsupportedOperation(
+            f"a session runs private queries, not a {type(query).__name__}",
+            remedy="write frame.agg(...) or frame.dp_count(); for several queries a list of them",
+        )
+
+
+def batch_of(
+    given: PrivateQuery | Sequence[PrivateQuery],
+    weights: Sequence[Number] | None,
+    limits: Limits,
+    spend: Spend,
+    payer: Payer,
+) -> tuple[Queries, list[Source | Sources], Payer]:
+    """A query or the queries of a list, their data, and who pays for them; before them the search
+    for the limit that some lack.
+    """
+    require_limits(limits)
+    if isinstance(given, PrivateQuery):
+        refuse_weights(weights)
+        given = [given]
+    if not isinstance(given, (list, tuple)):
+        require_query(given)  # which refuses it
+    _require_queries(given)
+    asked = [q._query if limits is None or q._unlimited is None else q._unlimited for q in given]
+    payers = [payer.responsible_for(query._payer) for query in given]
+    if any(other is not payers[0] for other in payers):
+        raise InvalidBudget(
+            "the queries are of different parts of a divided frame, and each part has "
+            "its own budget",
+            where=_LIST,
+            remedy=(
+                "collect the queries of each part separately",
+                "group the whole frame instead of dividing it",
+            ),
+        )
+    shares, sources = _shares(weights, len(given)), [query._source for query in given]
+    full = [one for one in asked if isinstance(one, Query)]
+    if len(full) == len(asked):
+        return Queries(tuple(full), shares), sources, payers[0]
+    require_amount(spend)
+    lacking = next(number for number, one in enumerate(asked) if isinstance(one, Unlimited))
+    search = search_of_several(asked, shares)
+    return Queries.searching(search), [sources[lacking], *sources], payers[0]
+
+
+def refuse_weights(weights: object) -> None:
+    """Refuse the shares of several queries where there is one."""
+    if weights is not None:
+        raise InvalidBudget(
+            "weights= are shares of several queries, and this is one query",
+            where="weights=...",
+            remedy=(
+                "give a list of queries",
+                "write weight= in dp expressions, for the outputs of one query",
+            ),
+        )
+
+
+def _require_queries(given: Sequence[object]) -> None:
+    if not given:
+        raise UnsupportedOperation(
+            "the list of queries is empty",
+            where=_LIST,
+            remedy="write for example [people.dp_count()]",
+        )
+    if len(given) > _MOST:
+        raise UnsupportedOperation(
+            f"{len(given)} queries are too many: one plan has at most {_MOST}",
+            where=_LIST,
+            remedy=("write several outputs in one query", "group by a column"),
+        )
+    for number, query in enumerate(given, start=1):
+        if isinstance(query, (list, tuple)):
+            raise UnsupportedOperation(
+                f"query {number} is a list: lists of queries are not nested",
+                where=_LIST,
+                remedy="write all queries in one list",
+            )
+        require_query(query)
+
+
+def _shares(weights: Sequence[Number] | None, queries: int) -> tuple[Fraction, ...] | None:
+    if weights is None:
+        return None
+    if not isinstance(weights, (list, tuple)) or len(weights) != queries:
+        raise InvalidBudget(
+            f"there is one weight for each of the {queries} queries, not {as_given(weights)}",
+            where="weights=...",
+            remedy=f"write for example weights={[1] * queries}",
+        )
+    return tuple(_share(weight) for weight in weights)
+
+
+def _share(weight: Number) -> Fraction:
+    try:
+        found = exact(weight)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        found = Fraction(0)
+    if found <= 0:
+        raise InvalidBudget(
+            f"the weight of a query is a number above 0, not {as_given(weight)}",
+            where="weights=...",
+            remedy="write for example weights=[2, 1], which lets the first query cost twice "
+            "as much",
+        )
+    return found

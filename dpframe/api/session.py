@@ -13,34 +13,32 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.histogram import listed_categories
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.values import pair
 from dpframe.api.expressions import IntoBounds, IntoKeys, flat, require_rows
 from dpframe.api.frame import PrivateFrame, rows_of
-from dpframe.api.limits import Limits, Unlimited, require_amount, require_limits, search_of_several
+from dpframe.api.limits import Limits
 from dpframe.api.parameters import with_parameters
-from dpframe.api.payer import Payer, PayingSession, ProtectedRows, Spend, require_windows
+from dpframe.api.payer import Payer, ProtectedRows, SessionBudget, Spend, require_windows
 from dpframe.api.query import (
     PrivateQuery,
+    batch_of,
+    changed,
+    limit_of,
     named_spend,
-    owner_of,
     parts,
-    query_or_unlimited,
-    require_tidy,
-    require_whole,
-    searched,
-    source_of,
-    tidy,
+    require_interval,
+    require_query,
+    require_unchanged,
 )
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat, Reuse
-from dpframe.api.source import Source, Sources, protected_source, refuse_protected_keys
+from dpframe.api.source import Source, protected_source, refuse_protected_keys
 from dpframe.api.stream import Stream, StreamAsked
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain, columns, domain_of_dtype
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, as_given
 from dpframe.core.interval import Interval
 from dpframe.core.units import Identifier, Unit, as_unit
 from dpframe.core.windows import Every, as_every
@@ -51,7 +49,6 @@ from dpframe.frames.joins import require_same_types
 from dpframe.frames.nights import no_limit_of_nights, require_streamable
 from dpframe.frames.relation import Owners, Relation
 from dpframe.frames.schedule import Schedule
-from dpframe.infer import Queries
 from dpframe.ledger.parts import PartLedger, no_stream_of_part
 from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import short_text
@@ -327,548 +324,11 @@ class Through:
         return replace(relation, named=relation.named and other.named, owners=owners)
 
 
-# -- Several queries ------------------------------------------------------------------------------
-
-
-_WHERE_SEVERAL = "session.collect([...])"
-_MOST = 1000
-
-
-def require_query(query: object) -> None:
-    """Refuse what is no query."""
-    if not isinstance(query, PrivateQuery):
-        raise UnsupportedOperation(
-            f"a session runs private queries, not a {type(query).__name__}",
-            remedy="write frame.agg(...) or frame.dp_count(); for several queries a list of them",
-        )
-
-
-def asked_at_once(
-    given: Sequence[PrivateQuery],
-    weights: Sequence[Number] | None,
-    limits: Limits,
-    spend: Spend,
-    payer: Payer,
-) -> tuple[Queries, list[Source | Sources], Payer]:
-    """The queries of a list, where their data are, and who pays for them; before them the search
-    for the limit that some lack.
-    """
-    require_limits(limits)
-    if not isinstance(given, (list, tuple)):
-        require_query(given)  # which refuses it
-    _require_queries(given)
-    asked = [query_or_unlimited(query, limits) for query in given]
-    payers = [payer.responsible_for(owner_of(query)) for query in given]
-    if any(other is not payers[0] for other in payers):
-        raise InvalidBudget(
-            "the queries are of different parts of a divided frame, and each part has "
-            "its own budget",
-            where=_WHERE_SEVERAL,
-            remedy=(
-                "collect the queries of each part separately",
-                "group the whole frame instead of dividing it",
-            ),
-        )
-    shares, sources = _shares(weights, len(given)), [source_of(query) for query in given]
-    full = [one for one in asked if isinstance(one, Query)]
-    if len(full) == len(asked):
-        return Queries(tuple(full), shares), sources, payers[0]
-    require_amount(spend)
-    lacking = next(number for number, one in enumerate(asked) if isinstance(one, Unlimited))
-    search = search_of_several(asked, shares)
-    return Queries.searching(search), [sources[lacking], *sources], payers[0]
-
-
-def asked_alone(
-    query: PrivateQuery, limits: Limits, spend: Spend, payer: Payer
-) -> tuple[Query | Queries, Source | Sources, Payer]:
-    """One query, or the search for the limit that it lacks and the query; where its data are, and
-    who pays for it.
-    """
-    asked, source, owner = searched(query, limits, spend)
-    return asked, source, payer.responsible_for(owner)
-
-
-def asked_in_full(query: PrivateQuery, payer: Payer) -> tuple[Query, Source | Sources, Payer]:
-    """One query that lacks no limit, where its data are, and who pays for it."""
-    require_query(query)
-    asked, source, owner = parts(query)
-    return asked, source, payer.responsible_for(owner)
-
-
-def refuse_weights(weights: object) -> None:
-    """Refuse the shares of several queries where there is one."""
-    if weights is not None:
-        raise InvalidBudget(
-            "weights= are shares of several queries, and this is one query",
-            where="weights=...",
-            remedy=(
-                "give a list of queries",
-                "write weight= in dp expressions, for the outputs of one query",
-            ),
-        )
-
-
-def _require_queries(given: Sequence[object]) -> None:
-    if not given:
-        raise UnsupportedOperation(
-            "the list of queries is empty",
-            where=_WHERE_SEVERAL,
-            remedy="write for example [people.dp_count()]",
-        )
-    if len(given) > _MOST:
-        raise UnsupportedOperation(
-            f"{len(given)} queries are too many: one plan has at most {_MOST}",
-            where=_WHERE_SEVERAL,
-            remedy=("write several outputs in one query", "group by a column"),
-        )
-    for number, query in enumerate(given, start=1):
-        if isinstance(query, (list, tuple)):
-            raise UnsupportedOperation(
-                f"query {number} is a list: lists of queries are not nested",
-                where=_WHERE_SEVERAL,
-                remedy="write all queries in one list",
-            )
-        require_query(query)
-
-
-def _shares(weights: Sequence[Number] | None, queries: int) -> tuple[Fraction, ...] | None:
-    if weights is None:
-        return None
-    if not isinstance(weights, (list, tuple)) or len(weights) != queries:
-        raise InvalidBudget(
-            f"there is one weight for each of the {queries} queries, not {as_given(weights)}",
-            where="weights=...",
-            remedy=f"write for example weights={[1] * queries}",
-        )
-    return tuple(_share(weight) for weight in weights)
-
-
-def _share(weight: Number) -> Fraction:
-    try:
-        found = exact(weight)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        found = Fraction(0)
-    if found <= 0:
-        raise InvalidBudget(
-            f"the weight of a query is a number above 0, not {as_given(weight)}",
-            where="weights=...",
-            remedy="write for example weights=[2, 1], which lets the first query cost twice "
-            "as much",
-        )
-    return found
-
-
-# -- Queries --------------------------------------------------------------------------------------
-
-
-@all_sealed
-class CollectingSession(PayingSession):
-    """What a `Session` does with queries."""
-
-    @named_spend(1)
-    def plan(
-        self,
-        query: PrivateQuery | Sequence[PrivateQuery],
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: Sequence[Number] | None = None,
-        limits: Limits = "auto",
-    ) -> Plan:
-        """The plan of a query at a spend, or one plan of several queries that share the spend.
-        Reads no data and charges nothing.
-
-        See `PrivateQuery.plan` for parameters and errors. The query belongs to this session or to
-        none: raises `InvalidBudget` if it belongs to another.
-
-        Parameters
-        ----------
-        query
-            A query, or a list of queries, also of different frames of the session. Outputs with the
-            same frame, filters and groups share noise, as those of one query do. The order of the
-            queries is part of the plan.
-        accuracy
-            By the names of outputs. If several queries have the name, write ``"n of query 2"``.
-        weights
-            The weight of each query in the spend; its share is divided among its outputs by their
-            own `weight=`. By default the outputs of all queries share as those of one query do.
-        limits
-            As for `PrivateQuery.plan`. All queries of a list that lack a limit get the same limit
-            on rows, which is found on their common frame.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the list is empty, or has an item that is not a query. Also when several queries
-            lack a limit and are of different frames.
-        InvalidBudget
-            When several budgets would pay for the queries, or a weight is not positive.
-        """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        if isinstance(query, PrivateQuery):
-            refuse_weights(weights)
-            asked, _, payer = asked_alone(query, limits, spend, self._payer)
-            if isinstance(asked, Query):
-                return payer.prepare(asked, spend).plan
-            return payer.prepare_several(asked, spend).plan
-        queries, _, payer = asked_at_once(query, weights, limits, spend, self._payer)
-        return payer.prepare_several(queries, spend).plan
-
-    @overload
-    def collect(
-        self,
-        query: PrivateQuery,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: None = None,
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-    ) -> pl.DataFrame: ...
-    @overload
-    def collect(
-        self,
-        query: Sequence[PrivateQuery],
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: Sequence[Number] | None = None,
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-    ) -> list[pl.DataFrame]: ...
-    @named_spend(1)
-    def collect(
-        self,
-        query: PrivateQuery | Sequence[PrivateQuery],
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: Sequence[Number] | None = None,
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-    ) -> pl.DataFrame | list[pl.DataFrame]:
-        """Charge, run and release a query of this session, or one that was built without a session.
-        Several queries make one charge and return a list of frames.
-
-        See `PrivateQuery.collect` and `Session.plan` for parameters and errors. Raises
-        `InvalidBudget` if a query belongs to another session.
-
-        Examples
-        --------
-        >>> import polars as pl, dpframe as dp
-        >>> session = dp.Session(epsilon=1.0)
-        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
-        >>> old = people.filter(pl.col("age") >= 60)
-        >>> everybody, elders = session.collect([people.dp_count(), old.dp_count()], epsilon=0.5)
-        >>> session.spent
-        PureDP(epsilon=0.5)
-        """
-        spend, asked = (
-            Spend(epsilon, delta, rho, accuracy, split),
-            read_intervals(interval, sampling),
-        )
-        if isinstance(query, PrivateQuery):
-            refuse_weights(weights)
-            require_tidy([query], asked)
-            return tidy(query, self._release(query, spend, asked, engine, reuse, limits).frame)
-        require_tidy(query if isinstance(query, (list, tuple)) else (), asked)
-        found = self._release_several(query, weights, spend, asked, engine, reuse, limits)
-        return [tidy(*pair) for pair in zip(query, found.frames, strict=True)]
-
-    @overload
-    def release(
-        self,
-        query: PrivateQuery,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: None = None,
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-    ) -> Release: ...
-    @overload
-    def release(
-        self,
-        query: Sequence[PrivateQuery],
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: Sequence[Number] | None = None,
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-    ) -> Releases: ...
-    @named_spend(1)
-    def release(
-        self,
-        query: PrivateQuery | Sequence[PrivateQuery],
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        weights: Sequence[Number] | None = None,
-        interval: Number | None = None,
-        sampling: bool = False,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
-        limits: Limits = "auto",
-    ) -> Release | Releases:
-        """As `collect`, but with the plan and the cost. For several queries, a sequence of
-        releases that all state the cost of the whole batch.
-
-        Raises
-        ------
-        PlanMismatch
-            When the session requires approval and this plan has none; nothing is charged.
-        """
-        spend, asked = (
-            Spend(epsilon, delta, rho, accuracy, split),
-            read_intervals(interval, sampling),
-        )
-        require_whole([query] if isinstance(query, PrivateQuery) else query)
-        if isinstance(query, PrivateQuery):
-            refuse_weights(weights)
-            return self._release(query, spend, asked, engine, reuse, limits)
-        return self._release_several(query, weights, spend, asked, engine, reuse, limits)
-
-    def _release(
-        self,
-        query: PrivateQuery,
-        spend: Spend,
-        interval: Intervals | None,
-        engine: PolarsMode,
-        reuse: Reuse,
-        limits: Limits,
-    ) -> Release:
-        asked, source, payer = asked_alone(query, limits, spend, self._payer)
-        how = spend, interval, engine, Repeat(reuse)
-        if isinstance(asked, Query):
-            return payer.release(asked, source, *how)
-        return payer.release_several(asked, [source] * len(asked.queries), *how)[0]
-
-    def _release_several(
-        self,
-        given: Sequence[PrivateQuery],
-        weights: Sequence[Number] | None,
-        spend: Spend,
-        interval: Intervals | None,
-        engine: PolarsMode,
-        reuse: Reuse,
-        limits: Limits,
-    ) -> Releases:
-        queries, sources, payer = asked_at_once(given, weights, limits, spend, self._payer)
-        repeat = Repeat(reuse)
-        return payer.release_several(queries, sources, spend, interval, engine, repeat)
-
-
-# -- Streams --------------------------------------------------------------------------------------
-
-
-@all_sealed
-class StreamingSession(CollectingSession):
-    """What a `Session` does with streams."""
-
-    def stream(
-        self,
-        name: str,
-        query: PrivateQuery,
-        *,
-        by: str,
-        every: str = "1d",
-        start: dt.date,
-        periods: int,
-        delay: str | dt.timedelta | None = None,
-        monotone: bool = False,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-    ) -> Stream:
-        """Running totals of a query, published period after period for one charge.
-
-        The first call with a name charges the spend for all periods at once. Later calls, also in
-        other processes, open the stream again and charge nothing. `Stream.release` publishes a
-        period.
-
-        Parameters
-        ----------
-        name
-            The name of the stream, within a budget of the ledger.
-        query
-            A query of this session with counts and sums, of all rows or by public keys.
-        by
-            The column of dates or datetimes that decides the period of a row. A datetime with a
-            zone counts by the date there. Rows in no period, and rows without a date, are not
-            counted.
-        every
-            How long a period is: ``"1d"``, ``"1w"`` from Monday on, ``"1mo"``, ``"1q"`` or
-            ``"1y"``.
-        start, periods
-            The first day of the first period, and the number of periods.
-        delay
-            How long a period waits after its end before it may be released, so that late rows
-            count: a duration as Polars writes it (``"2d"``, ``"36h"``, ``"1mo"``) or a timedelta.
-            Periods end at midnight in the time zone of the column, or in UTC if it has none, by the
-            machine's clock. It does not change cost or guarantee. None releases periods at any
-            time.
-        monotone
-            Whether totals never fall: a total below the one before is replaced by it. This is
-            post-processing, which biases totals slightly upwards.
-        epsilon, delta, rho, accuracy, split
-            As for `PrivateQuery.plan`. An accuracy is that of the total with the largest error.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the query has a step, aggregate or unit without a known proof for streams; the
-            message names it.
-        UnboundedSensitivity
-            When no limit bounds how much one individual adds over all nights.
-        LedgerError
-            When a stream of this name was opened with another query, schedule or spend.
-        BudgetExceeded
-            When the cost exceeds the remaining budget.
-        PlanMismatch
-            When the session requires approval and the plan has none: `plan_stream` returns the
-            plan.
-
-        Examples
-        --------
-        >>> import datetime as dt
-        >>> import polars as pl, dpframe as dp
-        >>> days = pl.DataFrame({"day": [dt.date(2027, 1, d) for d in (1, 1, 2, 3)]})
-        >>> session = dp.Session(rho=0.1)
-        >>> signups = session.protect(days, unit=dp.Rows()).agg(dp.count().alias("n"))
-        >>> first = dt.date(2027, 1, 1)
-        >>> stream = session.stream("signups", signups, by="day", start=first, periods=3, rho=0.1)
-        >>> stream.release(first).columns
-        ['period', 'n', 'n_total']
-        >>> session.spent
-        ZCDP(rho=0.1)
-        """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        schedule = _schedule(by, every, start, periods, delay)
-        asked, payer = self._asked_stream(name, query, schedule, monotone, spend)
-        relation = asked.prepared.query.relation
-        if payer.streamed.setdefault(name, relation.token) != relation.token and not relation.named:
-            raise _of_any_frame(name)
-        if (
-            payer.ledger.streams.find(name) is None
-        ):  # a failure would otherwise come after the charge
-            rehearse(asked.prepared, schedule, asked.source.opened(relation.token, "auto"))
-        return Stream(asked, payer, payer.open_stream(asked.prepared, asked.opening))
-
-    def plan_stream(
-        self,
-        query: PrivateQuery,
-        *,
-        by: str,
-        every: str = "1d",
-        start: dt.date,
-        periods: int,
-        delay: str | dt.timedelta | None = None,
-        monotone: bool = False,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-    ) -> Plan:
-        """The plan that `stream` charges. Reads no data and charges nothing. See `stream` for
-        parameters and errors.
-        """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        schedule = _schedule(by, every, start, periods, delay)
-        return self._asked_stream("plan", query, schedule, monotone, spend)[0].prepared.plan
-
-    def _asked_stream(
-        self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
-    ) -> tuple[StreamAsked, Payer]:
-        _require_limits(query, schedule)
-        asked, source, payer = asked_in_full(query, self._payer)
-        if payer.whole is not None:
-            raise no_stream_of_part()
-        if payer.ledger.identities and not asked.relation.named:
-            raise _of_any_frame(name)
-        prepared = payer.prepare_stream(asked, schedule, spend)
-        if monotone:
-            prepared = with_rising_totals(prepared)
-        made = StreamAsked(
-            short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
-        )
-        return made, payer
-
-
-def _schedule(
-    by: str, every: str, start: dt.date, periods: int, delay: str | dt.timedelta | None
-) -> Schedule:
-    return Schedule(by, every, start, periods, None if delay is None else Delay.of(delay))
-
-
-def _require_limits(query: PrivateQuery, schedule: Schedule) -> None:
-    """Refuse a query without limits with those that a stream needs; limits of one night would be
-    refused next.
-    """
-    require_query(query)
-    lacking = query_or_unlimited(query, "auto")
-    if isinstance(lacking, Unlimited):
-        facts = lacking.rows.relation.facts
-        require_streamable(facts.unit, schedule.by)
-        raise no_limit_of_nights(facts.identifier, schedule.by)
-
-
-def _of_any_frame(name: str) -> UnsupportedOperation:
-    """The refusal of a frame without a name. The same individuals could be in two such frames,
-    and each would move the sums of one stream.
-    """
-    return UnsupportedOperation(
-        "a stream reads one frame, and this frame has no name of its own",
-        where=f"stream({name!r}, ...)",
-        remedy='name it: session.protect(..., name="visits"), and give no other frame this name',
-    )
-
-
 # -- The session ----------------------------------------------------------------------------------
 
 
 @all_sealed
-class Session(StreamingSession):
+class Session(SessionBudget):
     """A privacy budget, and the private frames whose releases it pays for.
 
     Parameters
@@ -1227,6 +687,367 @@ class Session(StreamingSession):
             made[key] = PrivateFrame(relation, rows.source, session)
         return made
 
+    # -- queries ---------------------------------------------------------------------------------
+
+    @named_spend(1)
+    def plan(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        limits: Limits = "auto",
+    ) -> Plan:
+        """The plan of a query at a spend, or one plan of several queries that share the spend.
+        Reads no data and charges nothing.
+
+        See `PrivateQuery.plan` for parameters and errors. The query belongs to this session or to
+        none: raises `InvalidBudget` if it belongs to another.
+
+        Parameters
+        ----------
+        query
+            A query, or a list of queries, also of different frames of the session. Outputs with the
+            same frame, filters and groups share noise, as those of one query do. The order of the
+            queries is part of the plan.
+        accuracy
+            By the names of outputs. If several queries have the name, write ``"n of query 2"``.
+        weights
+            The weight of each query in the spend; its share is divided among its outputs by their
+            own `weight=`. By default the outputs of all queries share as those of one query do.
+        limits
+            As for `PrivateQuery.plan`. All queries of a list that lack a limit get the same limit
+            on rows, which is found on their common frame.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the list is empty, or has an item that is not a query. Also when several queries
+            lack a limit and are of different frames.
+        InvalidBudget
+            When several budgets would pay for the queries, or a weight is not positive.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        batch, _, payer = batch_of(query, weights, limits, spend, self._payer)
+        return payer.prepare(batch, spend).plan
+
+    @overload
+    def collect(
+        self,
+        query: PrivateQuery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> pl.DataFrame: ...
+    @overload
+    def collect(
+        self,
+        query: Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> list[pl.DataFrame]: ...
+    @named_spend(1)
+    def collect(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> pl.DataFrame | list[pl.DataFrame]:
+        """Charge, run and release a query of this session, or one that was built without a session.
+        Several queries make one charge and return a list of frames.
+
+        See `PrivateQuery.collect` and `Session.plan` for parameters and errors. Raises
+        `InvalidBudget` if a query belongs to another session.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1.0)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> old = people.filter(pl.col("age") >= 60)
+        >>> everybody, elders = session.collect([people.dp_count(), old.dp_count()], epsilon=0.5)
+        >>> session.spent
+        PureDP(epsilon=0.5)
+        """
+        spend, asked = (
+            Spend(epsilon, delta, rho, accuracy, split),
+            read_intervals(interval, sampling),
+        )
+        require_interval(query, asked)
+        found = self._release(query, weights, spend, asked, engine, reuse, limits)
+        if isinstance(query, PrivateQuery):
+            return changed(query, found[0].frame)
+        return [changed(*pair) for pair in zip(query, found.frames, strict=True)]
+
+    @overload
+    def release(
+        self,
+        query: PrivateQuery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> Release: ...
+    @overload
+    def release(
+        self,
+        query: Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> Releases: ...
+    @named_spend(1)
+    def release(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> Release | Releases:
+        """As `collect`, but with the plan and the cost. For several queries, a sequence of
+        releases that all state the cost of the whole batch.
+
+        Raises
+        ------
+        PlanMismatch
+            When the session requires approval and this plan has none; nothing is charged.
+        """
+        spend, asked = (
+            Spend(epsilon, delta, rho, accuracy, split),
+            read_intervals(interval, sampling),
+        )
+        require_unchanged(query)
+        found = self._release(query, weights, spend, asked, engine, reuse, limits)
+        return found[0] if isinstance(query, PrivateQuery) else found
+
+    def _release(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        weights: Sequence[Number] | None,
+        spend: Spend,
+        interval: Intervals | None,
+        engine: PolarsMode,
+        reuse: Reuse,
+        limits: Limits,
+    ) -> Releases:
+        batch, sources, payer = batch_of(query, weights, limits, spend, self._payer)
+        return payer.release(batch, sources, spend, interval, engine, Repeat(reuse))
+
+    # -- streams ---------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        name: str,
+        query: PrivateQuery,
+        *,
+        by: str,
+        every: str = "1d",
+        start: dt.date,
+        periods: int,
+        delay: str | dt.timedelta | None = None,
+        monotone: bool = False,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+    ) -> Stream:
+        """Running totals of a query, published period after period for one charge.
+
+        The first call with a name charges the spend for all periods at once. Later calls, also in
+        other processes, open the stream again and charge nothing. `Stream.release` publishes a
+        period.
+
+        Parameters
+        ----------
+        name
+            The name of the stream, within a budget of the ledger.
+        query
+            A query of this session with counts and sums, of all rows or by public keys.
+        by
+            The column of dates or datetimes that decides the period of a row. A datetime with a
+            zone counts by the date there. Rows in no period, and rows without a date, are not
+            counted.
+        every
+            How long a period is: ``"1d"``, ``"1w"`` from Monday on, ``"1mo"``, ``"1q"`` or
+            ``"1y"``.
+        start, periods
+            The first day of the first period, and the number of periods.
+        delay
+            How long a period waits after its end before it may be released, so that late rows
+            count: a duration as Polars writes it (``"2d"``, ``"36h"``, ``"1mo"``) or a timedelta.
+            Periods end at midnight in the time zone of the column, or in UTC if it has none, by the
+            machine's clock. It does not change cost or guarantee. None releases periods at any
+            time.
+        monotone
+            Whether totals never fall: a total below the one before is replaced by it. This is
+            post-processing, which biases totals slightly upwards.
+        epsilon, delta, rho, accuracy, split
+            As for `PrivateQuery.plan`. An accuracy is that of the total with the largest error.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the query has a step, aggregate or unit without a known proof for streams; the
+            message names it.
+        UnboundedSensitivity
+            When no limit bounds how much one individual adds over all nights.
+        LedgerError
+            When a stream of this name was opened with another query, schedule or spend.
+        BudgetExceeded
+            When the cost exceeds the remaining budget.
+        PlanMismatch
+            When the session requires approval and the plan has none: `plan_stream` returns the
+            plan.
+
+        Examples
+        --------
+        >>> import datetime as dt
+        >>> import polars as pl, dpframe as dp
+        >>> days = pl.DataFrame({"day": [dt.date(2027, 1, d) for d in (1, 1, 2, 3)]})
+        >>> session = dp.Session(rho=0.1)
+        >>> signups = session.protect(days, unit=dp.Rows()).agg(dp.count().alias("n"))
+        >>> first = dt.date(2027, 1, 1)
+        >>> stream = session.stream("signups", signups, by="day", start=first, periods=3, rho=0.1)
+        >>> stream.release(first).columns
+        ['period', 'n', 'n_total']
+        >>> session.spent
+        ZCDP(rho=0.1)
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        schedule = _schedule(by, every, start, periods, delay)
+        asked, payer = self._asked_stream(name, query, schedule, monotone, spend)
+        relation = asked.prepared.query.relation
+        if payer.streamed.setdefault(name, relation.token) != relation.token and not relation.named:
+            raise _of_any_frame(name)
+        if (
+            payer.ledger.streams.find(name) is None
+        ):  # a failure would otherwise come after the charge
+            rehearse(asked.prepared, schedule, asked.source.opened(relation.token, "auto"))
+        return Stream(asked, payer, payer.open_stream(asked.prepared, asked.opening))
+
+    def plan_stream(
+        self,
+        query: PrivateQuery,
+        *,
+        by: str,
+        every: str = "1d",
+        start: dt.date,
+        periods: int,
+        delay: str | dt.timedelta | None = None,
+        monotone: bool = False,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+    ) -> Plan:
+        """The plan that `stream` charges. Reads no data and charges nothing. See `stream` for
+        parameters and errors.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        schedule = _schedule(by, every, start, periods, delay)
+        return self._asked_stream("plan", query, schedule, monotone, spend)[0].prepared.plan
+
+    def _asked_stream(
+        self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
+    ) -> tuple[StreamAsked, Payer]:
+        require_query(query)
+        lacking = limit_of(query)
+        if lacking is not None:  # name the limits of streams: those of one night are refused next
+            facts = lacking.rows.relation.facts
+            require_streamable(facts.unit, schedule.by)
+            raise no_limit_of_nights(facts.identifier, schedule.by)
+        asked, source, owner = parts(query)
+        payer = self._payer.responsible_for(owner)
+        if payer.whole is not None:
+            raise no_stream_of_part()
+        if payer.ledger.identities and not asked.relation.named:
+            raise _of_any_frame(name)
+        prepared = payer.prepare_stream(asked, schedule, spend)
+        if monotone:
+            prepared = with_rising_totals(prepared)
+        made = StreamAsked(
+            short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
+        )
+        return made, payer
+
+
+def _schedule(
+    by: str, every: str, start: dt.date, periods: int, delay: str | dt.timedelta | None
+) -> Schedule:
+    return Schedule(by, every, start, periods, None if delay is None else Delay.of(delay))
+
+
+def _of_any_frame(name: str) -> UnsupportedOperation:
+    """The refusal of a frame without a name. The same individuals could be in two such frames,
+    and each would move the sums of one stream.
+    """
+    return UnsupportedOperation(
+        "a stream reads one frame, and this frame has no name of its own",
+        where=f"stream({name!r}, ...)",
+        remedy='name it: session.protect(..., name="visits"), and give no other frame this name',
+    )
+
 
 def _other_kind(known: Unit, who: Unit, given: object) -> UnsupportedOperation:
     return UnsupportedOperation(
@@ -1250,4 +1071,4 @@ class _PartSession(Session):
     """The session of one part of a divided frame: it pays for that part, and protects no other."""
 
     def __init__(self, payer: Payer) -> None:
-        StreamingSession.__init__(self, payer)
+        SessionBudget.__init__(self, payer)

@@ -413,9 +413,7 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
                     reads.add(path.name)
     assert sorted(runs) == [
         ("payer.py", "release", True),
-        ("payer.py", "release_several", True),
-        ("payer.py", "run", True),  # inside of these two
-        ("payer.py", "run", True),
+        ("payer.py", "run", True),  # inside of it
         ("pipeline.py", "run", False),  # of one plan, which calls the other
     ]
     assert asks == [("payer.py", "_approved")]
