@@ -15,13 +15,13 @@ from dpframe.api.registration import AGGREGATES, register
 
 if TYPE_CHECKING:
     from dpframe import accounting, examples
+    from dpframe.api.column import col
     from dpframe.api.expressions import DPExpr
     from dpframe.api.frame import PrivateFrame
     from dpframe.api.functions import (
         argmax,
         bounds,
         cdf,
-        col,
         count,
         cube,
         grouping_sets,
@@ -162,29 +162,25 @@ _ERRORS = (
 )
 _HOMES = MappingProxyType(
     {
-        **dict.fromkeys(AGGREGATES, "api.functions"),
+        **dict.fromkeys((*AGGREGATES, "cube", "grouping_sets", "rollup"), "api.functions"),
         **dict.fromkeys(_ERRORS, "errors"),
         **dict.fromkeys(("ApproxDP", "GDP", "PureDP", "ZCDP"), "core.budget"),
-        **dict.fromkeys(("cube", "grouping_sets", "rollup"), "api.functions"),
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
         **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
-        **dict.fromkeys(("Combination", "combine"), "api.release"),
+        **dict.fromkeys(("Combination", "Estimate", "combine"), "api.release"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),
         "Audit": "audit",
-        "col": "api.functions",
+        "col": "api.column",
         "DPExpr": "api.expressions",
-        "Estimate": "api.release",
         **dict.fromkeys(("Plan", "Verification", "verify"), "report"),
         "PrivateFrame": "api.frame",
         "PrivateGroupBy": "api.group_by",
         "PrivateQuery": "api.query",
-        "Release": "api.release",
-        "Releases": "api.release",
+        **dict.fromkeys(("Release", "Releases"), "api.release"),
         "Sensitivity": "core.sensitivity",
-        "Session": "api.session",
+        **dict.fromkeys(("Session", "Through"), "api.session"),
         "Stream": "api.stream",
-        "Through": "api.session",
         "Simulation": "simulate",
     }
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -21,7 +21,6 @@ from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.sum import Sum
-from dpframe.api.column_types import Column
 from dpframe.api.expressions import (
     Counting,
     DPExpr,
@@ -41,41 +40,6 @@ from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.parse.grouping_sets import SetsAsked
 from dpframe.sealed import sealed
-
-
-@sealed
-def col(name: str | pl.Expr, *more: str) -> Column:
-    """A column, as `pl.col`; editors and type checkers see its ``dp_`` methods.
-
-    Parameters
-    ----------
-    name
-        The name of a column, or a row-wise expression such as ``pl.col("at").dt.hour()``, which is
-        returned unchanged.
-    more
-        Further names.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For a value that is neither a name nor an expression.
-
-    Examples
-    --------
-    >>> import dpframe as dp
-    >>> dp.col("income").clip(0, 9).dp_sum()
-    <dp expression: col("income").clip([dyn int: 0, dyn int: 9]).dp_sum()>
-    """
-    if isinstance(name, pl.Expr) and not more:
-        return cast(Column, name)
-    for each in (name, *more):
-        if not isinstance(each, str):
-            raise UnsupportedOperation(
-                f"{as_given(each)} is not the name of a column",
-                where="dp.col(...)",
-                remedy='write for example dp.col("age")',
-            )
-    return cast(Column, pl.col(name, *more))  # type: ignore[arg-type]  # all of them are names
 
 
 @sealed

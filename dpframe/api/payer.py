@@ -184,7 +184,12 @@ class Payer:
     def prepare(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
         """One plan of queries at a spend, and what is needed to run it; nothing is charged."""
         self._require_kind(queries.queries)
-        remaining = self._remaining(queries.queries)
+        if self.ledger.per is None:
+            remaining = self.ledger.remaining
+        else:  # in the windows whose rows they may read
+            read = [windows_read(query.relation, query.groups) for query in queries.queries]
+            windows = reduce(Windows.hull, [found for found in read if found])
+            remaining = self.remaining_in(windows)
         budget = spend.within(queries, self.measure, remaining, counted_apart=self.counts_apart)
         charged_in = self.measure if self.counts_apart else None
         return self._stating(
@@ -309,23 +314,19 @@ class Payer:
         require_windows(unit, self.ledger.per)
         self.ledger.require_unit(unit.kind)
 
-    def _remaining(self, queries: Sequence[Query]) -> Budget:
-        """The budget that remains for some queries, in the windows whose rows they may read."""
-        if self.ledger.per is None:
-            return self.ledger.remaining
-        read = [windows_read(query.relation, query.groups) for query in queries]
-        return self.remaining_in(reduce(Windows.hull, [found for found in read if found]))
-
     def remaining_in(self, windows: Windows) -> Budget:
         """What is left in some windows, of a budget that is for each of them."""
         return self.ledger.in_scope(WindowScope(windows)).left
 
     def _stating(self, prepared: Made) -> Made:
         """The plan with the budget that it is to be charged to."""
-        prepared = pipeline.with_physical(pipeline.stating(prepared, self._stated()))
+        identity = next(reversed(self.ledger.identities), None)
+        bound, per = self.ledger.bound, self.ledger.per
+        budget = StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, per)
+        prepared = pipeline.with_physical(pipeline.stating(prepared, budget))
         prepared = pipeline.given(prepared, self._given(prepared.plan))
         windows = prepared.plan.windows
-        if self.ledger.per is not None and windows is not None:
+        if per is not None and windows is not None:
             return pipeline.with_remaining(prepared, self.remaining_in(windows))
         if isinstance(self.ledger, PartLedger):
             return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
@@ -358,12 +359,6 @@ class Payer:
             if found.setdefault(name, parameter) != parameter:
                 raise _two_values(name)
         return tuple(found[name] for name in sorted(found))
-
-    def _stated(self) -> StatedBudget:
-        """The budget that plans are to be charged to, as reviewers read it."""
-        identity = next(reversed(self.ledger.identities), None)
-        bound = self.ledger.bound
-        return StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, self.ledger.per)
 
 
 def require_windows(unit: Unit, per: Every | None) -> None:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api.functions import col
+from dpframe.api.column import col
 from tests.api.exactly import exactly, protected
 from tests.column_types import PLACE, column_types
 from tests.documentation import examples
