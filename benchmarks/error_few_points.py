@@ -20,7 +20,7 @@ import polars as pl
 from error_quantiles import DECILES
 
 import dpframe as dp
-from dpframe.aggregates import quantile_family
+from dpframe.aggregates import quantile
 
 SIZE, LAST = 1_000, 73
 EPSILONS = ("0.1", "0.3", "1", "3")
@@ -56,16 +56,16 @@ def errors(rows: Any, last: int, epsilon: str, runs: int) -> dict[str, Any]:
     """
     public = pl.DataFrame({"x": rows})
     people = dp.Session(epsilon=1).protect(public.clear(), dp.Rows())
-    best, most = quantile_family.best_runs, quantile_family.MOST_CELLS
+    best, most = quantile.best_runs, quantile.MOST_CELLS
     found = {}
     for way in WAYS:
-        quantile_family.best_runs = (lambda *_: None) if way == "cells" else best
-        quantile_family.MOST_CELLS = 0 if way == "at once" else most
+        quantile.best_runs = (lambda *_: None) if way == "cells" else best
+        quantile.MOST_CELLS = 0 if way == "at once" else most
         forced = {"mechanism": "exponential"} if way == "separate" else {}
         query = people.agg(q=X.dp_quantile(DECILES, (0, last), **forced))
         noisy = query.simulate(public, runs=runs, epsilon=epsilon).results["noisy"]
         found[way] = _off(np.sort(rows), noisy.to_numpy().reshape(runs, len(DECILES)))
-    quantile_family.best_runs, quantile_family.MOST_CELLS = best, most
+    quantile.best_runs, quantile.MOST_CELLS = best, most
     return found
 
 

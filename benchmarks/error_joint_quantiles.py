@@ -25,7 +25,7 @@ import polars as pl
 from scipy.signal import fftconvolve
 
 import dpframe as dp
-from dpframe.aggregates import quantile_family
+from dpframe.aggregates import quantile
 
 PLACES = 1 << 16
 CASES = {"fnlwgt": (0, 1_500_000), "age": (0, 120)}
@@ -138,7 +138,7 @@ def errors(
 
 def main(data: Path, runs: int) -> None:
     """Print the table."""
-    quantile_family.MOST_AT_ONCE = 0
+    quantile.MOST_AT_ONCE = 0
     frame = pl.read_parquet(data)
     print(f"{'':70}" + "".join(f"{head:>10}" for head in ("plans", "at once", "ratio")))
     spends = [{"epsilon": "0.1"}, {"epsilon": "1"}, {"rho": "0.00125"}, {"rho": "0.125"}]

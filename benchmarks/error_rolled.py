@@ -15,9 +15,9 @@ import polars as pl
 from error_joint import SPENDS, apart, session
 
 import dpframe as dp
-from dpframe.aggregates.error_rules import PartError
-from dpframe.aggregates.joint_noise import Independent
-from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.error import PartError
+from dpframe.aggregates.noise import Independent
+from dpframe.aggregates.reconstructed_error import RebuiltError
 
 KEYS: dict[str, list[Any]] = {"country": ["A", "B", "C", "D"], "sex": ["f", "m"]}
 SCHEMA: dict[str, Any] = {"country": pl.String, "sex": pl.String, "pay": pl.Int64}

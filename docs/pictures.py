@@ -22,8 +22,7 @@ from dpframe.accounting import (
     PrivacyLossAccountant,
     ZCDPAccountant,
 )
-from dpframe.aggregates.distribution_error import DistributionError, RootError
-from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.reconstructed_error import DistributionError, RebuiltError, RootError
 from dpframe.plan.error import errors_by_edge, errors_by_set
 
 HERE = Path(__file__).parent / "pictures"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given, exact

@@ -26,13 +26,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import MeasurementKey, Noisy
-from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy, OutputSpec, Query
+from dpframe.aggregates.keys import KeySelection, with_weights
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, Named, Tree

@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Final
 
 from dpframe import pipeline
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.nightly import NightlySums
-from dpframe.aggregates.query import Query
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.regular import canonical

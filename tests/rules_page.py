@@ -14,16 +14,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpframe import frames, mechanisms
-from dpframe.aggregates.joint_margins import JointMargins
-from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
-from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
-from dpframe.aggregates.margins import Margin, MarginWithTotal
+from dpframe.aggregates.margins import (
+    JointMargins,
+    LevelSums,
+    LevelSumsWithTotal,
+    Margin,
+    MarginWithTotal,
+    RootSums,
+    RunMargin,
+    RunMarginWithTotal,
+)
+from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.nightly import NightlySums
-from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.aggregates.root_sums import RootSums
-from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
 from dpframe.api.session import Session, Through
 from dpframe.core.units import Identifier
 from dpframe.frames import nights

@@ -99,7 +99,6 @@ LOOKED_FOR = {
 }
 
 
-@pytest.mark.always
 def test_the_site(tmp_path: Path) -> None:
     """In one test, as building the site takes longest."""
     done = built(ROOT, tmp_path)

@@ -15,13 +15,13 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 168,
+    "a grouped count: files that run": 160,
     "a grouped count: functions that run": 1_009,
     "a grouped count: depth of calls": 32,
-    "modules": 520,
-    "file names used twice or more": 53,
-    "modules that only one other imports": 130,
-    "lines": 118_400,
+    "modules": 463,
+    "file names used twice or more": 50,
+    "modules that only one other imports": 118,
+    "lines": 117_600,
     "uses of Any": 1_192,
 }
 """Counts that may only fall: write the lower number when one does."""

@@ -1,32 +1,199 @@
-"""Private selection of the best candidate."""
+"""Private choices among candidates, and what scores them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, ScoringAggregate, names_of
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
-from dpframe.aggregates.category_choice import CategoryChoice
+from dpframe.aggregates.aggregate import (
+    Aggregate,
+    BoundAggregate,
+    Clamp,
+    MeasurementUse,
+    Noisy,
+    ScoringAggregate,
+    names_of,
+)
 from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.histogram import known_categories, listed_categories, stored_as
-from dpframe.aggregates.impact import choice_impact
+from dpframe.aggregates.measurement import Additive, Selection, Table, choice_impact
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
-from dpframe.aggregates.scored_choice import ScoredChoice, candidate_scores
 from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
-from dpframe.aggregates.statistics import (
-    RowCount,
-    Statistic,
-)
+from dpframe.aggregates.statistics import GridSum, RowCount, Statistic
 from dpframe.aggregates.sum import grid_sum
-from dpframe.aggregates.values import bounds_of, numeric_value
-from dpframe.core.tree import Column
+from dpframe.aggregates.values import bounds_of, numeric_value, show_value
+from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.grid import grid_for
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.tree import Column, Literal, substitute
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
+from dpframe.frames.contributions import once_in_each
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import SELECTIONS
 from dpframe.rows.fold import domain, words
+from dpframe.rows.polars_dtypes import from_polars
+
+# -- the private choice among categories, or among groups -----------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryChoice(Selection):
+    """The choice among categories, or among groups, of the one with the highest statistic.
+
+    A row belongs to one category, so adding it changes one score by at most b, the largest
+    contribution. For m rows of a group the range of changes is m b. Changing a row takes b from
+    one score and gives b to another.
+
+    Parameters
+    ----------
+    statistic
+        The score of a category.
+    cells
+        The categories; None when the groups themselves are the candidates.
+    count
+        How many candidates there are.
+    rounds
+        How many winners are chosen.
+    """
+
+    statistic: Statistic
+    cells: CategoryCells | None
+    count: int
+    winners: int = 1
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (Table(self.statistic, self.cells),)
+
+    @property
+    def step(self) -> Fraction:
+        return self.statistic.step
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def candidates(self) -> int:
+        return self.count
+
+    @property
+    def rounds(self) -> int:
+        return self.winners
+
+    def entries(self, scope: QueryScope) -> int:
+        return 1 if self.cells is None or scope.entries is None else scope.entries
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.statistic.spread(scope)
+
+    def node(self, scope: QueryScope) -> kernel.Choice:
+        place = scope.rules.place(self.tables[0])
+        return kernel.Choice((place,), "groups" if self.cells is None else "cells", self.winners)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        (table,) = self.tables
+        if self.statistic.of_individuals and self.cells is not None:
+            most = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count).tight[0]
+            b = scope.rules.addition(table).hi
+            return ExactSensitivity(most, Fraction(most * b), Fraction(most * b * b), Fraction(b))
+        self.spread(scope)
+        return scope.rules.sensitivity(Additive(table), lambda: Additive(table).node(scope))
+
+    def words(self) -> str:
+        among = f"{self.count} groups" if self.cells is None else self.cells.words()
+        return f"{best_of(self.winners)} of {among} by {self.statistic.words()}"
+
+
+def best_of(winners: int) -> str:
+    """How many are chosen, in words."""
+    return "the best" if winners == 1 else f"the {winners} best"
+
+
+# -- the private choice among public candidates that every row scores -----------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChoice(Selection):
+    """The choice among public candidates, each scored by a sum over all rows.
+
+    A row adds to the score of every candidate, between lo and hi or 0, so scores can differ by the
+    width w = max(hi, 0) - min(lo, 0) in how they change.
+    """
+
+    statistics: tuple[GridSum, ...]
+    winners: int = 1
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(Table(s) for s in self.statistics)
+
+    @property
+    def step(self) -> Fraction:
+        return self.statistics[0].step
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def candidates(self) -> int:
+        return len(self.statistics)
+
+    @property
+    def rounds(self) -> int:
+        return self.winners
+
+    def node(self, scope: QueryScope) -> kernel.Choice:
+        return kernel.Choice(tuple(map(scope.rules.place, self.tables)), "tables", self.winners)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        return Additive(self.tables[0]).sensitivity(scope).repeated(self.candidates)
+
+    def words(self) -> str:
+        grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype
+        lo, hi = (show_value(grid.centre + end * grid.step, dtype) for end in (grid.lo, grid.hi))
+        return (
+            f"{best_of(self.winners)} of {self.candidates} candidates by the sum of their score "
+            f"over all rows, clamped to [{lo}, {hi}] in each row; null and NaN add 0"
+        )
+
+
+def candidate_scores(
+    request: Request, scope: QueryScope, candidates: pl.DataFrame, given: GivenBounds
+) -> tuple[GridSum, ...]:
+    """One sum per candidate: the score with the candidate's columns replaced by its values."""
+    score = request.score
+    if score is None or isinstance(score, Request):
+        raise UnsupportedOperation(
+            "candidates from a frame need a score for each row and candidate",
+            where="dp_argmax(candidates=<frame>)",
+            remedy="give score= a row-wise expression that uses the candidates' columns",
+        )
+    if not 1 <= candidates.height <= 10_000:
+        raise InvalidBounds(
+            f"there must be between 1 and 10000 candidates, not {candidates.height}",
+            where="dp_argmax(candidates=<frame>)",
+            remedy="list at most 10,000 candidates",
+        )
+    types = {name: from_polars(dtype) for name, dtype in candidates.schema.items()}
+    trees = [
+        substitute(score, {n: Literal(v, types[n]) for n, v in row.items()})
+        for row in candidates.iter_rows(named=True)
+    ]
+    values = [numeric_value(t, domain(t, scope.facts.columns), "sum") for t in trees]
+    ends = [bounds_of(v, given, "sum") for v in values]
+    lo, hi = min(e[0] for e in ends), max(e[1] for e in ends)
+    whole = all(v.is_whole for v in values) and lo.denominator == hi.denominator == 1
+    grid = grid_for(lo, hi, centred=False, integers=whole)
+    return tuple(GridSum(v, grid) for v in values)
+
+
+# -- private selection of the best candidate ------------------------------------------------------
 
 
 def _shown(candidates: pl.DataFrame, length: int = 200) -> str:

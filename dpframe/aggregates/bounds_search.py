@@ -11,10 +11,9 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import Aggregate, BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import BinCells
-from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
+from dpframe.aggregates.error import ErrorRule, NoErrorBound
 from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.shapes import Listed, Shape

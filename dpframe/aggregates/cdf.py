@@ -1,4 +1,4 @@
-"""Distribution functions: how many rows have a value up to each of some edges."""
+"""Distribution functions: counts up to each edge."""
 
 from __future__ import annotations
 
@@ -7,28 +7,42 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.best_levels import best_levels, levels_of, strategy_words, weights_of
-from dpframe.aggregates.bound import BoundAggregate, Clamp, Laws, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import (
+    Aggregate,
+    BoundAggregate,
+    Clamp,
+    Laws,
+    MeasurementUse,
+    Noisy,
+)
+from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, listed_edges
 from dpframe.aggregates.count import UNBIASED
-from dpframe.aggregates.distribution_error import DistributionError, EdgesError, RootError
-from dpframe.aggregates.edges import edge_words, equal_edges, listed_edges
-from dpframe.aggregates.isotonic import nondecreasing
-from dpframe.aggregates.joint_noise import Independent, JointNoise
-from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
+from dpframe.aggregates.margins import (
+    LevelSums,
+    LevelSumsWithTotal,
+    RootSums,
+    best_levels,
+    levels_of,
+    strategy_words,
+    weights_of,
+)
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.ranges import CumulativeRanges
+from dpframe.aggregates.noise import Independent, JointNoise
+from dpframe.aggregates.reconstructed_error import (
+    CumulativeRanges,
+    DistributionError,
+    EdgesError,
+    RootError,
+)
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
-from dpframe.aggregates.root_sums import RootSums
 from dpframe.aggregates.shapes import Cumulative, Shape
 from dpframe.aggregates.statistics import RowCount
-from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.values import numeric_value
 from dpframe.core.exact import as_given, dyadic_down
 from dpframe.errors import InvalidBounds
@@ -44,7 +58,32 @@ from dpframe.workloads import (
     WholeTables,
 )
 
-__all__ = ["BoundDistribution", "DistributionFunction"]
+# -- numbers that rise, next to numbers that need not ---------------------------------------------
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+
+def nondecreasing(values: Floats) -> Floats:
+    """The nondecreasing rows with the least sum of squared distances from the rows that are given
+    (pool adjacent violators; Ayer, Brunk, Ewing, Reid and Silverman 1955).
+    """
+    found = np.empty_like(values)
+    for row, made in zip(values, found, strict=True):
+        means: list[float] = []
+        sizes: list[int] = []
+        for value in row.tolist():
+            mean, size = value, 1
+            while means and means[-1] > mean:
+                mean = (mean * size + means[-1] * sizes[-1]) / (size + sizes[-1])
+                size += sizes.pop()
+                means.pop()
+            means.append(mean)
+            sizes.append(size)
+        made[:] = np.repeat(means, sizes)
+    return found
+
+
+# -- distribution functions: how many rows have a value up to each of some edges ------------------
 
 _BITS = 20
 _MOST_WORK = 10**10

@@ -9,19 +9,20 @@ from typing import ClassVar, Final
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import ScoringAggregate
-from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import BoundAggregate, MeasurementUse, Noisy, ScoringAggregate
 from dpframe.aggregates.measurement import COUNT, Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
     RowCount,
     Statistic,
+    UnitCount,
+    UnitRows,
     ValueCount,
+    is_per_unit,
+    require_rows_scored,
 )
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
 from dpframe.aggregates.values import is_listed
 from dpframe.core.domain import Columns
 from dpframe.core.exact import as_given

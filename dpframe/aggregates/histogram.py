@@ -12,18 +12,21 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, names_of
-from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import Aggregate, BoundAggregate, MeasurementUse, Noisy, names_of
 from dpframe.aggregates.cells import BinCells, CategoryCells, comparable_edges
 from dpframe.aggregates.count import sign_note, signed
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counted
-from dpframe.aggregates.per_unit import is_per_unit
-from dpframe.aggregates.ranges import BinRanges, Ranges
+from dpframe.aggregates.reconstructed_error import BinRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Later, Shape
-from dpframe.aggregates.statistics import RowCount
-from dpframe.aggregates.total_value import total_value
-from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, or_declare, scalars_of
+from dpframe.aggregates.statistics import RowCount, is_per_unit, total_value
+from dpframe.aggregates.values import (
+    bounds_of,
+    given_numbers,
+    numeric_value,
+    or_declare,
+    scalars_of,
+)
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
@@ -187,7 +190,7 @@ class Histogram(Aggregate):
             )
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
-            edges = numbers_of(bins, found.dtype, where)
+            edges = given_numbers(bins, found.dtype, where)
             rising = _increasing(edges, where)
             value.require_int64(rising[0], rising[-1], where)
             return BinCells(value, rising, other)

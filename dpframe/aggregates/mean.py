@@ -1,34 +1,25 @@
-"""Means, variances and standard deviations, from centred sums and one shared count."""
+"""Means, variances and standard deviations, with their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from functools import lru_cache
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import Aggregate, BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.count import count_of, units_with
-from dpframe.aggregates.error_rules import ErrorRule, MeanError, VarianceError
-from dpframe.aggregates.joint_noise import JointNoise
-from dpframe.aggregates.mean_interval import mean_ends
+from dpframe.aggregates.error import ErrorRule, MeanError, NoErrorBound, VarianceError
 from dpframe.aggregates.measurement import Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit, total_of
+from dpframe.aggregates.noise import JointNoise, Slices, pulls
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
-from dpframe.aggregates.shrunk import (
-    SHRUNK,
-    UNKNOWN,
-    no_bound,
-    require_groups,
-    shrunk_offsets,
-    variances_of,
-)
-from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.aggregates.statistics import GridSum, SquareSum, is_per_unit, total_of
 from dpframe.aggregates.values import (
     Value,
     as_series,
@@ -37,14 +28,494 @@ from dpframe.aggregates.values import (
     numeric_value,
     show_value,
 )
-from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for, grid_of_squares
+from dpframe.core.sums import weighted_sum
 from dpframe.errors import UnsupportedOperation
-from dpframe.mechanisms import Mechanism
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.rows.fold import domain, words
 
-Floats = NDArray[np.float64]
+# -- means of many groups, moved towards their common mean by as much as their noise makes likely -
+# For a small group the noisy mean S / N is usually noise, and its neighbours are more informative.
+# With true means spread around mu with variance t, and noises X of S and Y of N,
+#
+#     S - mu N = n (mean - mu) + X - mu Y,
+#
+# so the least squares estimate of a group's mean is mu + n t (S - mu N) / (n**2 t + V), where V is
+# the variance of X - mu Y. It is the noisy mean where n**2 t is far above V, and mu where the noise
+# hides the group (Robbins 1956; Efron and Morris 1973). The values of mu and t maximise the
+# likelihood of the released numbers, with noise and means taken as normal. N replaces n where N is
+# above 0. All of this is post-processing: it uses only released numbers and the public law of their
+# noise.
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+SHRUNK: Final = (
+    "moved towards the mean of all groups by as much as its noise is above their spread, and so "
+    "biased: groups come out more alike than they are, most of all small ones, and one whose noisy "
+    "count is below 1 gets the mean of all"
+)
+UNKNOWN: Final = "null where the noisy count is below 1"
+"""The words of plans for means that are moved, and for others."""
+_LEAST_SHARE: Final = 2.0**-12
+"""The least spread of means that is distinguished from 0, relative to half the bounds' width."""
+_SPREADS: Final = 25
+_STEPS: Final = 4
+_FINER: Final = 12
+_GOLDEN: Final = (5.0**0.5 - 1.0) / 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """How the means of groups lie.
+
+    Parameters
+    ----------
+    mean
+        What they are spread around.
+    variance
+        How far, squared; 0 where noise explains all their differences.
+    """
+
+    mean: float
+    variance: float
+
+
+def shrunk_means(
+    total: Floats, count: Floats, variances: tuple[float, float], half: float
+) -> Floats:
+    """Means around the middle of the bounds, from noisy centred sums and counts, one per group.
+
+    Parameters
+    ----------
+    total, count
+        The noisy numbers.
+    variances
+        The variances of the noise of a sum, and of a count.
+    half
+        Half the width of the bounds, above 0.
+    """
+    prior = prior_of(total, count, variances, half)
+    size = np.maximum(count, 0.0)
+    spread = size * size * prior.variance + _noise(prior.mean, variances)
+    moved = np.zeros(total.shape)
+    np.divide(
+        size * prior.variance * (total - prior.mean * count), spread, where=spread > 0, out=moved
+    )
+    found: Floats = np.clip(prior.mean + moved, -half, half)
+    return found
+
+
+def prior_of(total: Floats, count: Floats, variances: tuple[float, float], half: float) -> Prior:
+    """The common mean and the spread under which the noisy numbers are most likely.
+
+    Likelihoods may have several maxima: the largest of a grid of spreads is followed by golden
+    section between its neighbours. A spread that is not more likely than 0 counts as 0.
+    """
+    spreads = [0.0, *(half * np.geomspace(_LEAST_SHARE, 1.0, _SPREADS)).tolist()]
+    tried = [_at(spread, total, count, variances, half) for spread in spreads]
+    best = min(range(len(tried)), key=lambda i: tried[i][0])
+    if best == 0:
+        return Prior(tried[0][1], 0.0)
+    low, high = spreads[best - 1], spreads[min(best + 1, _SPREADS)]
+    found = (*tried[best], spreads[best])
+    for _ in range(_FINER):
+        inner = (high - (high - low) * _GOLDEN, low + (high - low) * _GOLDEN)
+        left, right = (_at(spread, total, count, variances, half) for spread in inner)
+        found = min(found, (*left, inner[0]), (*right, inner[1]))
+        low, high = (low, inner[1]) if left[0] <= right[0] else (inner[0], high)
+    return Prior(found[1], found[2] ** 2)
+
+
+def _at(
+    spread: float, total: Floats, count: Floats, variances: tuple[float, float], half: float
+) -> tuple[float, float]:
+    """Minus twice the logarithm of the likelihood at the likeliest common mean, and that mean."""
+    size = np.maximum(count, 0.0)
+    between = size * size * spread**2
+    mean = 0.0
+    for _ in range(_STEPS):  # the mean is in the variance of the noise, where it matters little
+        weights = 1.0 / (between + _noise(mean, variances))
+        below = float((count * count * weights).sum())
+        above = float((count * total * weights).sum())
+        mean = min(half, max(-half, above / below)) if below > 0 else 0.0
+    variance = between + _noise(mean, variances)
+    off = total - mean * count
+    return float((off * off / variance + np.log(variance)).sum()), mean
+
+
+def _noise(mean: float, variances: tuple[float, float]) -> float:
+    """The variance of X - mean * Y, whose noises are uncorrelated."""
+    return variances[0] + mean * mean * variances[1]
+
+
+def shrunk_offsets(
+    values: Sequence[NDArray[np.int64]],
+    noise: tuple[float, float],
+    width: Fraction,
+    step: Fraction,
+) -> Floats:
+    """Means less the middle of the bounds.
+
+    Parameters
+    ----------
+    values
+        The noisy sums, in steps, and counts.
+    noise
+        The variances of their noise, in steps squared.
+    width, step
+        The width of the bounds, and the step of a sum.
+    """
+    total, count = (part.reshape(-1).astype(np.float64) for part in values)
+    half = float(width / 2 / step)  # in steps, which no bounds make too large for floats
+    return shrunk_means(total, count, noise, half) * float(step)
+
+
+def variances_of(noise: Sequence[Mechanism]) -> tuple[float, float]:
+    """The variances of the noise of a sum and of a count, in steps squared; 0 if none exists."""
+    if not noise:
+        return 0.0, 0.0
+    total, count = noise
+    assert isinstance(total, AdditiveMechanism)
+    assert isinstance(count, AdditiveMechanism)
+    return total.variance(), count.variance()
+
+
+def no_bound(name: str) -> NoErrorBound:
+    """Why the error of a mean that is moved towards others has no bound."""
+    return NoErrorBound(
+        f"{name!r} is biased towards the mean of all groups, by how much depends on the data",
+        "ask for interval=0.95, which holds the exact mean all the same, simulate it on public "
+        "data, or leave shrink=True out",
+    )
+
+
+def require_groups(request: Request, scope: QueryScope) -> None:
+    """Refuse to shrink where there are no means to move towards.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Without groups, and by several sets of columns.
+    """
+    if scope.groups is None or isinstance(scope.groups, SetGroups):
+        what = "there is one mean" if scope.groups is None else "those of several sets differ"
+        raise UnsupportedOperation(
+            f"shrink=True moves means of groups towards their common mean, and here {what}",
+            where=request.name,
+            remedy=("leave shrink=True out", "use it in a group_by of one set of columns"),
+        )
+
+
+# -- where exact means lie, given noisy sums and counts -------------------------------------------
+# With centred sum S' = n m + X and count N' = n + Y the number S' - m N' is X - m Y, whose law is
+# known for every m. So {m : |S' - m N'| <= q(m)}, with q(m) the quantile of |X - m Y|, holds the
+# exact mean with the given confidence, for any data (Fieller 1954). It needs no division, so it is
+# as right where the noisy count is 0 or below, and where it is far from that it is no wider than
+# the error of the mean is. Clamped results need no care: the set is of what is exact.
+
+Ends: TypeAlias = "tuple[Floats, Floats]"
+
+_CELLS: Final = 32
+_UP: Final = 1.0 + 2e-3
+_AT_ONCE: Final = 1 << 16
+
+
+def mean_ends(total: Floats, count: Floats, noise: JointNoise, half: float, miss: Fraction) -> Ends:
+    """The least and the largest mean, around the middle of the bounds; NaN if none exists.
+
+    Parameters
+    ----------
+    total, count
+        The noisy sums around the middle, and the noisy counts: one for each group.
+    noise
+        The joint noise of the sum and the count.
+    half
+        Half the width of the bounds.
+    miss
+        How often the exact mean may lie outside.
+    """
+    knots, reach = _reaches(noise, half, miss)
+    ends = [
+        _fieller(total[i : i + _AT_ONCE], count[i : i + _AT_ONCE], knots, reach)
+        for i in range(0, max(1, total.size), _AT_ONCE)
+    ]
+    return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
+
+
+def _fieller(total: Floats, count: Floats, knots: Floats, reach: Floats) -> Ends:
+    """The ends of the union over cells of means; within a cell one half-width is enough for all
+    means."""
+    low, high = np.full(total.shape, np.inf), np.full(total.shape, -np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for a, b, q in zip(knots[:-1], knots[1:], reach, strict=True):
+            first, last = (total - q) / count, (total + q) / count
+            least, most = np.minimum(first, last), np.maximum(first, last)
+            every = (count == 0) & (np.abs(total) <= q)
+            least = np.where(count == 0, np.where(every, a, np.inf), np.maximum(least, a))
+            most = np.where(count == 0, np.where(every, b, -np.inf), np.minimum(most, b))
+            found = least <= most
+            low = np.where(found, np.minimum(low, least), low)
+            high = np.where(found, np.maximum(high, most), high)
+    empty = low > high
+    return np.where(empty, np.nan, low), np.where(empty, np.nan, high)
+
+
+@lru_cache(maxsize=256)
+def _reaches(noise: JointNoise, half: float, miss: Fraction) -> Ends:
+    """Ends of cells of means, and for each cell a bound on the quantile of |X - m Y| in it.
+
+    It rises with |m|: sums of symmetric unimodal noises spread more with larger coefficients.
+    """
+    slices = noise.slices(float(miss), pulls((half,)))
+    (y,) = slices.others
+    knots = np.linspace(-half, half, 2 * _CELLS + 1)
+    sides = knots[_CELLS:] if noise.even else knots
+
+    def missed(q: Floats) -> Floats:
+        shift = sides[:, None] * y
+        return slices.outside(shift - q[:, None], shift + q[:, None])
+
+    found = least_within(missed, sides.size, float(miss), half) * _UP
+    every = np.append(found[:0:-1], found) if noise.even else found
+    return knots, np.maximum(every[:-1], every[1:])
+
+
+def least_within(
+    missed: Callable[[Floats], Floats], size: int, allowed: float, unit: float
+) -> Floats:
+    """For each of `size` laws the least q, about, with missed(q) <= allowed; never below it.
+
+    Tails are about exponential: lines through their logarithms are followed, within a bracket.
+    """
+    low, over = np.zeros(size), np.full(size, np.nan)
+    high = np.full(size, unit)
+    under = missed(high)
+    while (short := under > allowed).any():
+        low, over = np.where(short, high, low), np.where(short, under, over)
+        high = np.where(short, high * 4, high)
+        under = missed(high)
+    over = np.where(np.isnan(over), missed(low), over)
+    low = np.where(over > allowed, low, 0.0)
+    high = np.where(over > allowed, high, 0.0)
+    for _ in range(40):
+        if (high <= low * _UP).all() or (high <= unit * 1e-13).all():
+            break
+        fall = np.log(np.maximum(over, 1e-300)) - np.log(np.maximum(under, 1e-300))
+        rest = np.log(np.maximum(over, 1e-300)) - math.log(allowed)
+        share = np.clip(rest / np.maximum(fall, 1e-12) + 0.01, 0.05, 0.95)
+        middle = low + share * (high - low)
+        at = missed(middle)
+        short = at > allowed
+        low, over = np.where(short, middle, low), np.where(short, at, over)
+        high, under = np.where(short, high, middle), np.where(short, under, at)
+    return high
+
+
+# -- where exact variances lie, given noisy sums of squares, noisy sums and noisy counts ----------
+# In the terms of `derived_error`, with v' the plain noisy variance and m' the noisy mean,
+#
+#     N' v' - V (N' - ddof) = T - U^2 / N',
+#     T = Z - 2 m X + (h^2/2 + m^2 - V) Y,    U = X - m Y.
+#
+# Were m known, V would be where this lies between quantiles of the right side, as for means. As m'
+# is what is known, V is kept where
+#
+#     -k t(m', V) - var(U) / N'  <=  N' v' - V (N' - ddof)  <=  k t(m', V),
+#
+# with t the one-sided quantile of T. The joint law gives how often that fails, for means and
+# variances all over the range. k, near 1, is the least with which it fails no more often than it
+# may for any of them. It depends on the exact count; the largest for counts that are plausible is
+# taken, at a fiftieth of what may go wrong (Berger and Boos 1994). Where the noisy count is not
+# well above its noise, all variances that bounds allow are kept.
+
+_MEANS: Final = 9
+_VARIANCES: Final = 13
+_FOR_COUNT: Final = Fraction(2, 100)
+_RATIO: Final = 1.5
+_CLOSE: Final = 3e-3
+_TRIED: Final = 11
+_LEAST_SCALE: Final = 2.0**-900
+"""For smaller squares floats have too few digits to give more than their bound."""
+
+
+def variance_ends(
+    parts: tuple[Floats, Floats, Floats], noise: JointNoise, half: float, ddof: int, miss: Fraction
+) -> Ends:
+    """The least and the largest sample variance of each group.
+
+    Parameters
+    ----------
+    parts
+        The noisy sums of squares and of values around the middle, and the noisy counts.
+    noise
+        The noise of the squares less half their largest value, of the sum and of the count.
+    half
+        Half the width of the bounds.
+    ddof
+        Delta degrees of freedom.
+    miss
+        How often the exact variance may lie outside.
+    """
+    count = parts[2]
+    rule = _Rule(noise, half, ddof, miss)
+    fewest = np.maximum(count - rule.reach, ddof + 1.0)
+    low, high = np.zeros(count.shape), half**2 * fewest / (fewest - ddof)
+    known = (count >= rule.least) & (half**2 > _LEAST_SCALE)
+    if known.any():
+        ends = rule.ends(*(part[known] for part in parts))
+        low[known] = np.clip(ends[0], 0.0, high[known])
+        high[known] = np.clip(ends[1], 0.0, high[known])
+    return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How ends follow from what is released.
+
+    Parameters
+    ----------
+    noise, half, ddof, miss
+        As for `variance_ends`.
+    """
+
+    noise: JointNoise
+    half: float
+    ddof: int
+    miss: Fraction
+
+    @property
+    def reach(self) -> float:
+        """How far the exact count may plausibly be from the noisy one."""
+        return float(self.noise.reach(2, 1 - self.miss * _FOR_COUNT))
+
+    @property
+    def least(self) -> float:
+        """The least noisy count with a finite interval."""
+        return max(self.ddof + 1.0, math.ceil(self.reach))
+
+    @property
+    def allowed(self) -> float:
+        return float(self.miss * (1 - _FOR_COUNT))
+
+    @property
+    def slices(self) -> Slices:
+        return self.noise.slices(float(self.miss), pulls((2 * self.half, 1.5 * self.half**2)))
+
+    def ends(self, squares: Floats, total: Floats, count: Floats) -> Ends:
+        """Solutions V of the inequality of the module; between nodes t is linear in V."""
+        means, variances, table = _table(self)
+        over, plain = count - self.ddof, squares - total * total / count
+        mean = np.clip(total / count, -self.half, self.half)
+        factor = self._factors(count)
+        extra = self._spread(mean) / count
+        size = [factor * np.interp(mean, means, column) for column in table.T]
+        low, high = np.full(count.shape, np.inf), np.full(count.shape, -np.inf)
+        for a, b, t, u in zip(variances[:-1], variances[1:], size[:-1], size[1:], strict=True):
+            slope = (u - t) / (b - a)
+            start = t - slope * a
+            steep = over <= np.abs(slope)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                least = np.where(steep, a, np.maximum(a, (plain - start) / (over + slope)))
+                most = np.where(steep, b, np.minimum(b, (plain + start + extra) / (over - slope)))
+            found = least <= most
+            low = np.where(found, np.minimum(low, least), low)
+            high = np.where(found, np.maximum(high, most), high)
+        nearest = plain / over
+        empty = low > high
+        return np.where(empty, nearest, low), np.where(empty, nearest, high)
+
+    def _spread(self, mean: Floats) -> Floats:
+        """The variance of U."""
+        x, y = self.slices.others
+        weights = self.slices.weights
+        found: Floats = weights @ (x * x) - 2 * mean * (weights @ (x * y))
+        return np.asarray(found + mean * mean * (weights @ (y * y)))
+
+    def _factors(self, count: Floats) -> Floats:
+        """k for each noisy count: the largest of the plausible exact counts."""
+        first = max(self.ddof + 1.0, self.least - self.reach)
+        last = self._rounds(np.array([max(first, 300.0 * self._size)]), first, up=True)[0]
+        low = self._rounds(np.maximum(count - self.reach, first), first, up=False)
+        high = np.minimum(self._rounds(count + self.reach, first, up=True), last)
+        low = np.minimum(low, last)
+        found = np.ones(count.shape)
+        for pair in set(zip(low.tolist(), high.tolist(), strict=True)):
+            sizes = (first * _RATIO**i for i in range(int(pair[0]), int(pair[1]) + 1))
+            factor = max(_factor(self, size) for size in sizes)
+            found[(low == pair[0]) & (high == pair[1])] = factor
+        return found
+
+    @property
+    def _size(self) -> float:
+        """Beyond some hundred times this U^2 / N' is equivalent to 0."""
+        return math.sqrt(float(self._spread(np.array([self.half]))[0])) / self.half
+
+    def _rounds(self, count: Floats, first: float, *, up: bool) -> Floats:
+        """The number of the count among first, first * ratio, ..., rounded."""
+        places = np.log(count / first) / math.log(_RATIO)
+        found: Floats = np.ceil(places - 1e-9) if up else np.floor(places + 1e-9)
+        return found
+
+
+@lru_cache(maxsize=64)
+def _table(rule: _Rule) -> tuple[Floats, Floats, Floats]:
+    """Means, variances, and t for each of both."""
+    slices, h = rule.slices, rule.half
+    x, y = slices.others
+    variances = np.append(np.linspace(0.0, h**2, _VARIANCES), h**2 * (rule.ddof + 1.0))
+    variances = np.unique(variances)
+    means = np.linspace(0.0 if rule.noise.even else -h, h, _MEANS)
+    m, v = (grid.reshape(-1, 1) for grid in np.meshgrid(means, variances, indexing="ij"))
+    shift = 2 * m * x - (h**2 / 2 + m * m - v) * y
+
+    def missed(q: Floats) -> Floats:
+        return weighted_sum(slices.above(shift + q[:, None]), slices.weights)
+
+    found = least_within(missed, m.size, rule.allowed / 2, h**2).reshape(means.size, -1)
+    if rule.noise.even:
+        return np.append(-means[:0:-1], means), variances, np.concatenate((found[:0:-1], found))
+    return means, variances, found
+
+
+@lru_cache(maxsize=256)
+def _factor(rule: _Rule, count: float) -> float:
+    """The least k, a little rounded up, that does for all data with this many values."""
+    slices, h = rule.slices, rule.half
+    x, y = slices.others
+    means, variances, table = _table(rule)
+    m, v = _tried(rule, count)
+    size = np.maximum(count + y, rule.least)
+    left = x - m * y
+    shift = 2 * m * x - (h**2 / 2 + m * m - v) * y + left * left / size
+    place = np.clip((count * m + x) / size, -h, h)
+    column = np.clip(np.searchsorted(variances, v.ravel(), side="right") - 1, 0, variances.size - 2)
+    share = (v.ravel() - variances[column]) / (variances[column + 1] - variances[column])
+    rows = (1 - share)[:, None] * table.T[column] + share[:, None] * table.T[column + 1]
+    t = np.stack([np.interp(p, means, row) for p, row in zip(place, rows, strict=True)])
+    extra = rule._spread(place) / size
+    kept = count + y >= rule.least - 0.5
+
+    def missed(k: Floats) -> Floats:
+        high = np.where(kept, shift + k[:, None] * t, np.inf)
+        low = np.where(kept, shift - k[:, None] * t - extra, -np.inf)
+        return np.asarray(slices.outside(low, high).max(keepdims=True))
+
+    return float(least_within(missed, 1, rule.allowed, 1.0)[0]) * (1 + _CLOSE)
+
+
+def _tried(rule: _Rule, count: float) -> Ends:
+    """Means and variances all over the range, as columns."""
+    h, pairs = rule.half, []
+    for m in np.linspace(0.0 if rule.noise.even else -h, h, _TRIED).tolist():
+        room = (h * h - m * m) * count / (count - rule.ddof)
+        pairs += [(m, room * part) for part in (0.0, 0.06, 0.3, 0.6, 1.0)]
+    found = np.asarray(pairs)
+    return found[:, :1], found[:, 1:]
+
+
+# -- means, variances and standard deviations, from centred sums and one shared count -------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,16 +9,21 @@ from typing import cast
 
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
-from dpframe.aggregates.error_rules import PartError
+from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementUse, Noisy, Output
+from dpframe.aggregates.error import PartError
 from dpframe.aggregates.measurement import Additive, Measurement, Table
-from dpframe.aggregates.query import Output
+from dpframe.aggregates.reconstructed_error import RunningError, running_sums
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.running_error import RunningError, running_sums
 from dpframe.aggregates.shapes import ONE
-from dpframe.aggregates.statistics import GridSum, RowCount, Statistic, ValueCount
+from dpframe.aggregates.statistics import (
+    GridSum,
+    RowCount,
+    Statistic,
+    UnitStatistic,
+    UnitTotal,
+    ValueCount,
+)
 from dpframe.aggregates.sum import BoundSum
-from dpframe.aggregates.unit_statistics import UnitStatistic, UnitTotal
 from dpframe.aggregates.values import decimal_series
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity
@@ -31,8 +36,6 @@ from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import RunningSums
 from dpframe.workloads.running import coefficients
-
-__all__ = ["NightlyAggregate", "NightlySums", "is_streamed", "nightly_output"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import Aggregate, BoundAggregate
 from dpframe.aggregates.argmax import Argmax
-from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.bounds_search import Bounds
 from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
+from dpframe.aggregates.keys import require_adds_up
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Quantile
 from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
-from dpframe.aggregates.weighed import require_adds_up
 from dpframe.errors import DPFrameError, require
 
 AGGREGATES: tuple[type[Aggregate], ...] = (

@@ -11,13 +11,23 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import ScoringAggregate
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
+from dpframe.aggregates.aggregate import (
+    BoundAggregate,
+    Clamp,
+    MeasurementUse,
+    Noisy,
+    ScoringAggregate,
+)
 from dpframe.aggregates.count import sign_note
 from dpframe.aggregates.measurement import Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored, total_of
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
-from dpframe.aggregates.statistics import GridSum, Statistic
+from dpframe.aggregates.statistics import (
+    GridSum,
+    Statistic,
+    is_per_unit,
+    require_rows_scored,
+    total_of,
+)
 from dpframe.aggregates.values import (
     DIGITS,
     Value,

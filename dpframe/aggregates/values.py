@@ -1,8 +1,4 @@
-"""Values as numbers: what an aggregate sums, bounds and quantises, and how it comes back.
-
-Numbers stay numbers, and Booleans count as 0 and 1. Temporal values are taken in physical units
-(days, or units since the epoch) and come back as temporal values.
-"""
+"""What values aggregates take: their bounds, and quantiles as they are written."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import INT128, DType
-from dpframe.core.exact import as_given, exact, show
+from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.core.exprs import Change
 from dpframe.core.rationals import Rationals, floats, of_floats, rationals, wholes
 from dpframe.core.tree import Column, Tree
@@ -31,6 +27,10 @@ from dpframe.rows.fold import words
 from dpframe.rows.operands import is_wide
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
+
+# -- values as numbers: what an aggregate sums, bounds and quantises, and how it comes back -------
+# Numbers stay numbers, and Booleans count as 0 and 1. Temporal values are taken in physical units
+# (days, or units since the epoch) and come back as temporal values.
 
 _KINDS: Mapping[str, type] = MappingProxyType(
     {"Date": date, "Datetime": date, "Time": time, "Duration": timedelta}
@@ -296,7 +296,7 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         ) from None
 
 
-def numbers_of(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
+def given_numbers(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
     """Many constants that a user wrote, as `number_of` reads each.
 
     Raises
@@ -421,3 +421,33 @@ def unit_words(dtype: DType) -> str:
     if dtype.name == "Date":
         return "days"
     return {"ms": "milliseconds", "us": "microseconds"}.get(dtype.unit or "ns", "nanoseconds")
+
+
+# -- which quantiles are requested ----------------------------------------------------------------
+
+
+def asked_quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fraction, ...]:
+    """One or several quantiles, as fractions.
+
+    Raises
+    ------
+    InvalidBounds
+        For what is no number between 0 and 1, or has more than six decimals; and for none at all.
+    """
+    where = f"{words(value.tree)}.dp_quantile({as_given(given)})"
+    found = []
+    for q in given if isinstance(given, tuple) else (given,):
+        try:
+            number = exact(q)
+        except (TypeError, ValueError, ZeroDivisionError):
+            number = Fraction(-1)
+        if not 0 <= number <= 1 or number.denominator > 10**6:
+            raise InvalidBounds(
+                f"a quantile must lie between 0 and 1 with at most six decimals, not {as_given(q)}",
+                where=where,
+                remedy="write for example 0.5 for the median",
+            )
+        found.append(number)
+    if not found:
+        raise InvalidBounds("no quantile is given", where=where, remedy="write for example 0.5")
+    return tuple(found)

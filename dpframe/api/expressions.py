@@ -17,8 +17,13 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec, written_arguments
+from dpframe.aggregates.aggregate import (
+    PLACEHOLDER,
+    Aggregate,
+    AggregateSpec,
+    OutputSpec,
+    written_arguments,
+)
 from dpframe.aggregates.values import is_listed
 from dpframe.api.no_raw_access import meant_by_method
 from dpframe.api.registration import AGGREGATES

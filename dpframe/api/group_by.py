@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.aggregate import OutputSpec
 from dpframe.aggregates.argmax import Argmax
-from dpframe.aggregates.group_keys import GroupKeys
-from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.keys import GroupKeys
 from dpframe.api import functions
 from dpframe.api.expressions import (
     DPExpr,

@@ -18,14 +18,12 @@ import numpy as np
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
+from dpframe.aggregates.aggregate import BoundAggregate, Clamp, OutputSpec, Query, is_told
 from dpframe.aggregates.count import Count
-from dpframe.aggregates.group_keys import require_numbers
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.keys import require_numbers
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.api.expressions import make, output_of, require_rows
 from dpframe.api.functions import bounds, count, histogram
 from dpframe.api.payer import Payer, ProtectedRows, Spend

@@ -12,8 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.aggregate import OutputSpec, Query
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import (
     Releases,

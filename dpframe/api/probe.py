@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.query import Query
 from dpframe.api import functions as dp
 from dpframe.api.expressions import DPExpr
 from dpframe.core.domain import columns, domain_of_dtype

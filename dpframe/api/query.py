@@ -13,8 +13,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import polars as pl
 
-from dpframe.aggregates.group_keys import require_numbers
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.keys import require_numbers
 from dpframe.api.limits import (
     Limits,
     Unlimited,

@@ -17,10 +17,9 @@ from typing import Any, Final, TypeAlias, overload
 
 import polars as pl
 
-from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.aggregate import MeasurementKey, Query
 from dpframe.aggregates.margins import by_words
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.ranges import Ranges
+from dpframe.aggregates.reconstructed_error import Ranges
 from dpframe.api.files import destination, write, write_page
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given

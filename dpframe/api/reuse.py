@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.files import Content, NotKept, kept_blobs, packed, unpacked
 from dpframe.api.release import Answers, Releases
 from dpframe.core.exact import as_given

@@ -14,14 +14,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
-from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.measurement import (
+    Additive,
+    CellCounts,
+    JointSums,
+    Measurement,
+    Responses,
+    Selection,
+)
+from dpframe.aggregates.quantile import QuantilesAtOnce
 from dpframe.audit.evidence import (
     best_event,
     binomial_high,

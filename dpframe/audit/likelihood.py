@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.cells import PointCells
-from dpframe.aggregates.joint_margins import JointMargins
-from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import WeighedKeys
-from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection, Table
-from dpframe.aggregates.quantile_tree import QuantileTree
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.margins import JointMargins
+from dpframe.aggregates.measurement import (
+    CellCounts,
+    Integers,
+    JointSums,
+    Measurement,
+    Selection,
+    Table,
+)
+from dpframe.aggregates.quantile import QuantilesAtOnce, QuantileTree
 from dpframe.core.exact import sqrt_up
 from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import plan as kernel

@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.chosen_together import ChosenTogether
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts, Responses, Selection, Table
-from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.quantile_tree import QuantileTree
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.quantile import (
+    ChosenTogether,
+    QuantileChoice,
+    QuantilesAtOnce,
+    QuantileTree,
+)
 from dpframe.aggregates.statistics import RowCount
 from dpframe.audit.evidence import claims_of, expected_share
 from dpframe.audit.likelihood import (

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.request import Request
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType

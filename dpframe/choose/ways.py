@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpframe.aggregates.joint_sums import Rebuilt
-from dpframe.aggregates.noise_law import noise_of
+from dpframe.aggregates.measurement import Rebuilt
+from dpframe.aggregates.noise import noise_of
 from dpframe.choose.together import ComposedChoice
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import MechanismTask

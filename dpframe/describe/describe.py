@@ -12,22 +12,17 @@ from typing import Final
 
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, MeasurementKey
+from dpframe.aggregates.aggregate import BoundAggregate, MeasurementKey, Output, Query
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
-from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.error import MeanError, PartError, VarianceError
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
+from dpframe.aggregates.measurement import Additive, JointSums, Measurement, Responses, Selection
 from dpframe.aggregates.nightly import NightlySums
-from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
-from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.reconstruction import RolledAggregate, RolledDistribution, rolled
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import UNKNOWN, QueryScope
-from dpframe.aggregates.rolled import RolledAggregate, rolled
-from dpframe.aggregates.rolled_distribution import RolledDistribution
-from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.aggregates.unit_statistics import UnitTotal
+from dpframe.aggregates.statistics import GridSum, PairSum, SquareSum, UnitPairSum, UnitTotal
 from dpframe.choose import ChosenWay
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, substitute

@@ -14,21 +14,21 @@ from typing import Final, TypeGuard
 
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
+from dpframe.aggregates.aggregate import BoundAggregate, Clamp, Output, Query, is_told
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import UNBIASED
-from dpframe.aggregates.distribution_error import EdgesError
-from dpframe.aggregates.error_rules import NoErrorBound, PartError
-from dpframe.aggregates.group_keys import group_keys_in
+from dpframe.aggregates.error import NoErrorBound, PartError
+from dpframe.aggregates.keys import group_keys_in
 from dpframe.aggregates.margins import by_words
-from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.rebuilt_error import OutputError
-from dpframe.aggregates.related import RelatedAggregate
+from dpframe.aggregates.reconstructed_error import EdgesError, OutputError
+from dpframe.aggregates.reconstruction import (
+    RelatedAggregate,
+    RolledAggregate,
+    RolledDistribution,
+    TotalledCells,
+    TotalledLevels,
+)
 from dpframe.aggregates.request import Request
-from dpframe.aggregates.rolled import RolledAggregate
-from dpframe.aggregates.rolled_distribution import RolledDistribution
-from dpframe.aggregates.totalled_cells import TotalledCells
-from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.aggregates.values import show_value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Columns, Domain, domain_of_dtype

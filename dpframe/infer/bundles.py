@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive
-from dpframe.aggregates.query import Query
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer.measurements import PlannedMeasurement
 

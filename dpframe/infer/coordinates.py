@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from dpframe.aggregates.joint_sums import has_several
-from dpframe.aggregates.measurement import COUNT, Table
+from dpframe.aggregates.measurement import COUNT, Table, has_several
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.infer.arches import arches_of, moments_in
 from dpframe.infer.row_moves import best_shares
 from dpframe.mechanisms import Arch

@@ -33,11 +33,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.aggregates.joint_margins import JointMargins
-from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, Measurement, Table
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.margins import JointMargins, Margin
+from dpframe.aggregates.measurement import Additive, JointSums, Measurement, Rebuilt, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.infer.bundles import bundles_of

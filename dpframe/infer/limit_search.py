@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.aggregates.bound import MeasurementKey, MeasurementUse
+from dpframe.aggregates.aggregate import MeasurementKey, MeasurementUse, Query
 from dpframe.aggregates.keys import key_selection
 from dpframe.aggregates.measurement import Measurement
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import Request
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.groups import Groups

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.related import can_be_related, related_outputs
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.reconstruction import can_be_related, related_outputs
 from dpframe.errors import DPFrameError
 from dpframe.frames.common_sets import ListedKeys, Margins, common_sets
 from dpframe.frames.grouping_sets import SetGroups

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.aggregates.bound import BoundAggregate
-from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.aggregate import BoundAggregate, Output, Query
 from dpframe.frames.binary import frames_of
 from dpframe.frames.definition import Json, definition, steps_of
 from dpframe.frames.grouping_sets import SetGroups

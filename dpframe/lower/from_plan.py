@@ -22,24 +22,33 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from dpframe.aggregates.cells import BinCells, CategoryCells, Cells, PointCells, PositionCells
-from dpframe.aggregates.edges import edges_at
+from dpframe.aggregates.cells import (
+    BinCells,
+    CategoryCells,
+    Cells,
+    PointCells,
+    PositionCells,
+    UpToCells,
+    WholeCells,
+    edges_at,
+)
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
     GridSum,
+    PairSum,
     RowCount,
     SquareSum,
     Statistic,
+    UnitCount,
+    UnitPairSum,
+    UnitRows,
+    UnitTotal,
     ValueCount,
+    totals_on,
 )
-from dpframe.aggregates.total_value import totals_on
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
-from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.values import Value
-from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.domain import columns
 from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid, squares_on

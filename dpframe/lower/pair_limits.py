@@ -21,9 +21,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.pair_statistics import PairSum
-from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
-from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.aggregates.statistics import (
+    GridSum,
+    PairSum,
+    RowCount,
+    SquareSum,
+    Statistic,
+    UnitStatistic,
+    ValueCount,
+)
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column
 from dpframe.frames.facts import FrameFacts

@@ -2,7 +2,7 @@
 
 Rows that come here, a column of a frame in memory or one piece of a file after another, are
 counted in one of two ways. Numbers that are placed in cells are placed and counted in NumPy where
-there are no groups (`dpframe.aggregates.tallies`). If a table has hundreds of thousands of cells,
+there are no groups (`dpframe.aggregates.cells`). If a table has hundreds of thousands of cells,
 most rows have their own cell, and sorting one column of integers takes a fraction of the time of
 a group-by. Then each row comes as the number of its cell among those of all groups.
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import BoundAggregate
+from dpframe.aggregates.aggregate import BoundAggregate
 from dpframe.aggregates.values import Value
 from dpframe.core.tree import Tree
 from dpframe.frames.grouping_sets import SetGroups

@@ -10,10 +10,10 @@ from dpframe.aggregates.statistics import (
     GridSum,
     SquareSum,
     Statistic,
+    UnitStatistic,
     ValueCount,
     is_counted_by,
 )
-from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.domain import Columns
 from dpframe.lower.pairs import beside_name
 from dpframe.rows.operation import Namespace

@@ -11,8 +11,7 @@ import polars as pl
 
 from dpframe.aggregates.cells import Cells, NumberCells
 from dpframe.aggregates.measurement import CellCounts, Table
-from dpframe.aggregates.statistics import Statistic
-from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.aggregates.statistics import Statistic, UnitStatistic
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree

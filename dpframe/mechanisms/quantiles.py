@@ -137,7 +137,7 @@ class JointExponential(Exponential):
     It is the exponential mechanism with a large public set to choose from, and costs what that
     does: range / scale, or range**2 / (8 scale**2) of rho, because its range is bounded (Cesar and
     Rogers 2021). The score is minus half the sum over parts between neighbouring quantiles of
-    |rows in it - rows there should be|. `dpframe.aggregates.quantiles_at_once` proves how much one
+    |rows in it - rows there should be|. `dpframe.aggregates.quantile` proves how much one
     row changes the difference of two scores, which is the range.
 
     Rows of one point are put in random order by 32 fair coins each, so that some can be on either

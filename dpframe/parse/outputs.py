@@ -8,11 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.aggregates.query import Output
+from dpframe.aggregates.aggregate import AggregateSpec, Output, OutputSpec, written_arguments
+from dpframe.aggregates.reconstruction import rolled
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, Request
-from dpframe.aggregates.rolled import rolled
-from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.domain import Columns
 from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree

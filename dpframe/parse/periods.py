@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from dpframe.aggregates.aggregate import Output, Query
 from dpframe.aggregates.nightly import nightly_output, of_individuals
-from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.running_error import RunningError
+from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.core.units import Identifier
 from dpframe.errors import MissingKeys, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups

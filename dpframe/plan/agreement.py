@@ -19,8 +19,8 @@ from itertools import islice, product
 from math import prod
 from typing import Any, TypeGuard
 
-from dpframe.aggregates.edges import MOST_EDGES, Comparable, Edges, comparable
-from dpframe.aggregates.rules import with_places
+from dpframe.aggregates.cells import MOST_EDGES, Comparable, Edges, comparable
+from dpframe.aggregates.request import with_places
 from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain
@@ -546,7 +546,7 @@ def _list(numbers: kernel.Numbers) -> Sequence[Fraction]:
 
 
 def _comparable(exact: Sequence[Fraction], dtype: Any) -> list[Comparable]:
-    """What values of a type are compared with, as `dpframe.aggregates.edges.comparable` says."""
+    """What values of a type are compared with, as `dpframe.aggregates.cells.comparable` says."""
     kind = DType(dtype["name"], scale=dtype.get("scale"))
     value = Value(Column(""), Domain(kind, nullable=True))
     return [comparable(number, value) for number in exact]

@@ -16,18 +16,22 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
-from dpframe.aggregates.distribution_error import DistributionError, RootError, RunError
-from dpframe.aggregates.distribution_sets_error import DistributionSetsError
-from dpframe.aggregates.error_rules import (
+from dpframe.aggregates.error import (
     MeanError,
     NoErrorBound,
     PartError,
     RankError,
     VarianceError,
 )
-from dpframe.aggregates.rebuilt_error import RebuiltError
-from dpframe.aggregates.run_rank_error import RunRankError
-from dpframe.aggregates.running_error import RunningError
+from dpframe.aggregates.reconstructed_error import (
+    DistributionError,
+    DistributionSetsError,
+    RebuiltError,
+    RootError,
+    RunError,
+    RunningError,
+    RunRankError,
+)
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import EXACT, fields_of, written
 from dpframe.core.regular import RULES, numbers_of_rule

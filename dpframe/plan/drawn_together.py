@@ -10,7 +10,7 @@ from fractions import Fraction
 from operator import le
 from typing import Final
 
-from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.reconstructed_error import RebuiltError
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import AdditiveMechanism, VectorMechanism

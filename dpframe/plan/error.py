@@ -9,22 +9,26 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.distribution_error import DistributionError, EdgesError, RootError, RunError
-from dpframe.aggregates.distribution_sets_error import DistributionSetsError
-from dpframe.aggregates.error_rules import (
+from dpframe.aggregates.error import (
+    Guess,
     MeanError,
     NoErrorBound,
     PartError,
     RankError,
     VarianceError,
 )
-from dpframe.aggregates.guess import Guess
-from dpframe.aggregates.joint_noise import JointNoise
-from dpframe.aggregates.noise_law import noise_law
-from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
-from dpframe.aggregates.rebuilt_noise import Drawn
-from dpframe.aggregates.run_rank_error import RunRankError
-from dpframe.aggregates.running_error import RunningError
+from dpframe.aggregates.noise import Drawn, JointNoise, noise_law
+from dpframe.aggregates.reconstructed_error import (
+    DistributionError,
+    DistributionSetsError,
+    EdgesError,
+    OutputError,
+    RebuiltError,
+    RootError,
+    RunError,
+    RunningError,
+    RunRankError,
+)
 from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count

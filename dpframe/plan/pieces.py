@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from dpframe.aggregates.rebuilt_error import OutputError
+from dpframe.aggregates.reconstructed_error import OutputError
 from dpframe.core.budget import Budget
 from dpframe.core.fields import WRITTEN
 from dpframe.core.units import Unit

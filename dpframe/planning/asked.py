@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 
-from dpframe.aggregates.joint_sums import Rebuilt
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.measurement import Rebuilt
 from dpframe.choose import (
     AskedWay,
     ChosenWay,

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from dpframe.aggregates.expected import expected_squared_error
-from dpframe.aggregates.query import Output
-from dpframe.aggregates.related import RelatedAggregate
-from dpframe.aggregates.totalled_cells import TotalledCells
-from dpframe.aggregates.totalled_levels import TotalledLevels
+from dpframe.aggregates.aggregate import Output
+from dpframe.aggregates.reconstruction import (
+    RelatedAggregate,
+    TotalledCells,
+    TotalledLevels,
+    expected_squared_error,
+)
 from dpframe.describe import PAYS, gain_words
 from dpframe.planning.prepared import Prepared
 

@@ -16,8 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.aggregates.nightly import NightlySums
-from dpframe.aggregates.statistics import ValueCount
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount, ValueCount
 from dpframe.core.budget import Budget
 from dpframe.core.regular import canonical
 from dpframe.errors import LedgerError

@@ -13,6 +13,7 @@ from typing import get_args
 
 import polars as pl
 
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
@@ -22,8 +23,7 @@ from dpframe.aggregates.measurement import (
     Selection,
 )
 from dpframe.aggregates.measurement import Table as ExactTable
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.rules import with_places
+from dpframe.aggregates.request import with_places
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Literal, Operation, Tree
 from dpframe.frames.binary import Binary, Concat, shares_choices

@@ -12,11 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.related import RelatedAggregate
-from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
-from dpframe.aggregates.totalled_levels import TotalledLevels, with_whole_levels
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.reconstruction import (
+    RelatedAggregate,
+    TotalledCells,
+    TotalledLevels,
+    ways_to_measure,
+    with_totals,
+    with_whole_levels,
+)
 from dpframe.choose import (
     WORTH_WHILE,
     in_mu,

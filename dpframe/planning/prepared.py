@@ -8,9 +8,8 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.aggregate import MeasurementKey, Query
 from dpframe.aggregates.measurement import Measurement, Table
-from dpframe.aggregates.query import Query
 from dpframe.core.windows import Every
 from dpframe.frames.binary import frames_of
 from dpframe.infer import (

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.measurement import JointSums
 from dpframe.errors import Unsound
 from dpframe.frames.windows_read import windows_read
 from dpframe.kernel import Refused, verify

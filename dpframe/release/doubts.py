@@ -15,13 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementKey, Noisy
+from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementKey, Noisy, Query
 from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.mean import BoundMean
 from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.aggregates.quantile import POINTS, BoundQuantile
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.ratio import BoundRatio
 from dpframe.aggregates.sum import BoundSum
 from dpframe.aggregates.values import as_series, show_value

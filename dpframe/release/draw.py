@@ -12,11 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpframe.aggregates.bound import MeasurementKey, Noisy
-from dpframe.aggregates.joint_sums import Rebuilt
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Measurement, Selection, Table
-from dpframe.aggregates.noise_law import noise_of
+from dpframe.aggregates.measurement import CellCounts, Measurement, Rebuilt, Selection, Table
+from dpframe.aggregates.noise import noise_of
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Mechanism, fair_coins
 from dpframe.mechanisms.noise import (

@@ -23,14 +23,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
-from dpframe.aggregates.joint_noise import JointNoise
-from dpframe.aggregates.level_sums import LevelSumsWithTotal
-from dpframe.aggregates.margins import MarginWithTotal
+from dpframe.aggregates.aggregate import BoundAggregate, MeasurementKey, Noisy, Output, Query
+from dpframe.aggregates.margins import LevelSumsWithTotal, MarginWithTotal
 from dpframe.aggregates.mean import BoundMean, BoundVariance
-from dpframe.aggregates.noise_law import noise_law
-from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
+from dpframe.aggregates.noise import JointNoise, noise_law
+from dpframe.aggregates.ratio import ratio_ends, sum_reach
 from dpframe.aggregates.shapes import Ends
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64

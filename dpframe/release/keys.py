@@ -9,11 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import MeasurementKey, Noisy
-from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import Additive, Measurement, Table
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.measurement import Additive, JointSums, Measurement, Table
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.noise import appear, noise
 from dpframe.release.draw import Draw, Places, followed

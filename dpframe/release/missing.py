@@ -29,16 +29,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import BoundAggregate, Noisy, shifted
-from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.aggregate import BoundAggregate, Noisy, Query, shifted
 from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.measurement import Additive
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.noise import JointNoise
 from dpframe.aggregates.ratio import BoundRatio
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Ends
-from dpframe.aggregates.statistics import Statistic
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
+from dpframe.aggregates.statistics import Statistic, UnitCount, UnitRows
 from dpframe.frames.limit_groups import LimitGroups
 
 __all__ = ["MissingRows"]

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.nightly import NightlyAggregate, NightlySums
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.running_error import RunningError
+from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.frames.schedule import PERIOD, Schedule
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.release.draw import Draw

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.quantile import QuantileChoice
 

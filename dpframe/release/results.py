@@ -11,16 +11,14 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
+from dpframe.aggregates.aggregate import BoundAggregate, MeasurementKey, Noisy, Output, Query
 from dpframe.aggregates.cells import PositionCells
 from dpframe.aggregates.count import BoundCount
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.grouping_sets import AdditiveOfSet
+from dpframe.aggregates.margins import CellSums, Margin
 from dpframe.aggregates.mean import BoundMean
 from dpframe.aggregates.measurement import Additive, Measurement, Selection
-from dpframe.aggregates.own_sets import AdditiveOfSet
 from dpframe.aggregates.quantile import BoundQuantile
-from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column, Ends
 from dpframe.aggregates.sum import MOST_ROWS, BoundSum
 from dpframe.aggregates.values import decimal_series

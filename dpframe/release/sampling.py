@@ -31,18 +31,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
+from dpframe.aggregates.aggregate import BoundAggregate, MeasurementKey, Noisy, Output, Query
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.measurement import COUNT, Additive
-from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.ratio import BoundRatio
 from dpframe.aggregates.shapes import Ends
-from dpframe.aggregates.statistics import DistinctIndividuals, RowCount, ValueCount
+from dpframe.aggregates.statistics import (
+    DistinctIndividuals,
+    RowCount,
+    UnitCount,
+    UnitRows,
+    ValueCount,
+)
 from dpframe.aggregates.sum import BoundSum
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
 from dpframe.core.tree import Call, Literal, Tree
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.formula import Ratio, Sum, ratio_of

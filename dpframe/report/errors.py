@@ -11,8 +11,8 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from dpframe.aggregates.error_rules import MeanError, NoErrorBound, RankError, VarianceError
-from dpframe.aggregates.run_rank_error import RunRankError
+from dpframe.aggregates.error import MeanError, NoErrorBound, RankError, VarianceError
+from dpframe.aggregates.reconstructed_error import RunRankError
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.regular import RULES, ends_of_rule
 from dpframe.errors import DPFrameError, InvalidBounds

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpframe.aggregates.running_error import RunningError
+from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import nearest, show
 from dpframe.core.units import Rows

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import polars as pl
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType

@@ -9,9 +9,7 @@ from functools import reduce
 from operator import add
 from typing import Final, Literal, TypeAlias
 
-from dpframe.aggregates.distribution_error import RootError
-from dpframe.aggregates.rebuilt_error import RebuiltError
-from dpframe.aggregates.running_error import RunningError
+from dpframe.aggregates.reconstructed_error import RebuiltError, RootError, RunningError
 from dpframe.core.budget import Budget
 from dpframe.core.exact import sqrt_up
 from dpframe.core.units import Identifier

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.bound import MeasurementKey, Noisy
-from dpframe.aggregates.joint_sums import Rebuilt
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import CellCounts, Measurement, Responses, Table
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.measurement import CellCounts, Measurement, Rebuilt, Responses, Table
 from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.relation import Relation

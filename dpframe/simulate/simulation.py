@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.aggregate import Output, Query
 from dpframe.aggregates.shapes import Column
 from dpframe.report import Plan
 from dpframe.report.plots import plot_simulation

@@ -18,9 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates import quantile_family
-from dpframe.aggregates.bound import Noisy
-from dpframe.aggregates.query import Query
+from dpframe.aggregates import quantile
+from dpframe.aggregates.aggregate import Noisy, Query
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.planning import planning
@@ -71,7 +70,7 @@ def each_alone() -> Iterator[None]:
     real = planning.ways_of
     with (
         mock.patch.object(planning, "ways_of", lambda *asked: real(*asked)[:1]),
-        mock.patch.object(quantile_family, "MOST_AT_ONCE", 0),
+        mock.patch.object(quantile, "MOST_AT_ONCE", 0),
     ):
         yield
 

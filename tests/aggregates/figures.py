@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.aggregates.joint_noise import Independent
+from dpframe.aggregates.noise import Independent
 from tests.aggregates.cases import KINDS, Case, Data, worst_like
 
 RUNS = 40_000

@@ -16,22 +16,27 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.cells import BinCells, CategoryCells, Cells, PointCells, PositionCells
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
+from dpframe.aggregates.cells import (
+    BinCells,
+    CategoryCells,
+    Cells,
+    PointCells,
+    PositionCells,
+    UpToCells,
+)
 from dpframe.aggregates.measurement import CellCounts, Selection, Table
-from dpframe.aggregates.pair_statistics import PairSum
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.aggregates.statistics import (
     DistinctCount,
     GridSum,
+    PairSum,
     RowCount,
     SquareSum,
     Statistic,
     ValueCount,
 )
-from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.grid import Grid

@@ -12,9 +12,9 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.query import Query
 from dpframe.api.query import parts
 from dpframe.core.budget import ZCDP, Budget, PureDP
 from dpframe.release.numbers import Runs

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.counted_runs import CountedRuns, best_runs, squares_of_cells
+from dpframe.aggregates.reconstructed_error import CountedRuns, best_runs, squares_of_cells
 from dpframe.mechanisms import DiscreteLaplace
 
 X: Any = pl.col("x")

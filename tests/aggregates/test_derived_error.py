@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.derived_error import MeanErrors, VarianceErrors, error_quantile
-from dpframe.aggregates.joint_noise import Independent, Slices
+from dpframe.aggregates.error import MeanErrors, VarianceErrors, error_quantile
+from dpframe.aggregates.noise import Independent, Slices
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise, RoundedLaplace
 from tests.aggregates.cases import KINDS, Case, Data, Floats, worst_like
 

@@ -13,11 +13,9 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.joint_noise import Independent
-from dpframe.aggregates.mean import _down, _up
-from dpframe.aggregates.mean_interval import _fieller
-from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
-from dpframe.aggregates.variance_interval import variance_ends
+from dpframe.aggregates.mean import _down, _fieller, _up, variance_ends
+from dpframe.aggregates.noise import Independent
+from dpframe.aggregates.ratio import ratio_ends, sum_reach
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpframe.mechanisms.noise import noise as draw_noise
 from tests.aggregates.cases import KINDS, Case, Data, Floats

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpframe.aggregates.noise_law import Together
+from dpframe.aggregates.noise import Together
 from dpframe.mechanisms import AdditiveMechanism, CombinedNoise, DiscreteBox, DiscreteHull
 from dpframe.mechanisms.noise import noise as draw_noise
 from tests.samplers.seeded import Seeded

@@ -8,8 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from dpframe.aggregates.joint_slices import uniform_slices
-from dpframe.aggregates.noise_law import noise_law
+from dpframe.aggregates.noise import noise_law, uniform_slices
 from dpframe.mechanisms import CombinedNoise, DiscreteGaussian
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Additive
-from dpframe.aggregates.query import Query
 from tests.laws.neighbours import run
 
 LO, HI = -2, 6

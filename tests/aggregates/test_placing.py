@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.aggregates import placing
-from dpframe.aggregates.placing import at_or_below, below
+from dpframe.aggregates import cells
+from dpframe.aggregates.cells import at_or_below, below
 
 Numbers = list[int] | list[float]
 _MOST = 2**63 - 1
@@ -109,7 +109,7 @@ def test_no_edge_and_one() -> None:
 @pytest.mark.parametrize("few", [0, 20])
 def test_null_and_nan_have_no_place_or_any(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other rows are placed as they are without them."""
-    monkeypatch.setattr(placing, "FEW", few)
+    monkeypatch.setattr(cells, "FEW", few)
     edges = [float(n) for n in range(30 if few else 10)]
     frame = pl.DataFrame({"x": [None, 3.0, math.nan, 4.5, None]})
     found = frame.select(at_or_below(pl.col("x"), edges, pl)).to_series().to_list()
@@ -120,17 +120,17 @@ def test_null_and_nan_have_no_place_or_any(few: int, monkeypatch: pytest.MonkeyP
 def test_which_are_computed(name: str) -> None:
     """Where arithmetic may find the place, it does: else this module would be tested in vain."""
     edges = EDGES[name]
-    made = placing.parts_of(edges)
+    made = cells.parts_of(edges)
     slow = {"two that are near", "powers", "unequal", "tiny", "the widest", "the largest"}
     if name not in slow:
         assert made is not None
-    if made is not None and len(edges) > placing.FEW:
+    if made is not None and len(edges) > cells.FEW:
         assert "search_sorted" not in str(at_or_below(pl.col("x"), edges, pl))
 
 
 def test_a_place_that_is_one_too_far_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for more than rounding, places are wrong, and the check of every edge says so."""
-    monkeypatch.setattr(placing, "_ROOM", 2.0)
-    assert placing.parts_of(EDGES["tenths"]) is None
-    monkeypatch.setattr(placing, "_ROOM", 0.5)
-    assert placing.parts_of([float(n) for n in np.arange(64) * 1.5]) is not None
+    monkeypatch.setattr(cells, "_ROOM", 2.0)
+    assert cells.parts_of(EDGES["tenths"]) is None
+    monkeypatch.setattr(cells, "_ROOM", 0.5)
+    assert cells.parts_of([float(n) for n in np.arange(64) * 1.5]) is not None

@@ -13,10 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates import quantile_family
+from dpframe.aggregates import quantile
 from dpframe.aggregates.cells import PointCells, PositionCells
-from dpframe.aggregates.quantile_table import codes_from_counts, nondecreasing
-from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
+from dpframe.aggregates.quantile import QuantileTree, codes_from_counts, levels_for, nondecreasing
 from dpframe.aggregates.values import numeric_value
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64
@@ -137,7 +136,7 @@ def test_with_much_budget_values_that_tie_are_right(q: list[float], values: list
 
 
 def test_plans_are_written_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantile_family, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(quantile, "MOST_AT_ONCE", 0)
     plan = people().agg(X.dp_quantile(DECILES, (0, 1000))).plan(epsilon=1)
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
@@ -162,7 +161,7 @@ def test_plans_that_were_edited_are_refused(
 ) -> None:
     from tests.plan.edits import with_digest
 
-    monkeypatch.setattr(quantile_family, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(quantile, "MOST_AT_ONCE", 0)
 
     document = json.loads(people().agg(X.dp_quantile(DECILES, (0, 1000))).plan(epsilon=1).to_json())
     (release,) = document["plan"]["releases"]

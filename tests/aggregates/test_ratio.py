@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.pair_statistics import PairSum
+from dpframe.aggregates.statistics import PairSum
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64

@@ -14,12 +14,18 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.joint_noise import Independent, JointNoise
-from dpframe.aggregates.mixed_noise import MixedNoise
-from dpframe.aggregates.noise_law import Together
-from dpframe.aggregates.rebuilt_noise import NoisyTables, noise_of_numbers
-from dpframe.aggregates.rolled import RolledAggregate
-from dpframe.aggregates.weighted_noise import WeightedNoise, cumulants_of_sum, excess_of
+from dpframe.aggregates.noise import (
+    Independent,
+    JointNoise,
+    MixedNoise,
+    NoisyTables,
+    Together,
+    WeightedNoise,
+    cumulants_of_sum,
+    excess_of,
+    noise_of_numbers,
+)
+from dpframe.aggregates.reconstruction import RolledAggregate
 from dpframe.api.query import parts
 from dpframe.mechanisms import CombinedNoise, DiscreteBox, DiscreteGaussian
 from dpframe.workloads import Estimate, rounding_variance

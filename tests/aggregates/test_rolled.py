@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.rebuilt_noise import rebuilt_noise
-from dpframe.aggregates.rolled import RolledAggregate
-from dpframe.aggregates.ways import ways_to_measure
-from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of
+from dpframe.aggregates.noise import WeightedNoise, excess_of, rebuilt_noise
+from dpframe.aggregates.reconstruction import RolledAggregate, ways_to_measure
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer import measurements_of
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.aggregates.cells import PointCells, PositionCells
-from dpframe.aggregates.counted_runs import CountedRuns
-from dpframe.aggregates.quantile_table import codes_from_counts
-from dpframe.aggregates.run_rank_error import RunRankError, _moments
+from dpframe.aggregates.quantile import codes_from_counts
+from dpframe.aggregates.reconstructed_error import CountedRuns, RunRankError, _run_moments
 from dpframe.aggregates.values import numeric_value
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64
@@ -44,7 +43,7 @@ def test_moments_are_those_of_each_pair(width: int, more: int, share: int, tenth
     second = 5.0 * (by_run**2).sum(axis=0) + 3.0 * (by_cell**2).sum(axis=0)
     fourth = 2.0 * 25.0 * (by_run**4).sum(axis=0) + 1.5 * 9.0 * (by_cell**4).sum(axis=0)
     noisy = second > 1e-12
-    found = _moments(runs, q, (5.0, 2.0), (3.0, 1.5))
+    found = _run_moments(runs, q, (5.0, 2.0), (3.0, 1.5))
     assert found[0][found[0] > 1e-12] == pytest.approx(second[noisy])
     assert found[1][found[0] > 1e-12] == pytest.approx(fourth[noisy])
 

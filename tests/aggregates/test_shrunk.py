@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.mean import BoundMean
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.shrunk import prior_of, shrunk_means
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.mean import BoundMean, prior_of, shrunk_means
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import DiscreteLaplace, NoNoise
 from dpframe.report import Plan

@@ -15,9 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.aggregates import placing, tallies
-from dpframe.aggregates.cells import PointCells
-from dpframe.aggregates.tallies import BinTally, PositionTally, Tally, UpToTally, WholeTally
+from dpframe.aggregates import cells
+from dpframe.aggregates.cells import (
+    BinTally,
+    PointCells,
+    PositionTally,
+    Tally,
+    UpToTally,
+    WholeTally,
+)
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
@@ -68,7 +74,7 @@ def check(edges: Edges, numbers: Sequence[Any], way: str = "in one piece") -> No
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "_BLOCK", 8)
+    monkeypatch.setattr(cells, "_BLOCK", 8)
 
 
 @pytest.mark.parametrize("name", EDGES)
@@ -78,7 +84,7 @@ def test_next_to_every_edge_in_every_layout(
 ) -> None:
     edges = EDGES[name][:300]
     if name == "five thousand":
-        monkeypatch.setattr(tallies, "_BLOCK", 512)
+        monkeypatch.setattr(cells, "_BLOCK", 512)
     whole = isinstance(edges[0], int)
     numbers: list[Any] = [*near(edges), None, None]
     check(edges, numbers if whole else [*numbers, math.nan, math.nan], way)
@@ -91,7 +97,7 @@ def test_next_to_every_edge_in_every_layout(
 )
 def test_any_floats(few: int, edges: set[float], numbers: list[float | None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tallies, "FEW", few)
+        patch.setattr(cells, "FEW", few)
         rising = sorted(edges)
         check(rising, [*numbers, *rising, None])
 
@@ -103,7 +109,7 @@ def test_any_floats(few: int, edges: set[float], numbers: list[float | None]) ->
 )
 def test_any_integers(few: int, edges: set[int], numbers: list[int | None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tallies, "FEW", few)
+        patch.setattr(cells, "FEW", few)
         rising = sorted(edges)
         check(rising, [*numbers, *rising])
 
@@ -113,15 +119,14 @@ def test_integers_among_floats_are_compared_as_floats(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Polars does."""
-    monkeypatch.setattr(tallies, "FEW", few)
-    monkeypatch.setattr(placing, "FEW", few)
+    monkeypatch.setattr(cells, "FEW", few)
     edges = [-0.5, 0.5, float(2**53), float(2**62), 2.0**63]
     numbers = [-1, 0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62 - 1, 2**62, 2**63 - 1, -(2**63)]
     tally = PositionTally(edges)
     tally.add(pl.Series(numbers))
     assert tally.counts().tolist() == reference([float(n) for n in numbers], edges, "positions")
     x = pl.col("x")
-    place = placing.at_or_below(x, edges, pl) + placing.below(x, edges, pl)
+    place = cells.at_or_below(x, edges, pl) + cells.below(x, edges, pl)
     found = Counter(pl.DataFrame({"x": numbers}).select(place).to_series().to_list())
     assert tally.counts().tolist() == [found[i] for i in range(11)]
 
@@ -143,12 +148,12 @@ def test_points_are_those_of_polars(
     rows = {"x": pl.Series(whole, dtype=pl.Float64)}
     integers = pl.Series([None, 0, 2**53 + 1, -(2**63), 2**63 - 1, int(lo), int(lo) + 1])
     for dtype, numbers_ in ((FLOAT64, rows["x"]), (INT64, integers)):
-        cells = PointCells(Value(Column("x"), Domain(dtype)), lo, step, points)
-        placed = pl.DataFrame({"x": numbers_}).select(cells.place(pl.col("x"), pl)).to_series()
-        tally = cells.tally()
+        layout = PointCells(Value(Column("x"), Domain(dtype)), lo, step, points)
+        placed = pl.DataFrame({"x": numbers_}).select(layout.place(pl.col("x"), pl)).to_series()
+        tally = layout.tally()
         assert tally is not None
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tallies, "_DENSE", 1 << 17 if dense else 1)
+            patch.setattr(cells, "_DENSE", 1 << 17 if dense else 1)
             tally.add(numbers_)
         expected = Counter(placed.drop_nulls().to_list())
         assert tally.counts().tolist() == [expected[i] for i in range(points)]
@@ -174,14 +179,14 @@ def test_one_step_has_all_numbers() -> None:
 def test_no_row_makes_a_warning() -> None:
     wide = [-1.7e308, *(float(n) for n in range(30)), 1.7e308]
     rows = pl.Series([math.inf, -math.inf, math.nan, 1.7e308, -1.7e308, 5e-324, None])
-    points = tallies.PointTally(-1e30, (2.0**512, 2.0**512), 9)
+    points = cells.PointTally(-1e30, (2.0**512, 2.0**512), 9)
     for tally in (*made(wide).values(), *made(EDGES["tenths"]).values(), points):
         tally.add(rows)
 
 
 def test_a_comparison_that_is_planted_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values at edges go to the other side."""
-    monkeypatch.setattr(tallies, "_compared", lambda numbers, edges, want: numbers > edges)
+    monkeypatch.setattr(cells, "_compared", lambda numbers, edges, want: numbers > edges)
     with pytest.raises(AssertionError):
         check(EDGES["tenths"], near(EDGES["tenths"]))
     with pytest.raises(AssertionError):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.total_value import total_value
+from dpframe.aggregates.statistics import total_value
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, DType

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.bound import shifted
+from dpframe.aggregates.aggregate import shifted
 from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
 from dpframe.aggregates.quantile import _chosen

@@ -12,7 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.cells import PointCells
-from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
+from dpframe.aggregates.quantile import QuantileTree, levels_for
 from dpframe.aggregates.values import numeric_value
 from dpframe.api.query import parts
 from dpframe.core.domain import domain_of_dtype

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.distribution_sets_error import DistributionSetsError
+from dpframe.aggregates.reconstructed_error import DistributionSetsError
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours

@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import dpframe as dp
-from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.reconstructed_error import RebuiltError
 from dpframe.plan.error import errors_by_set
 
 COUNTRIES, SEXES, AGES = ["B", "A", None], ["f", "m"], [3, 1, 2]

@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.reconstruction import RolledAggregate
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import gains, planning
 from dpframe.planning.prepared import Prepared

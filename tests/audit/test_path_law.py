@@ -12,7 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantile import QuantileTree
 from dpframe.api.query import parts
 from dpframe.audit.audit import audit
 from dpframe.audit.likelihood import PathsApart

@@ -16,8 +16,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates import joint_sums
-from dpframe.aggregates.root_sums import RootSums
+from dpframe.aggregates import measurement
+from dpframe.aggregates.margins import RootSums
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import Counted, stated_loss
 from dpframe.choose import together
@@ -133,20 +133,20 @@ def _twice(found: together.ComposedChoice, asked: Any, spend: Budget) -> Any:
 
 
 def _half_the_box(patch: Patch) -> None:
-    true = joint_sums.box_of
+    true = measurement.box_of
 
     def wrong(*given: Any) -> Box:
         box = true(*given)
         return replace(box, widths=tuple(max(1, w // 2) for w in box.widths))
 
-    patch.setattr(joint_sums, "box_of", wrong)
+    patch.setattr(measurement, "box_of", wrong)
 
 
 def _twice_the_box(patch: Patch) -> None:
     """A move that is charged twice."""
-    true = joint_sums.box_of
+    true = measurement.box_of
     patch.setattr(
-        joint_sums,
+        measurement,
         "box_of",
         lambda *given: replace(true(*given), widths=tuple(2 * w for w in true(*given).widths)),
     )

@@ -19,11 +19,10 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates import ways
-from dpframe.aggregates.bound import BoundAggregate
-from dpframe.aggregates.expected import expected_squared_error
+from dpframe.aggregates import reconstruction
+from dpframe.aggregates.aggregate import BoundAggregate
 from dpframe.aggregates.quantile import BoundQuantile
-from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.reconstruction import RolledAggregate, expected_squared_error
 from dpframe.api.query import parts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer.several import Queries
@@ -192,7 +191,7 @@ def all_apart() -> Iterator[None]:
     """Plans in which each output is by itself."""
     with (
         each_alone(),
-        mock.patch.object(ways, "answer_together", lambda query, spend: query),
+        mock.patch.object(reconstruction, "answer_together", lambda query, spend: query),
         mock.patch.object(planning, "_with_counts", return_value=[]),
         mock.patch.object(planning, "related_blocks", return_value=[]),
     ):

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.api.query import parts
 from tests.engines.data import CALENDAR, PUBLIC, REPEATED, rows
 

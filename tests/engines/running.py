@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts, Table
-from dpframe.aggregates.query import Query
 from dpframe.core.dtypes import DType
 from dpframe.frames import sampling
 from dpframe.lower import Execution, TablesWanted

@@ -13,9 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates.distribution_error import DistributionError, RootError
-from dpframe.aggregates.distribution_sets_error import DistributionSetsError
-from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.reconstructed_error import (
+    DistributionError,
+    DistributionSetsError,
+    RebuiltError,
+    RootError,
+)
 from dpframe.plan.error import errors_by_edge, errors_by_set, errors_of_sets
 from tests.held.trial import (
     ALL,

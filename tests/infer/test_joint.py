@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.joint_sums import JointSums, Rebuilt
+from dpframe.aggregates.measurement import JointSums, Rebuilt
 from dpframe.infer import effects_of, joint, measurements_of
 from dpframe.infer.coordinates import ball_impact, box_impact, fine_scales, root
 from dpframe.infer.joint import ways_of

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.infer import PlannedMeasurement, measurements_of
 
 SCHEMA: dict[str, Any] = {"x": pl.Int64, "y": pl.Float64, "g": pl.String, "e": pl.Enum(["a", "b"])}

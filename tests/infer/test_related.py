@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.aggregates.related import RelatedAggregate, _is_related, can_be_related
+from dpframe.aggregates.reconstruction import RelatedAggregate, _is_related, can_be_related
 from dpframe.infer import related_blocks
 from tests.laws.neighbours import query_of
 

@@ -18,11 +18,9 @@ from typing import Any
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, CellCounts
+from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.measurement import Additive, CellCounts, JointSums
 from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups, digest_of_keys
 from dpframe.frames.join_public import JoinPublic

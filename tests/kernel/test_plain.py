@@ -359,6 +359,14 @@ def of_rows(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
+@pytest.mark.always
+@pytest.mark.parametrize("name", query_names())
+def test_a_run_on_some_rows_counts_what_its_plan_says(name: str) -> None:
+    seen = compare_on(prepare(name), {"here": some_rows(3), "there": some_rows(4)})
+    assert not seen.wrong, seen.wrong[0]
+    assert seen.runs
+
+
 @pytest.mark.parametrize("name", query_names())
 @settings(max_examples=max(3, settings().max_examples // 10))
 @given(here=frames(), there=frames())

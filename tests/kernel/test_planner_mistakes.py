@@ -16,9 +16,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.accounting.losses import Composition
-from dpframe.aggregates import rules
+from dpframe.aggregates import request
 from dpframe.aggregates.nightly import NightlySums
-from dpframe.aggregates.rules import Rules
+from dpframe.aggregates.request import Rules
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.contributions import touched
@@ -99,7 +99,7 @@ def half_of_additions(patch: pytest.MonkeyPatch) -> None:
         return end if abs(end) <= 1 else end // 2
 
     half = with_less(lo=less, hi=less)
-    patch.setattr(rules, "addition_of", lambda *given: half(addition_of(*given)))
+    patch.setattr(request, "addition_of", lambda *given: half(addition_of(*given)))
 
 
 MISTAKES: dict[str, tuple[Patch, tuple[str, ...]]] = {

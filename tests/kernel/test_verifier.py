@@ -33,6 +33,7 @@ def require_refused_or_safe(number: int, seed: int, worlds: int, changes: int) -
     assert outcome.refused > number // 3
 
 
+@pytest.mark.always
 def test_changed_plans_are_refused_or_as_safe_as_they_say() -> None:
     require_refused_or_safe(2000, 3, 1, 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpframe.aggregates import rules
+from dpframe.aggregates import request
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.frames import contributions
 from dpframe.kernel import frame, moves
@@ -48,7 +48,7 @@ def norms(change: Callable[[Norms, ContributionBounds, Addition], Norms]) -> Pla
         spread = ContributionBounds(reach.rows, reach.groups, reach.most, changes)
         return change(found, spread, addition_of(table, 0))
 
-    return lambda patch: patch.setattr(rules, "norms_of", wrong)
+    return lambda patch: patch.setattr(request, "norms_of", wrong)
 
 
 def plans(change: Callable[[Plan, Sequence[Facts]], tuple[Plan, Sequence[Facts]]]) -> Plant:
@@ -60,7 +60,7 @@ def plans(change: Callable[[Plan, Sequence[Facts]], tuple[Plan, Sequence[Facts]]
             what = replace(what, kept=())
         return norms_of(plan, facts, what)
 
-    return lambda patch: patch.setattr(rules, "norms_of", wrong)
+    return lambda patch: patch.setattr(request, "norms_of", wrong)
 
 
 def additions(kind: type, change: Callable[[Addition, Any], Addition]) -> Plant:
@@ -72,6 +72,6 @@ def additions(kind: type, change: Callable[[Addition, Any], Addition]) -> Plant:
 
     def plant(patch: Patch) -> None:
         patch.setattr(moves, "addition_of", wrong)
-        patch.setattr(rules, "addition_of", wrong)
+        patch.setattr(request, "addition_of", wrong)
 
     return plant

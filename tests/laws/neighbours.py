@@ -16,18 +16,18 @@ import polars as pl
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.level_sums import CellSums
-from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.margins import CellSums, Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
+    JointSums,
     Measurement,
+    Rebuilt,
     Responses,
     Selection,
     Table,
 )
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
@@ -60,7 +60,12 @@ class Counted(dict[Table, CellCounts]):
 
     def of(self, part: Measurement) -> Exact:
         """A plan of one part."""
-        return Exact.of(self.query, [part])
+        return _exact(self.query, part)
+
+
+@lru_cache(maxsize=64)
+def _exact(query: Query, part: Measurement) -> Exact:
+    return Exact.of(query, [part])
 
 
 UNITS = [

@@ -15,7 +15,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from tests.laws.frames import SCHEMA, ZONE

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Aggregate, Query
 from dpframe.aggregates.registry import AGGREGATES, BY_KIND, bind
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.domain import columns

@@ -11,11 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.level_sums import CellSums, LevelSums
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.root_sums import RootSums
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.margins import CellSums, LevelSums, RootSums
+from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours

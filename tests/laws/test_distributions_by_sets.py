@@ -14,12 +14,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpframe.aggregates.margin_strategy import with_total
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.rolled_distribution import RolledDistribution
-from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.grouping_sets import with_total
+from dpframe.aggregates.margins import Margin, RunMargin, RunMarginWithTotal
+from dpframe.aggregates.reconstruction import RolledDistribution, ways_to_measure
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows

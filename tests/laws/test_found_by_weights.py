@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe import accounting, pipeline
-from dpframe.aggregates import weighed
+from dpframe.aggregates import keys
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
 from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
@@ -117,7 +117,7 @@ def test_nobody_moves_sums_of_weights_by_more_than_one(
     name: str, by: str, most: int, pair: Pair, salt: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighed, "MOST_FOUND", most)
+        patch.setattr(keys, "MOST_FOUND", most)
         check(query_of(weighed_frame().group_by(*BY[by]).agg(*ASKED[name])), pair, salt)
 
 

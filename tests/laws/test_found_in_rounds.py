@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates import weighed
+from dpframe.aggregates import keys
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.core.weights import PARTS, parts_in_each
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import WithoutFound, rounds_of, without
@@ -92,7 +92,7 @@ def test_nobody_moves_what_is_left_by_more_than_one(
 ) -> None:
     """Frames are stored in ways of their own, `check` sees to it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighed, "MOST_FOUND", most)
+        patch.setattr(keys, "MOST_FOUND", most)
         query = asked_of(by)
         found = data.draw(some_found(pair, by))
         check(later(query, found), pair, salt)
@@ -141,7 +141,7 @@ def test_planted_mistakes_are_seen(name: str, monkeypatch: pytest.MonkeyPatch) -
     rows = [{"id": who, "g": g} for who in (1, 2) for g in POOLS["g"]]
     pair = Pair(frame_of(rows[:4]), frame_of(rows))
     found = {("a",), (None,)}
-    monkeypatch.setattr(weighed, "MOST_FOUND", 2)  # as many as are left
+    monkeypatch.setattr(keys, "MOST_FOUND", 2)  # as many as are left
     assert is_right("g", found, pair)
     assert not is_right("g", found, pair, WRONG[name])
 

@@ -13,11 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.level_sums import LevelSumsWithTotal
-from dpframe.aggregates.margins import MarginWithTotal
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.root_sums import RootSums
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.margins import LevelSumsWithTotal, MarginWithTotal, RootSums
+from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
-from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.units import Rows
 from dpframe.errors import Unsound

@@ -15,8 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Additive
-from dpframe.aggregates.query import Query
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     BEST,

@@ -16,9 +16,9 @@ import dpframe as dp
 import dpframe.infer.arches
 import dpframe.infer.coordinates
 import dpframe.infer.joint
-from dpframe.aggregates import joint_sums
-from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.query import Query
+from dpframe.aggregates import measurement
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.grid import squares_shortened
 from dpframe.core.sensitivity import joint_sensitivity
@@ -176,14 +176,14 @@ def _one_end_of_centred(patch: Any) -> None:
 
 def _rows_moved_by_nobody(patch: Any) -> None:
     """The number of rows, where rows leave one group for another."""
-    real = joint_sums.joint_sensitivity
+    real = measurement.joint_sensitivity
 
     def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
         found = real(widths, turned, spread, grouped, *about)
         square = sum(k * k for k in (about[1] or turned)) * spread.tight[0] ** 2
         return replace(found, l2_squared=Fraction(square))
 
-    patch.setattr(joint_sums, "joint_sensitivity", wrong)
+    patch.setattr(measurement, "joint_sensitivity", wrong)
 
 
 def _one_condition_for_all(patch: Any) -> None:
@@ -199,7 +199,7 @@ def _values_as_rows(patch: Any) -> None:
 def _one_move(patch: Any) -> None:
     """A row that leaves one group for another counted once."""
     patch.setattr(
-        joint_sums,
+        measurement,
         "box_of",
         lambda widths, turned, spread, grouped, arches: Box(widths, spread.tight[0], arches),
     )
@@ -223,11 +223,11 @@ def _wrong_norms(patch: Any) -> None:
         found = joint_sensitivity(widths, turned, spread, grouped, *about)
         return replace(found, l2_squared=Fraction(max(w * w for w in widths)))
 
-    patch.setattr(joint_sums, "joint_sensitivity", wrong)
+    patch.setattr(measurement, "joint_sensitivity", wrong)
 
 
 def _one_group(patch: Any) -> None:
-    patch.setattr(joint_sums, "has_several", lambda groups: False)
+    patch.setattr(measurement, "has_several", lambda groups: False)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def _rows_that_stay(patch: Any) -> None:
         made = zip(widths, turned, twice, strict=True)
         return Box(tuple(max(w, t // n) for w, t, n in made), spread.tight[0], arches)
 
-    patch.setattr(joint_sums, "box_of", wrong)
+    patch.setattr(measurement, "box_of", wrong)
 
 
 SQUARES = ['pl.col("f64").dp_mean((-7, 8))', 'pl.col("f64").dp_var((-7, 8))']

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpframe.aggregates.joint_margins import JointMargins
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.margins import JointMargins
+from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.statistics import RowCount
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import RowCount, UnitCount
 from dpframe.core.weights import PARTS, norm_in_parts
 from dpframe.lower import weighed
 from tests.laws.amounts import examples

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates import own_sets
-from dpframe.aggregates.own_sets import AdditiveOfSet, OwnSets, SelectionOfSet
-from dpframe.aggregates.query import Query
+from dpframe.aggregates import grouping_sets
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.grouping_sets import AdditiveOfSet, OwnSets, SelectionOfSet
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.units import Rows
 from dpframe.frames.grouping_sets import SetGroups
@@ -148,7 +148,7 @@ def _without_groups(patch: pytest.MonkeyPatch) -> None:
     def wrong(table: Any, scope: QueryScope) -> QueryScope:
         return replace(scope, groups=None)
 
-    patch.setattr(own_sets, "scope_of", wrong)
+    patch.setattr(grouping_sets, "scope_of", wrong)
 
 
 _TWO = dp.PureDP(2).main

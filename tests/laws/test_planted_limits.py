@@ -23,9 +23,9 @@ import dpframe.frames.facts
 import dpframe.frames.limit_groups
 import dpframe.frames.limit_rows
 import dpframe.lower.tables
-from dpframe.aggregates.category_choice import CategoryChoice
+from dpframe.aggregates.argmax import CategoryChoice
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.aggregates.statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.frames.limit_groups import LimitGroups

@@ -16,9 +16,8 @@ import polars as pl
 import pytest
 
 from dpframe.aggregates import statistics
-from dpframe.aggregates.category_choice import CategoryChoice
+from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.units import Rows

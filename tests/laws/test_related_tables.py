@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.infer import brought_together, measurements_of, merge, related_blocks
 from dpframe.infer.several import Place, Queries

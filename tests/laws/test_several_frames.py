@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.core.domain import Domain
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.level_sums import LevelSums
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
-from dpframe.aggregates.ways import ways_to_measure
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.margins import LevelSums
+from dpframe.aggregates.reconstruction import TotalledCells, ways_to_measure, with_totals
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError

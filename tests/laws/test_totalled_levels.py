@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.level_sums import LevelSums
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.totalled_levels import TotalledLevels, with_whole_levels
-from dpframe.aggregates.ways import ways_to_measure
-from dpframe.aggregates.whole_cells import WholeCells
+from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.cells import WholeCells
+from dpframe.aggregates.margins import LevelSums
+from dpframe.aggregates.reconstruction import TotalledLevels, ways_to_measure, with_whole_levels
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError

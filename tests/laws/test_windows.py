@@ -15,9 +15,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.query import Query
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.core.tree import Named, Tree
 from dpframe.core.windows import AFTER, BEFORE, Every, Windows
 from dpframe.errors import DPFrameError

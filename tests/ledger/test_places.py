@@ -89,6 +89,7 @@ def test_a_ledger_says_which_one_it_is(place: Place) -> None:
         assert Path(f"{place}.head").read_text().split()[2] == found
 
 
+@pytest.mark.always
 def test_ten_copies_answer_nothing(path: Path, key: str | None) -> None:
     for n in range(10):
         copy = path.parent / f"{n}" / "budget.db"

@@ -147,6 +147,7 @@ def require_counted(place: Place, before: int, reported: bytes) -> None:
     assert settled >= reported.count(b"released")
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("new", [True, False], ids=["a new ledger", "a ledger in use"])
 @pytest.mark.parametrize("stride", [151, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_every_line(place: Place, new: bool, stride: int) -> None:

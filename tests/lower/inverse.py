@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.kernel import plan as p
 from dpframe.lower import Handles, tables_of_plan
 from dpframe.planning import physical

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.frames.binary import frames_of
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.kernel.plan import KeepRows

@@ -9,9 +9,8 @@ from functools import cache
 
 import polars as pl
 
-from dpframe.aggregates.cells import CategoryCells, Cells
+from dpframe.aggregates.cells import CategoryCells, Cells, WholeCells
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
-from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.exprs import HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.binary import Binary, frames_of

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.core.windows import Windows
 from dpframe.errors import DPFrameError
 from dpframe.frames.binary import frames_of

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.core.dtypes import INT64
 from dpframe.frames.sampling import keep_first
 from dpframe.lower import lower_query, tables

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts, Table
-from dpframe.aggregates.query import Query
 from dpframe.core.tree import Column
 from dpframe.lower import Execution, lower_query
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.aggregates.statistics import UnitCount
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each

@@ -12,8 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.measurement import Additive
+from dpframe.aggregates.measurement import Additive, JointSums
 from dpframe.aggregates.statistics import GridSum
 from dpframe.kernel import Refused, verify
 from dpframe.kernel.frame import RowLimit

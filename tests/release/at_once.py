@@ -15,9 +15,9 @@ import pytest
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates import quantile_family
+from dpframe.aggregates import quantile
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
+from dpframe.aggregates.quantile import QuantilesAtOnce
 from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import parts
 from dpframe.core.budget import Budget, PureDP
@@ -82,10 +82,10 @@ def planned(
         frame.agg(asked) if groups is None else frame.group_by("g", keys=range(groups)).agg(asked)
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quantile_family, "MOST_CELLS", 0)
-        patch.setattr(quantile_family, "_WORTH", 1e-6)
-        patch.setattr(quantile_family, "_SLOWER", 1e-6)
-        patch.setattr(quantile_family, "_SHARPEST", 0)
+        patch.setattr(quantile, "MOST_CELLS", 0)
+        patch.setattr(quantile, "_WORTH", 1e-6)
+        patch.setattr(quantile, "_SLOWER", 1e-6)
+        patch.setattr(quantile, "_SHARPEST", 0)
         prepared = pipeline.plan(parts(query)[0], PureDP(Fraction(epsilon)), None)
     (use,), (one,) = prepared.parts, prepared.draws
     part, law = use.part, one.law

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantile import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.kernel.moves import LevelChoice
 from dpframe.mechanisms import RecursiveExponential

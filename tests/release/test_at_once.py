@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
+from dpframe.aggregates.quantile import QuantilesAtOnce
 from dpframe.mechanisms.noise import TIES, place_rows
 from dpframe.release import at_once
 from dpframe.release.at_once import PlacedRows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.aggregate import Noisy
 from dpframe.aggregates.measurement import Measurement
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.kernel import plan as kernel

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.aggregates import quantile_family
+from dpframe.aggregates import quantile
 from dpframe.aggregates.measurement import CellCounts
-from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantile import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import parts
 from dpframe.core.budget import ZCDP, PureDP
@@ -85,8 +85,8 @@ def planned(
         frame.agg(asked) if groups is None else frame.group_by("g", keys=range(groups)).agg(asked)
     )
     with (  # candidates are not counted, and not chosen at once
-        patch.object(quantile_family, "MOST_CELLS", 0),
-        patch.object(quantile_family, "MOST_AT_ONCE", 0),
+        patch.object(quantile, "MOST_CELLS", 0),
+        patch.object(quantile, "MOST_AT_ONCE", 0),
     ):
         prepared = pipeline.plan(parts(query)[0], spend, None)
     (use,) = prepared.parts

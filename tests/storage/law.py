@@ -21,8 +21,8 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.query import Query
 from dpframe.api.frame import rows_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.lower import Execution, PlanTables, TablesWanted

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.query import Query
 from dpframe.api.query import parts
 from tests.laws.neighbours import tables_of
 from tests.storage.rows import SCHEMA

@@ -1,0 +1,1024 @@
+"""Errors of what is rebuilt from noisy sums: distributions, ranges, running totals, ranks."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.aggregates.cells import Comparable, Edges, comparable, edge_words
+from dpframe.aggregates.error import MOST_CELLS, ErrorRule, MeanError, PartError, VarianceError
+from dpframe.aggregates.noise import (
+    Drawn,
+    JointNoise,
+    NoisyTables,
+    WeightedNoise,
+    excess_of,
+    noise_of_numbers,
+    reaches_of,
+)
+from dpframe.aggregates.values import Value, number_of
+from dpframe.core.exact import as_given, nearest
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.mechanisms import (
+    AdditiveMechanism,
+    CombinedNoise,
+    DiscreteLaplace,
+    IndependentNoise,
+    Mechanism,
+)
+from dpframe.workloads import (
+    Axis,
+    MeasuredLevels,
+    MeasuredTables,
+    PeriodTree,
+    RootPrefixes,
+    RunningSums,
+    SquareRoot,
+    rounding_variance,
+    squared,
+)
+
+# -- the error of a distribution function that is rebuilt from noisy sums of cells, by edge -------
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Noises: TypeAlias = "Sequence[AdditiveMechanism]"
+
+_MOST_CELLS: Final = 10**6 + 2
+_ROUNDING: Final = 1 / 12
+"""The variance of rounding to a whole number."""
+_NEXT_TO_NOTHING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionError:
+    """The number of rows up to an edge follows from noisy sums of neighbouring cells by weighted
+    least squares; which edge has the largest error depends on where it lies.
+
+    Parameters
+    ----------
+    cells
+        How many cells there are.
+    branching
+        How many children a node of the tree of cells has.
+    levels
+        Which levels are measured, rising; the cells themselves are the last.
+    weights
+        What a sum of each counts: its cells over the variance of its noise, in proportion.
+    shown
+        How many edges are released; cells after them, two at most, have rows above them, and those
+        without a value.
+    """
+
+    cells: int
+    branching: int
+    levels: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    shown: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shown <= self.cells <= min(_MOST_CELLS, self.shown + 2):
+            raise ValueError("the number of edges is out of range")
+        if not 2 <= self.branching <= _MOST_CELLS:
+            raise ValueError("a tree of this shape does not exist")
+        _ = self.measured  # is checked as well
+
+    @property
+    def parts(self) -> int:
+        """How many noisy vectors there are."""
+        return len(self.levels)
+
+    @property
+    def measured(self) -> MeasuredLevels:
+        """What is measured of the tree."""
+        axis = Axis.ordered(self.cells, self.branching)
+        return MeasuredLevels(axis, self.levels, tuple(map(float, self.weights)))
+
+    @property
+    def entries(self) -> int:
+        """How many numbers the first vector has for each group."""
+        return Axis.ordered(self.cells, self.branching).nodes(self.levels[0])
+
+    def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
+        """For each cell how far the number of rows up to its upper edge may be off with that
+        probability.
+
+        Parameters
+        ----------
+        laws
+            The noise of each level.
+        level
+            Between 0 and 1, exclusive.
+        """
+        spreads, fourths = _level_moments(self.measured, *_cumulants(laws))
+        rounded = spreads + self._rounding(spreads)
+        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
+        return reaches_of(rounded, excesses, float(level))
+
+    def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
+        """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
+        numbers whole included.
+        """
+        spread, fourth = self.measured.moments_of(start, stop, *_cumulants(laws))
+        total = spread + (1 + (start > 0)) * float(self._rounding(np.array(spread)))
+        return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+
+    def _rounding(self, spreads: Floats) -> Floats:
+        """What rounding a number with this much variance adds to it; sums of integers are
+        whole."""
+        most = 0.0 if len(self.levels) == 1 else _ROUNDING
+        return np.minimum(spreads, most)
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """A number of rows that is the sum of the first cells of a distribution function, or of all of
+    them, and follows from the same noisy sums.
+
+    Parameters
+    ----------
+    edges
+        The error rule of these numbers.
+    cells
+        How many of the first cells it is of.
+    """
+
+    edges: DistributionError
+    cells: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= self.edges.cells:
+            raise ValueError("the number of cells is out of range")
+
+    def noise(self, laws: Noises) -> WeightedNoise:
+        """The law of its noise, from that of each level."""
+        return self.edges.range_noise(laws, 0, self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class RootError:
+    """The number of rows up to an edge follows from noisy sums of the square root factorisation.
+
+    Parameters
+    ----------
+    cells
+        How many cells there are.
+    shown
+        How many edges are released; the cell after them, if there is one, has rows above them.
+    """
+
+    cells: int
+    shown: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shown <= self.cells <= self.shown + 1:
+            raise ValueError("the number of edges is out of range")
+        _ = self.root  # is checked as well
+
+    @property
+    def root(self) -> RootPrefixes:
+        """What is measured."""
+        return RootPrefixes(self.cells)
+
+    @property
+    def parts(self) -> int:
+        """How many noisy vectors there are."""
+        return 1
+
+    @property
+    def entries(self) -> int:
+        """How many numbers the vector has for each group."""
+        return self.cells
+
+    def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
+        """As `DistributionError.reaches`."""
+        (variance,), (fourth,) = _cumulants(laws)
+        spreads = self.root.power_sums(2) * variance
+        rounded = spreads + np.minimum(spreads, _ROUNDING)
+        fourths = self.root.power_sums(4) * fourth
+        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
+        return reaches_of(rounded, excesses, float(level))
+
+    def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
+        """As `DistributionError.range_noise`."""
+        (variance,), (fourth,) = _cumulants(laws)
+        factors = self.root.factors_of(start, stop)
+        spread = float((factors**2).sum()) * variance
+        total = spread + (1 + (start > 0)) * min(spread, _ROUNDING)
+        around = float((factors**4).sum()) * fourth
+        return WeightedNoise(total, around / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+
+
+EdgesError: TypeAlias = DistributionError | RootError
+"""The errors of the numbers up to each edge."""
+Cumulants: TypeAlias = tuple[float, ...]
+
+
+def _cumulants(laws: Noises) -> tuple[Cumulants, Cumulants]:
+    """Second and fourth cumulants."""
+    variances = tuple(law.variance() for law in laws)
+    return variances, tuple(excess_of(law) * v**2 for law, v in zip(laws, variances, strict=True))
+
+
+@lru_cache(maxsize=16)
+def _level_moments(
+    measured: MeasuredLevels, variances: Cumulants, fourths: Cumulants
+) -> tuple[Floats, Floats]:
+    return measured.moments(variances, fourths)
+
+
+# -- the error of distribution functions by grouping sets, by set and edge ------------------------
+
+Columns: TypeAlias = tuple[int, ...]
+
+_MOST_SET_CELLS: Final = 10**6 + 1
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionSetsError:
+    """The number of rows up to an edge in a group of one of several grouping sets follows from
+    noisy tables of neighbouring cells by weighted least squares. Which edge has the largest error
+    depends on its set and place.
+
+    Parameters
+    ----------
+    sizes
+        How many values each column has.
+    sets
+        The columns of each grouping set that is released.
+    cells
+        How many cells a group has.
+    branching
+        How many children a node of the tree of cells has.
+    measured
+        For each noisy table its columns.
+    levels
+        For each the level of its runs of cells; the cells themselves are the last.
+    weights
+        What a sum of each counts: the finest cells that it stands for over the variance of its
+        noise, in proportion.
+    shown
+        How many edges are released; one cell after them has rows above them.
+    """
+
+    sizes: tuple[int, ...]
+    sets: tuple[Columns, ...]
+    cells: int
+    branching: int
+    measured: tuple[Columns, ...]
+    levels: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    shown: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shown <= self.cells <= min(_MOST_SET_CELLS, self.shown + 1):
+            raise ValueError("the number of edges is out of range")
+        if (
+            not 2 <= self.branching <= _MOST_SET_CELLS
+            or not self.sets
+            or min(self.sizes, default=0) < 1
+        ):
+            raise ValueError("a tree of this shape does not exist, or no grouping set")
+        tables, known = self.tables, range(len(self.sizes))  # which are checked as well
+        if any(i not in known for kept in self.sets for i in kept):
+            raise ValueError("a grouping set of a column that is not there")
+        if not all(map(tables.tells, self.sets)):
+            raise ValueError("a grouping set follows from no noisy table")
+
+    @property
+    def tables(self) -> MeasuredTables:
+        """What is measured."""
+        axis = Axis.ordered(self.cells, self.branching)
+        tables = tuple(zip(self.measured, self.levels, strict=True))
+        return MeasuredTables(self.sizes, axis, tables, tuple(map(float, self.weights)))
+
+    @property
+    def parts(self) -> int:
+        """How many noisy tables there are."""
+        return len(self.measured)
+
+    @property
+    def groups(self) -> int:
+        """How many groups all sets have together."""
+        return sum(math.prod(self.sizes[i] for i in kept) for kept in self.sets)
+
+    def reaches(self, laws: Noises, kept: Columns, level: Fraction | float) -> NDArray[np.int64]:
+        """For each cell how far the number of rows up to its upper edge may be off with that
+        probability, in a group of one of the sets.
+
+        Parameters
+        ----------
+        laws
+            The noise of each noisy table.
+        kept
+            The columns of the set.
+        level
+            Between 0 and 1, exclusive.
+        """
+        spreads, fourths = _table_moments(self.tables, kept, *_cumulants(laws))
+        rounded = spreads + self._rounding(kept, spreads)
+        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
+        return reaches_of(rounded, excesses, float(level))
+
+    def range_noise(self, laws: Noises, kept: Columns, start: int, stop: int) -> WeightedNoise:
+        """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
+        numbers whole included.
+        """
+        spread, fourth = self.tables.moments_of(kept, start, stop, *_cumulants(laws))
+        total = spread + (1 + (start > 0)) * float(self._rounding(kept, np.array(spread)))
+        return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+
+    def _rounding(self, kept: Columns, spreads: Floats) -> Floats:
+        """What rounding a number with this much variance adds to it; sums of integers are
+        whole."""
+        columns = [self.sizes[i] > 1 for i in kept]
+        most = 0.0 if len(self.measured) == 1 else rounding_variance(columns)
+        return np.minimum(spreads, most)
+
+
+@lru_cache(maxsize=64)
+def _table_moments(
+    tables: MeasuredTables, kept: Columns, variances: Cumulants, fourths: Cumulants
+) -> tuple[Floats, Floats]:
+    return tables.moments(kept, variances, fourths)
+
+
+# -- numbers of rows between two edges, from what was released: post-processing -------------------
+
+Laws: TypeAlias = "Sequence[Mechanism]"
+_MOST_ADDED: Final = 24
+"""For this many noises the law of their sum is computed fast enough."""
+
+
+class Ranges(ABC):
+    """The number of rows between two edges, from a release of counts in an order."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Which rows are between two edges."""
+
+    def of_set(self, kept: tuple[int, ...]) -> Ranges:
+        """The ranges for groups of one of several grouping sets."""
+        return self
+
+    @abstractmethod
+    def place(self, edge: object, where: str) -> int:
+        """How many steps end at or before an edge.
+
+        Raises
+        ------
+        InvalidBounds
+            When it is not an edge; the nearest ones are named.
+        """
+
+    @abstractmethod
+    def value(self, counts: Sequence[int], start: int, stop: int) -> int:
+        """The number of rows in the steps from `start` to `stop` - 1.
+
+        Parameters
+        ----------
+        counts
+            What was released of a group, in order.
+        start, stop
+            Which steps.
+        """
+
+    @abstractmethod
+    def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
+        """What its error keeps within with probability `level`.
+
+        Parameters
+        ----------
+        laws
+            The noise of each noisy vector.
+        start, stop
+            Which steps.
+        level
+            Between 0 and 1, exclusive.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the error is not known.
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UpToEdges(Ranges):
+    """Ranges of a distribution function: rows above the lower edge, up to the upper one.
+
+    Parameters
+    ----------
+    value_of
+        The number.
+    edges
+        The upper edges.
+    """
+
+    value_of: Value
+    edges: Edges
+
+    @property
+    def words(self) -> str:
+        return "above the lower edge, and up to the upper edge"
+
+    def place(self, edge: object, where: str) -> int:
+        if edge is None:
+            return 0
+        number = comparable(number_of(edge, self.value_of.domain.dtype, where), self.value_of)
+        return 1 + _found(self.edges.numbers, number, edge, self.value_of, where)
+
+    def value(self, counts: Sequence[int], start: int, stop: int) -> int:
+        return counts[stop - 1] - (counts[start - 1] if start else 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CumulativeRanges(_UpToEdges):
+    """Ranges of a distribution function.
+
+    Parameters
+    ----------
+    rule
+        The errors of the numbers.
+    """
+
+    rule: EdgesError
+
+    def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
+        noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
+        return self.rule.range_noise(noises, start, stop).quantile(level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangesBySets(_UpToEdges):
+    """Of distribution functions by grouping sets.
+
+    Parameters
+    ----------
+    rule
+        The errors of the numbers.
+    groups
+        The grouping sets.
+    kept
+        The columns of the set that a group is of; the first set unless given.
+    """
+
+    rule: DistributionSetsError
+    groups: SetGroups
+    kept: tuple[int, ...] | None = None
+
+    def of_set(self, kept: tuple[int, ...]) -> RangesBySets:
+        return replace(self, kept=kept)
+
+    def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
+        noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
+        kept = self.groups.sets[0] if self.kept is None else self.kept
+        return self.rule.range_noise(noises, kept, start, stop).quantile(level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinRanges(Ranges):
+    """Ranges of a histogram of bins: rows from the lower edge to below the upper one, or up to it
+    where it is the last.
+
+    Parameters
+    ----------
+    value_of
+        The number.
+    edges
+        Where bins begin and end, in the form that values are compared with.
+    nonnegative
+        Whether negative counts became 0.
+    rule
+        The errors of rebuilt counts; None for plain counts.
+    """
+
+    value_of: Value
+    edges: Sequence[Comparable]
+    nonnegative: bool
+    rule: DistributionError | None = None
+
+    @property
+    def words(self) -> str:
+        return "from the lower edge to below the upper edge, and up to it where it is the last"
+
+    def place(self, edge: object, where: str) -> int:
+        exact = number_of(edge, self.value_of.domain.dtype, where)
+        whole = isinstance(self.edges[0], int) and exact.denominator == 1
+        number = int(exact) if whole else nearest(exact)
+        return _found(self.edges, number, edge, self.value_of, where)
+
+    def value(self, counts: Sequence[int], start: int, stop: int) -> int:
+        return sum(counts[start:stop])
+
+    def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
+        law, bins = laws[0], stop - start
+        if not isinstance(law, AdditiveMechanism):
+            raise UnsupportedOperation(
+                "the error of randomised responses grows with the number of rows",
+                where="between(...)",
+                remedy="leave mechanism= out of the histogram",
+            )
+        if self.nonnegative and bins > 1:
+            raise UnsupportedOperation(
+                "nonnegative=True turned counts below 0 into 0",
+                where="between(...)",
+                why="sums of several bins are then too large on average",
+                remedy=("leave nonnegative= out of the histogram", "use dp_cdf"),
+            )
+        if self.rule is not None:
+            noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
+            return self.rule.range_noise(noises, start, stop).quantile(level)
+        if bins == 1:
+            return law.quantile(level)
+        if bins <= _MOST_ADDED and isinstance(law, IndependentNoise):
+            return CombinedNoise(law, (1,) * bins, 1).quantile(level)
+        return WeightedNoise(law.variance() * bins, excess_of(law) / bins).quantile(level)
+
+
+def _found(
+    edges: Sequence[Comparable], number: Comparable, given: object, value: Value, where: str
+) -> int:
+    """The place of a number among edges."""
+    places = np.asarray(edges)
+    place = int(np.searchsorted(places, number, side="right")) - 1
+    if place >= 0 and edges[place] == number:
+        return place
+    near = [edge_words(edges[i], value) for i in (place, place + 1) if 0 <= i < len(edges)]
+    raise InvalidBounds(
+        f"{as_given(given)} is not an edge of the release",
+        where=where,
+        remedy=f"use an edge; next to it {'are' if len(near) > 1 else 'is'} {' and '.join(near)}",
+    )
+
+
+# -- noisy counts of candidates and of runs of them, off which quantiles are read -----------------
+
+Integers: TypeAlias = "NDArray[np.int64]"
+
+_SHARES: Final = tuple(Fraction(n, 20) for n in range(6, 11))
+"""Shares of the epsilon for runs."""
+_SHARPEST: Final = Fraction(1, 100)
+"""Smaller scales are taken for it: next to no noise is left, and floats have its variance."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRuns:
+    """Counts of cells, and of runs of this many neighbouring cells, each with noise of its own.
+
+    Parameters
+    ----------
+    size
+        How many cells there are.
+    width
+        How many a run has, but for the last one.
+    share
+        What runs get of the epsilon; cells get the rest.
+    """
+
+    size: int
+    width: int
+    share: Fraction
+
+    def __post_init__(self) -> None:
+        if not 1 < self.width < self.size <= self.width**2:
+            raise ValueError("runs are a level of a tree of two levels")
+        if not 0 < self.share < 1:
+            raise ValueError("both levels cost something")
+
+    @property
+    def sizes(self) -> Integers:
+        """How many cells each run has."""
+        full, rest = divmod(self.size, self.width)
+        return np.array([self.width] * full + [rest] * (rest > 0), dtype=np.int64)
+
+    @property
+    def weights(self) -> Floats:
+        """How much of what a run's count differs from the sum of its cells is believed: with s
+        cells of variance v and a run of variance u it is s v / (s v + u), and v / u is the square
+        of the shares' ratio.
+        """
+        ratio = float((self.share / (1 - self.share)) ** 2)
+        sharper: Floats = self.sizes.astype(np.float64) * ratio
+        found: Floats = sharper / (sharper + 1.0)
+        return found
+
+    def rebuilt(self, runs: Integers, cells: Integers) -> Floats:
+        """The counts of cells with the least sum of weighted squared differences from both, of
+        shape (groups, cells): what is believed of a difference is spread over the run evenly.
+        """
+        starts = np.arange(0, self.size, self.width)
+        missing = runs - np.add.reduceat(cells, starts, axis=1)
+        spread = np.repeat(missing * (self.weights / self.sizes), self.sizes, axis=1)
+        found: Floats = cells.astype(np.float64) + spread
+        return found
+
+    def squares(self, quantiles: Sequence[Fraction], scale: Fraction) -> float:
+        """About the sum of squared errors of ranks, where rows are spread over cells evenly, and a
+        quantile may be anywhere in its run.
+
+        Let n cells have variance v, in runs of s, and let w be the weight of the runs. Then the
+        error of a rank is that of the cells before it times 1 - q, and of those after it times
+        -q. A full run has the variance s v (1 - w): q (1 - q) (n - s) v (1 - w) of these. In the
+        run of the quantile j cells are before it: v ((1 - q)**2 j + q**2 (s - j) - w (j - q s)**2
+        / s), in the mean over j from 0 to s v (s ((1 - q)**2 + q**2) / 2 - w s (1 / 3 - q +
+        q**2)).
+
+        Parameters
+        ----------
+        quantiles
+            Which are wanted.
+        scale
+            Of noise of counts at the whole epsilon.
+        """
+        s, each = self.width, _variance(scale, 1 - self.share)
+        believed = s * each / (s * each + _variance(scale, self.share))
+        found = 0.0
+        for q in map(float, quantiles):
+            found += (1.0 - believed) * q * (1.0 - q) * (self.size - s)
+            found += s * ((1.0 - q) ** 2 + q * q) / 2.0
+            found -= believed * s * (1.0 / 3.0 - q + q * q)
+        return each * found
+
+
+@lru_cache(maxsize=64)
+def best_runs(size: int, quantiles: tuple[Fraction, ...], scale: Fraction) -> CountedRuns | None:
+    """The best runs to count in addition to this many cells; None where cells alone have no
+    larger errors.
+
+    Parameters
+    ----------
+    size
+        How many cells there are.
+    quantiles
+        Which are wanted.
+    scale
+        Of noise of counts at the whole epsilon.
+    """
+    narrow = math.isqrt(size - 1) + 1
+    widths = range(max(2, narrow), min(2 * narrow, size // 2) + 1)
+    ways = [CountedRuns(size, width, share) for width in widths for share in _SHARES]
+    if not ways:
+        return None
+    least, number = min((way.squares(quantiles, scale), n) for n, way in enumerate(ways))
+    return ways[number] if least < squares_of_cells(size, quantiles, scale) else None
+
+
+def squares_of_cells(size: int, quantiles: Sequence[Fraction], scale: Fraction) -> float:
+    """The same of cells alone: q (1 - q) of the squared noise of all of them together."""
+    spread = sum((q * (1 - q) for q in quantiles), Fraction(0))
+    return float(size * spread) * _variance(scale, Fraction(1))
+
+
+@lru_cache(maxsize=64)
+def _variance(scale: Fraction, share: Fraction) -> float:
+    """Of whole numbers: to share a large epsilon costs more than the squares of shares say."""
+    return DiscreteLaplace(max(scale, _SHARPEST) / share).variance()
+
+
+# -- the error of ranks that are read off noisy counts of cells and of runs of them ---------------
+
+_STEP: Final = 0.05
+_KINDS: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RunRankError:
+    """A rank that is read off noisy counts of cells, and of runs of neighbouring ones, that are
+    made to rise.
+
+    Let N_i be the noise of the first i cells, as least squares rebuild them. A candidate is taken
+    in place of the one with the rank where N_i - q N_k is as large as its rank is off, for some i
+    <= k: see `RankError`. The variance and the fourth cumulant of each of these are sums over
+    runs and bound how far one of them reaches. The union bound covers all of them together and
+    the least and the largest q, between which others are.
+
+    Parameters
+    ----------
+    cells
+        How many there are.
+    width
+        How many cells a run has.
+    share
+        The share of the epsilon for runs, which determines their weight.
+    lowest, highest
+        The least and the largest quantile.
+    sides
+        2 where values between candidates have cells of their own, so that both that are compared
+        may be off; else 1.
+    """
+
+    cells: int
+    width: int
+    share: Fraction
+    lowest: Fraction
+    highest: Fraction
+    sides: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lowest <= self.highest <= 1 or self.sides not in (1, 2):
+            raise ValueError("these quantiles do not exist")
+        if self.cells > MOST_CELLS:
+            raise ValueError("there are more cells than ranks are read off")
+        _ = self.measured  # is checked as well
+
+    @property
+    def measured(self) -> CountedRuns:
+        """What is counted."""
+        return CountedRuns(self.cells, self.width, self.share)
+
+    def quantile(self, laws: Sequence[AdditiveMechanism], level: Fraction) -> float:
+        """The error in ranks that is kept within with probability `level`; 0 without noise.
+
+        Parameters
+        ----------
+        laws
+            The noise of runs, and that of cells.
+        level
+            Between 0 and 1, exclusive.
+        """
+        runs, cells = ((law.variance(), excess_of(law)) for law in laws)
+        ends = {float(self.lowest), float(self.highest)}
+        kinds = [kind for q in ends for kind in _kinds(self.measured, q, runs, cells)]
+        return _reach_of_all(kinds, 1.0 - float(level)) * self.sides
+
+
+def _reach_of_all(kinds: Sequence[tuple[int, WeightedNoise]], miss: float) -> float:
+    """What any of many noises exceeds with a probability of no more than `miss`, by the union
+    bound; this many are of each kind.
+    """
+
+    def exceeded(x: float) -> float:
+        far = np.array([x])
+        return sum(2.0 * count * float(noise.above(far)[0]) for count, noise in kinds)
+
+    if not kinds:
+        return 0.0
+    low, high = 0.0, math.sqrt(max(noise.spread for _, noise in kinds))
+    while exceeded(high) > miss:
+        low, high = high, 2.0 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if exceeded(middle) > miss else (low, middle)
+    return high
+
+
+@lru_cache(maxsize=16)
+def _kinds(
+    measured: CountedRuns, q: float, runs: tuple[float, float], cells: tuple[float, float]
+) -> list[tuple[int, WeightedNoise]]:
+    """The noises N_i - q N_k for i <= k in kinds, each with the largest deviation and the largest
+    excess of its kind, deviations in steps of a twentieth; those far smaller than the largest are
+    of one kind.
+    """
+    spreads, fourths = _run_moments(measured, q, runs, cells)
+    if not spreads.size:
+        return []
+    excesses = fourths / spreads**2
+    steps = np.minimum(np.log(spreads.max() / spreads) / (2.0 * _STEP), _KINDS).astype(np.int64)
+    return [
+        (int(of.sum()), WeightedNoise(float(spreads[of].max()), float(excesses[of].max())))
+        for of in (steps == step for step in np.unique(steps))
+    ]
+
+
+def _run_moments(
+    measured: CountedRuns, q: float, runs: tuple[float, float], cells: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """The variances and the fourth cumulants of N_i - q N_k for i <= k, where there is noise."""
+    starts, stops = np.triu_indices(measured.size + 1)
+    found = []
+    for power, run, cell in (
+        (2, runs[0], cells[0]),
+        (4, runs[1] * runs[0] ** 2, cells[1] * cells[0] ** 2),
+    ):
+        found.append(_cumulant(measured, q, (power, run, cell), (starts, stops)))
+    noisy = found[0] > 0.0
+    return found[0][noisy], found[1][noisy]
+
+
+def _cumulant(
+    measured: CountedRuns,
+    q: float,
+    noise: tuple[int, float, float],
+    ends: tuple[Integers, Integers],
+) -> Floats:
+    """The cumulant of N_i - q N_k: cells count 1 - q up to i, -q from there to k, and 0 after k.
+
+    A run's noise counts its weight times the mean that its cells count, and this much less its
+    cells.
+    """
+    power, run, cell = noise
+    sizes, weights = measured.sizes, measured.weights
+
+    def of_run(number: Integers, before: Integers, upto: Integers) -> Floats:
+        size = sizes[number]
+        between = upto - before
+        shared = weights[number] * ((1.0 - q) * before - q * between) / size
+        inner = before * (1.0 - q - shared) ** power + between * (q + shared) ** power
+        return cell * (inner + (size - upto) * shared**power) + run * shared**power
+
+    whole = np.append(
+        0.0, np.cumsum(cell * sizes * (1.0 - weights) ** power + run * weights**power)
+    )
+    (first, before), (last, upto) = (_placed(end, measured) for end in ends)
+    apart = last > first
+    own = of_run(first, before, np.where(apart, sizes[first], upto))
+    other = of_run(last, np.zeros_like(upto), upto)
+    middle = q**power * (whole[last] - whole[np.minimum(first + 1, sizes.size)])
+    return (1.0 - q) ** power * whole[first] + own + np.where(apart, middle + other, 0.0)
+
+
+def _placed(ends: Integers, measured: CountedRuns) -> tuple[Integers, Integers]:
+    """In which run this many first cells end, and after how many of its own."""
+    number = np.minimum(ends // measured.width, measured.sizes.size - 1)
+    return number, ends - number * measured.width
+
+
+# -- the error of running totals, of periods and of windows, in advance ---------------------------
+
+_UP: Final = 1.0 + 1e-9
+_SURE: Final = 1.0 - 1e-15
+_PARTS: Final = 1 << 10
+
+
+def running_sums(periods: int, branching: int, levels: int) -> RunningSums:
+    """What is drawn of this many periods: sums of a tree, or with no levels those of the root."""
+    return PeriodTree(periods, branching, levels) if levels else SquareRoot(periods)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningError:
+    """A running total of this many periods follows from noisy sums of them, with public factors.
+
+    For the square root, noises are Gaussian, and so is their sum, except for rounding to whole
+    parts: each is a continuous Gaussian of nearly the same variance that was rounded at random
+    (`dpframe.accounting.gaussian_noise`). For a tree, totals are sums of this many independent
+    noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
+
+    Parameters
+    ----------
+    periods
+        How many there are.
+    branching, levels
+        The branching of a tree of sums; 0 for the square root.
+    """
+
+    periods: int
+    branching: int
+    levels: int
+
+    def __post_init__(self) -> None:
+        _ = self.sums  # is checked as well
+
+    @property
+    def sums(self) -> RunningSums:
+        """What is drawn."""
+        return running_sums(self.periods, self.branching, self.levels)
+
+    def worst(self, law: AdditiveMechanism, level: Fraction) -> int:
+        """The bound of the total with the largest error."""
+        sums = self.sums
+        at = self.periods - 1
+        if isinstance(sums, PeriodTree):
+            at = max(range(self.periods), key=sums.pieces)
+        rounded = Fraction(0) if self.levels else Fraction(1, 2)
+        return self.reach(law, sums.total_factors(at), level, rounded)
+
+    def reach(
+        self, law: AdditiveMechanism, factors: Floats, level: Fraction, rounded: Fraction
+    ) -> int:
+        """The least whole number of steps within which a number stays with that probability.
+
+        Parameters
+        ----------
+        law
+            The law of the noises.
+        factors
+            By what they are multiplied in it.
+        level
+            Between 0 and 1, exclusive.
+        rounded
+            What rounding adds at most.
+        """
+        if law.is_exact:
+            return 0
+        if not self.levels:
+            deviation = math.sqrt(squared(factors) * law.variance()) * _UP
+            sure = min((1.0 + nearest(level)) / 2.0, _SURE)
+            return max(0, math.floor(NormalDist().inv_cdf(sure) * deviation + float(rounded)))
+        if (factors == 1.0).all():
+            return CombinedNoise.of(law, (1,) * len(factors), 1).quantile(level)
+        parts = np.ceil(np.abs(factors) * _PARTS).astype(np.int64)
+        used = tuple(int(part) for part in parts if part)
+        noise = CombinedNoise.of(law, used, _PARTS).quantile(level) if used else 0
+        return noise + math.floor(rounded)
+
+
+# -- the error of results that are rebuilt from several noisy tables, by grouping set -------------
+
+Sets: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltError:
+    """The result of a group follows from several noisy tables by weighted least squares; which
+    one has the largest error depends on the grouping set.
+
+    Parameters
+    ----------
+    inner
+        How the result's error follows from those of the rebuilt numbers.
+    sizes
+        How many values each column has.
+    sets
+        The columns of each grouping set that is released.
+    measured
+        For each rebuilt number the columns of each of its noisy tables.
+    weights
+        For each the weights of these, in proportion to one over their variances.
+    """
+
+    inner: PartError | MeanError | VarianceError
+    sizes: tuple[int, ...]
+    sets: Sets
+    measured: tuple[Sets, ...]
+    weights: tuple[tuple[Fraction, ...], ...]
+
+    def __post_init__(self) -> None:
+        columns = range(len(self.sizes))
+        tables = [table for measured in self.measured for table in measured]
+        if (
+            not self.sets
+            or min(self.sizes, default=0) < 1
+            or len(self.measured) != self.inner.parts
+        ):
+            raise ValueError("an error of grouping sets that cannot be")
+        if any(i not in columns for table in (*self.sets, *tables) for i in table):
+            raise ValueError("a grouping set of a column that is not there")
+        if [len(m) for m in self.measured] != [len(w) for w in self.weights] or not all(
+            weight > 0 for weights in self.weights for weight in weights
+        ):
+            raise ValueError("tables without weights")
+
+    @property
+    def groups(self) -> int:
+        """How many groups all sets have together."""
+        return sum(math.prod(self.sizes[i] for i in kept) for kept in self.sets)
+
+    @property
+    def entries(self) -> int:
+        """How many numbers the first noisy table has, of one group where it is one of cells."""
+        return math.prod(self.sizes[i] for i in self.measured[0][0])
+
+    @property
+    def table_sizes(self) -> list[int]:
+        """How many groups each noisy table has."""
+        tables = (table for measured in self.measured for table in measured)
+        return [math.prod(self.sizes[i] for i in table) for table in tables]
+
+    @property
+    def parts(self) -> int:
+        """How many noisy tables there are."""
+        return sum(map(len, self.measured))
+
+    def noises(self, drawn: Sequence[Drawn], kept: tuple[int, ...]) -> JointNoise:
+        """The law of the rebuilt numbers in a group of one of the sets, each with its step.
+
+        Parameters
+        ----------
+        drawn
+            The noise of each noisy table, its step and the number of its draw, in their order.
+        kept
+            The columns of the set.
+        """
+        found, start = list[NoisyTables](), 0
+        for measured, weights in zip(self.measured, self.weights, strict=True):
+            here = tuple(drawn[start : start + len(measured)])
+            start += len(measured)
+            found.append(NoisyTables(measured, tuple(map(float, weights)), here))
+        return noise_of_numbers(self.sizes, kept, tuple(found))
+
+
+OutputError: TypeAlias = (
+    ErrorRule
+    | RunRankError
+    | RebuiltError
+    | DistributionError
+    | DistributionSetsError
+    | RootError
+    | RunError
+    | RunningError
+)
