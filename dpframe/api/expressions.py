@@ -617,7 +617,15 @@ def _clean(aggregate: Aggregate) -> Aggregate:
         given = _as_pair(value) if name in _PAIRS else value
         where = f"dp_{aggregate.kind}({name}=...)"
         _require_writable(given, where)
-        clean[name] = _flag(given, where) if name in _FLAGS else given
+        if name in _FLAGS:
+            if not isinstance(given, (bool, np.bool_)):
+                raise UnsupportedOperation(
+                    f"{as_given(given)} is not True or False",
+                    where=where,
+                    remedy="write True or False",
+                )
+            given = bool(given)
+        clean[name] = given
     return replace(aggregate, **clean)
 
 
@@ -631,14 +639,6 @@ def _require_writable(value: object, where: str) -> None:
         raise InvalidBounds(
             "a number with too many digits", where=where, remedy="write a shorter number"
         ) from None
-
-
-def _flag(value: object, where: str) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise UnsupportedOperation(
-            f"{as_given(value)} is not True or False", where=where, remedy="write True or False"
-        )
-    return bool(value)
 
 
 def _as_pair(bounds: Any) -> Any:

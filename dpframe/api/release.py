@@ -244,14 +244,15 @@ _OURS = str(Path(__file__).parents[1])
 def warn_of_queries(queries: Iterable[Query]) -> Warnings:
     """Warn about queries that run, for facts that otherwise only their plans show; return the
     warnings of each."""
-    found = [_of_query(query) for query in queries]
+    found = [
+        [
+            *(Doubt("ImpossibleKeys", _LOOK_UP.format(said)) for said in impossible_keys(query)),
+            *_of_events(query),
+        ]
+        for query in queries
+    ]
     _warn(found)
     return _sentences(found)
-
-
-def _of_query(query: Query) -> list[Doubt]:
-    made = [Doubt("ImpossibleKeys", _LOOK_UP.format(said)) for said in impossible_keys(query)]
-    return [*made, *_of_events(query)]
 
 
 def _of_events(query: Query) -> Iterator[Doubt]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 from uuid import uuid4
 
 import polars as pl
@@ -150,17 +150,6 @@ class Done:
     # Whether they are by the plan that the edition before made, whose noise is another.
     is_before: bool = False
 
-    def plan_of(self, plan: Plan) -> Plan:
-        """The plan that they were released by, which differs in what the session had left."""
-        return self.content.plan if self.reused and self.content is not None else plan
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """All but the results, as releases have it."""
-        released = None if self.content is None else self.content.released
-        about = {"reused": self.reused, "remark": self.remark, "origin": self.origin}
-        return {**about, "released": released}
-
     def released(
         self,
         plan: Plan,
@@ -169,8 +158,19 @@ class Done:
         warnings: Sequence[tuple[str, ...]],
     ) -> Releases:
         """The results as analysts get them, with what they answer; see `Releases`."""
+        content = self.content
         return Releases(
-            self.frames, self.plan_of(plan), answers, plain, warnings=warnings, **self.about
+            self.frames,
+            plan
+            if content is None or not self.reused
+            else content.plan,  # differs in what was left
+            answers,
+            plain,
+            reused=self.reused,
+            remark=self.remark,
+            origin=self.origin,
+            released=None if content is None else content.released,
+            warnings=warnings,
         )
 
 
