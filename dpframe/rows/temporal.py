@@ -699,9 +699,10 @@ class Truncate(ToBoundary):
 
 @operation
 class Round(ToBoundary):
-    """The last boundary of a constant window that is not later than the time and half a window.
+    """The nearest boundary of a constant window; half a month is 14 days, as in Polars.
 
-    As in Polars, half a window is a length of time: a month counts 28 days and a day 24 hours.
+    Half a window is a length of time: 14 days for each month, 12 hours for each day. It is added,
+    and the last boundary that is not later is the result.
     """
 
     engines = EVERYWHERE
@@ -714,7 +715,9 @@ class Round(ToBoundary):
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         every = window(self.every)
-        half = ((28 * every.months + 7 * every.weeks + every.days) * _DAY_NS + every.nanoseconds) // 2
+        half = (
+            (28 * every.months + 7 * every.weeks + every.days) * _DAY_NS + every.nanoseconds
+        ) // 2
         if dtype.name == "Date":  # boundaries are at midnight, so half a day decides nothing
             later = value.dt.offset_by(f"{half // _DAY_NS}d")
         else:
