@@ -21,7 +21,7 @@ MOST = {
     "modules": 463,
     "file names used twice or more": 50,
     "modules that only one other imports": 118,
-    "lines": 117_600,
+    "lines": 116_450,
     "uses of Any": 1_192,
 }
 """Counts that may only fall: write the lower number when one does."""
