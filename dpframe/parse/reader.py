@@ -304,7 +304,9 @@ class Reader:
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
             raise refuse(name()) from None
 
-    def _in_float32(self, nodes: Sequence[object], operands: Sequence[Operand]) -> Sequence[Operand]:
+    def _in_float32(
+        self, nodes: Sequence[object], operands: Sequence[Operand]
+    ) -> Sequence[Operand]:
         """The operands of a comparison. As in Polars, a number without a type is rounded to Float32
         where everything else that is compared has that type.
         """
