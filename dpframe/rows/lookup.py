@@ -356,10 +356,11 @@ def _check_keys(domain: Domain, old: tuple[Scalar, ...]) -> None:
     if domain.dtype.name == "Float32":
         for value in old:
             if isinstance(value, float) and not _fits(value, domain.dtype):
+                shown = constant_words(value)
                 raise UnsupportedOperation(
-                    f"the old value {constant_words(value)} is not a Float32, so no value equals it",
+                    f"the old value {shown} is not a Float32, so no value equals it",
                     remedy="compare with the nearest Float32, as Polars does: "
-                    f"pl.when(column == {constant_words(value)}).then(...).otherwise(...)",
+                    f"pl.when(column == {shown}).then(...).otherwise(...)",
                 )
     _require_distinct([repr(key) for key in keyed(pl.lit(None), domain, old).keys])
 
