@@ -238,3 +238,19 @@ def test_the_rounded_number_is_what_conditions_are_derived_from() -> None:
     assert isinstance(named.tree, Call)
     assert named.tree.args[1] == Literal(nearest_float32(0.1), FLOAT32)
     assert nearest_float32(0.1) > 0.1
+
+
+@pytest.mark.parametrize("old", [0.1, float("nan"), 0.5, 2])
+def test_replacing_a_number_that_is_no_float32_is_refused(old: float) -> None:
+    """Polars rounds it; replacing nothing would be wrong without a word."""
+    data = pl.DataFrame({"f": _SINGLES}, schema={"f": pl.Float32})
+    types = columns({"f": domain_of_dtype(from_polars(data["f"].dtype))})
+    f = pl.col("f")
+    for expression in (f.replace(old, 0.5), f.replace_strict([old], [1], default=0)):
+        [named] = read(expression, data.schema)
+        if old == 0.1:
+            with pytest.raises(UnsupportedOperation, match=r"0\.1 is not a Float32"):
+                lower(named.tree, types)
+            continue
+        found = data.select(x=lower(named.tree, types))["x"]
+        assert found.eq_missing(data.select(x=expression)["x"]).all()
