@@ -6,8 +6,9 @@ moves it by over that width, the squared norm of what one row moves is at most 1
     c sum(y) <= 1,  and  z <= 1,
 
 with c = 2 where rows leave one group for another, else 1, and z the sum over numbers that need the
-row alone of y_j r_j, and over each other condition of the larger of sum(y_j r_j) and sum(y_j): see
-`moves_of` of the kernel. The noise of number j goes with 1 / y_j, so errors are sum(a_j / y_j).
+row alone of y_j r_j, and over each other condition of the larger of sum(y_j r_j) and sum(y_j).
+`moves_of` of the kernel has the proof. The noise of number j goes with 1 / y_j, so errors are
+sum(a_j / y_j).
 
 For fixed weights of these inequalities they are sum(y_j u_j) <= 1, and the least error under that
 is (sum sqrt(a_j u_j))**2 at y_j in proportion to sqrt(a_j / u_j) (Cauchy and Schwarz). By duality

@@ -6,8 +6,21 @@ Upadhyay 2023; see `dpframe.workloads.running`). W x is measured, and the sums a
 rather what follows exactly from the coefficients as they are rounded to whole parts: so rounding
 costs a little accuracy, and no privacy.
 
-`of` is exact modulo 2**64. How far an individual moves it is a rule of the kernel: `_of_running` in
-`dpframe.kernel.moves`.
+Guarantee
+---------
+`of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m rows of one
+individual move it by at most m times the first column. A row that leaves a cell for another, or for
+none, or comes from none, moves it by at most what `_change_norms` of the kernel finds.
+
+Proof
+-----
+Column j has the entries w_0, w_1, ... from place j on: each norm is at most that of the first
+column, and that of a sum of m columns at most m times it, attained by m rows in the first cell.
+In the difference of columns i < j = i + d the entry at place i + t is w_t - w_{t-d}, with w_t = 0
+for t < 0, for all t below n - i: squares and absolute values are summed over the most t for i =
+0. There are n - 1 values of d, and all are looked at. The coefficients fall and are not negative,
+so the sum of |w_t - w_{t-d}| is that of w_t for t < d and of w_{t-d} - w_t for the others. No
+entry exceeds w_0.
 """
 
 from __future__ import annotations

@@ -18,8 +18,21 @@ whose norm grows like the root of the logarithm of the number of periods.
 column are those of as many ones as there are levels: what pure epsilon asks for. One level is
 daily sums that are added up.
 
-How far an individual moves all nights together is a rule of the kernel: `column_of` in
-`dpframe.kernel.moves`.
+Guarantee
+---------
+`column_of` of the kernel bounds the L1, L2 squared and L infinity norms of what an individual moves
+all nights by whose contributions, of at most 1 each, are in at most `run` different periods, once
+in each.
+
+Proof
+-----
+Let w be the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of
+period j. The vector is a sum of u_j over a set of at most `run` periods. Entries only grow where
+a contribution is below 1, because they are not negative. Two columns i < j have the product
+sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
+to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
+products, for L1 because each column is longer, for L infinity since the sum of w over distinct
+ages is largest for the least ages. In a tree, a contribution is in one sum of each level.
 """
 
 from __future__ import annotations
