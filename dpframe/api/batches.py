@@ -11,7 +11,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import EngineError, UnsupportedOperation
-from dpframe.lower.engines.datasets import require_readable, without_filter
+from dpframe.lower.engines.scans import require_readable, without_filter
 from dpframe.rows.failures import FAILURES
 
 _WHERE = "session.protect(reader, ...)"

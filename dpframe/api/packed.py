@@ -23,7 +23,7 @@ from dpframe.ledger.kept import Attempt, Identity, content_digest
 from dpframe.ledger.ledger import Keeping
 from dpframe.plan.document import stated_in
 from dpframe.release import Doubt
-from dpframe.release.keep import Doubts
+from dpframe.release.results import Doubts
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
-from dpframe.lower.text import (
+from dpframe.lower.text_files import (
     TEXT_KINDS,
     WITHOUT_DATA,
     no_file,

@@ -32,7 +32,7 @@ from dpframe.mechanisms import KeyMechanism
 from dpframe.pipeline import PreparedTogether
 from dpframe.plan.looks import looks_identifying
 from dpframe.release import Doubt
-from dpframe.release.keep import Doubts
+from dpframe.release.results import Doubts
 
 __all__ = ["warn_of_queries", "warn_of_results"]
 
