@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.api.spend import Spend
+from dpframe.api.payer import Spend
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.pipeline import FOR_DROPPED
@@ -62,9 +62,8 @@ class Count:
     def __init__(self) -> None:
         empty = pl.DataFrame(schema={"who": pl.Int64})
         query = dp.Session(epsilon=EPSILON).protect(empty, unit="who").dp_count()
-        asked = query._several(Spend(epsilon=EPSILON), "auto", False)
-        assert asked is not None
-        prepared = query._bound().prepare_several(asked, Spend(epsilon=EPSILON))
+        asked = query._batch(Spend(epsilon=EPSILON), "auto", False)
+        prepared = query._bound().prepare(asked, Spend(epsilon=EPSILON))
         assert prepared.limits is not None
         self.rule = prepared.limits.rule
         laws = [option.plan.releases[0].noise for option in prepared.limits.options]

@@ -16,8 +16,6 @@ from dpframe.api.registration import AGGREGATES, register
 if TYPE_CHECKING:
     from dpframe import accounting, examples
     from dpframe.api.column import col
-    from dpframe.api.combine import Combination, combine
-    from dpframe.api.estimate import Estimate
     from dpframe.api.expressions import DPExpr
     from dpframe.api.frame import PrivateFrame
     from dpframe.api.functions import (
@@ -25,24 +23,25 @@ if TYPE_CHECKING:
         bounds,
         cdf,
         count,
+        cube,
+        grouping_sets,
         histogram,
         mean,
         median,
         n_unique,
         quantile,
         ratio,
+        rollup,
         std,
         sum,
         var,
     )
     from dpframe.api.group_by import PrivateGroupBy
-    from dpframe.api.grouping_sets import cube, grouping_sets, rollup
     from dpframe.api.parameters import ParameterValue, parameter
     from dpframe.api.query import PrivateQuery
-    from dpframe.api.release import Release, Releases
-    from dpframe.api.session import Session
+    from dpframe.api.release import Combination, Estimate, Release, Releases, combine
+    from dpframe.api.session import Session, Through
     from dpframe.api.stream import Stream
-    from dpframe.api.through import Through
     from dpframe.audit import Audit
     from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
     from dpframe.core.sensitivity import Sensitivity
@@ -163,29 +162,25 @@ _ERRORS = (
 )
 _HOMES = MappingProxyType(
     {
-        **dict.fromkeys(AGGREGATES, "api.functions"),
+        **dict.fromkeys((*AGGREGATES, "cube", "grouping_sets", "rollup"), "api.functions"),
         **dict.fromkeys(_ERRORS, "errors"),
         **dict.fromkeys(("ApproxDP", "GDP", "PureDP", "ZCDP"), "core.budget"),
-        **dict.fromkeys(("cube", "grouping_sets", "rollup"), "api.grouping_sets"),
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
         **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
-        **dict.fromkeys(("Combination", "combine"), "api.combine"),
+        **dict.fromkeys(("Combination", "Estimate", "combine"), "api.release"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),
         "Audit": "audit",
         "col": "api.column",
         "DPExpr": "api.expressions",
-        "Estimate": "api.estimate",
         **dict.fromkeys(("Plan", "Verification", "verify"), "report"),
         "PrivateFrame": "api.frame",
         "PrivateGroupBy": "api.group_by",
         "PrivateQuery": "api.query",
-        "Release": "api.release",
-        "Releases": "api.release",
+        **dict.fromkeys(("Release", "Releases"), "api.release"),
         "Sensitivity": "core.sensitivity",
-        "Session": "api.session",
+        **dict.fromkeys(("Session", "Through"), "api.session"),
         "Stream": "api.stream",
-        "Through": "api.through",
         "Simulation": "simulate",
     }
 )
@@ -199,7 +194,7 @@ if not TYPE_CHECKING:  # checkers know the names above, and report others
         if name in _HOMES:
             found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
         elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
-            meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
+            meant = name[0] != "_" and import_module("dpframe.api.no_raw_access").meant_by(name)
             if not meant and name.startswith(("read_", "scan_")):
                 meant = f"protect the path: session.protect('file.{name[5:]}', unit=...)"
             instead = "; " + meant.replace("\n", "; or ") if meant else ""

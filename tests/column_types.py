@@ -48,9 +48,8 @@ def column_types() -> str:
     lines = [_HEAD]
     lines += [f"from polars.expr.{module} import {name}" for _, module, name in _imports()]
     lines += ["", "from dpframe.api import functions"]
-    lines += ["from dpframe.api.arguments import IntoBounds, Noise, Per"]
-    lines += ["from dpframe.api.expressions import DPExpr"]
-    lines += ["from dpframe.api.selections import Choice"]
+    lines += ["from dpframe.api.expressions import DPExpr, IntoBounds, Noise, Per"]
+    lines += ["from dpframe.api.functions import Choice"]
     lines += ["from dpframe.core.exact import Number", ""]
     for space, (name, _, base) in _SPACES.items():
         owner = type(getattr(pl.col("a"), space))

@@ -29,8 +29,7 @@ from dpframe.aggregates.margins import (
 from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.api.session import Session
-from dpframe.api.through import Through
+from dpframe.api.session import Session, Through
 from dpframe.core.units import Identifier
 from dpframe.frames import nights
 from dpframe.frames.step import Step

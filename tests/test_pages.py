@@ -13,8 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.api.intents import INTENTS
-from dpframe.api.no_raw_access import FRAME_HINTS, GROUP_HINTS
+from dpframe.api.no_raw_access import FRAME_HINTS, GROUP_HINTS, INTENTS
 from tests import polars_page, rules_page
 from tests.documentation import ROOT
 

@@ -32,13 +32,6 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     """Refuse a plan whose fingerprint is not approved for the current budget of that name.
 
     The charge checks this again, because an approval may be used up or revoked in between.
-
-    Raises
-    ------
-    PlanMismatch
-        Lists the differences from the nearest approved plan.
-    LedgerError
-        When the key in the environment is not valid.
     """
     fingerprint, ledgers, bound = plan.fingerprint, ledger.identities, ledger.bound
     approvals = ledger.approvals

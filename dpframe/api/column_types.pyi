@@ -16,9 +16,8 @@ from polars.expr.string import ExprStringNameSpace
 from polars.expr.struct import ExprStructNameSpace
 
 from dpframe.api import functions
-from dpframe.api.arguments import IntoBounds, Noise, Per
-from dpframe.api.expressions import DPExpr
-from dpframe.api.selections import Choice
+from dpframe.api.expressions import DPExpr, IntoBounds, Noise, Per
+from dpframe.api.functions import Choice
 from dpframe.core.exact import Number
 
 class Text(ExprStringNameSpace):

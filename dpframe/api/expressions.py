@@ -1,27 +1,169 @@
-"""dp expressions: what `pl.col("x").dp_sum(...)` gives. They record; nothing runs."""
+"""Dp expressions, which `pl.col("x").dp_sum(...)` gives, and arguments of verbs of private frames,
+read the way Polars reads them.
+"""
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import AggregateSpec, OutputSpec, written_arguments
-from dpframe.api.intents import meant_by_method
+from dpframe.aggregates.aggregate import (
+    PLACEHOLDER,
+    Aggregate,
+    AggregateSpec,
+    OutputSpec,
+    written_arguments,
+)
+from dpframe.aggregates.values import is_listed
+from dpframe.api.no_raw_access import meant_by_method
 from dpframe.api.registration import AGGREGATES
-from dpframe.core.exact import as_given
+from dpframe.core import tree
+from dpframe.core.domain import Columns
+from dpframe.core.dtypes import DType
+from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.tree import Named
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, InvalidBounds, InvalidBudget, UnsupportedOperation
+from dpframe.parse.aggregate_nodes import Node, aggregates
+from dpframe.parse.hints import function_key, function_name, node_name
+from dpframe.parse.key_sets import Keys
+from dpframe.parse.names import output_name
+from dpframe.parse.outputs import polars_schema
+from dpframe.parse.plain import read_plain
+from dpframe.parse.reader import read_nodes, tree_of
 from dpframe.parse.size import shown
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import words
-from dpframe.sealed import all_sealed
+from dpframe.sealed import all_sealed, has_rows
+
+Bound: TypeAlias = int | float | Decimal | Fraction | date | time | timedelta
+IntoBounds: TypeAlias = tuple[Bound, ...] | list[Any]
+"""The range (low, high) of values."""
+IntoKeys: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]] | pl.DataFrame | Keys
+"""Public keys of groups."""
+Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase"]
+Per: TypeAlias = Literal["row", "unit"]
+Counting: TypeAlias = Literal[
+    "auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase", "randomized_response"
+]
+
+
+def given_bounds(bounds: IntoBounds | None) -> tuple[Any, ...] | None:
+    """Bounds as they are; other values are refused where the column is known."""
+    return tuple(bounds) if isinstance(bounds, list) else bounds
+
+
+def flat(items: Iterable[Any]) -> list[Any]:
+    """Arguments one by one, those in lists too."""
+    found: list[Any] = []
+    for item in items:
+        if isinstance(item, (list, tuple)) or (
+            isinstance(item, Iterable)
+            and not isinstance(item, (str, pl.Expr, Mapping))
+            and not has_rows(item)  # columns of a frame would be quoted as what is wrong
+        ):
+            found.extend(item)
+        else:
+            found.append(item)
+    return found
+
+
+def constant(value: Any, op: str) -> pl.Expr:
+    """A constant as an expression."""
+    try:
+        return pl.lit(value)
+    except FAILURES:
+        raise UnsupportedOperation(
+            f"a value of type {type(value).__name__} is not a constant",
+            where=f"{op}({as_given(value)})",
+            remedy=f"fill with a number, string, date or Boolean: {op}(0)",
+        ) from None
+
+
+def equality(name: str, value: Any) -> pl.Expr:
+    """The condition that a column has a value."""
+    try:
+        condition: pl.Expr = pl.col(name) == value
+    except FAILURES:
+        raise UnsupportedOperation(
+            f"a value of type {type(value).__name__} is not a constant",
+            where=f"filter({name}={as_given(value)})",
+            remedy=f"write a number, string, date or Boolean: filter({name}=0)",
+        ) from None
+    return condition
+
+
+def require_rows(items: Iterable[Any], what: str) -> None:
+    """Refuse dp expressions where rows are worked on."""
+    for item in items:
+        if isinstance(item, DPExpr):
+            raise UnsupportedOperation(
+                f"{what} works on rows, and a dp expression has none",
+                where=item._words(),
+                remedy="use dp expressions in agg or select only",
+            )
+
+
+def column_name(item: Any, what: str) -> str:
+    """A column given by its name, or as `pl.col`."""
+    if isinstance(item, pl.Expr) and item.meta.is_column():
+        return item.meta.output_name()
+    if isinstance(item, str):
+        return item
+    raise UnsupportedOperation(
+        f"{what} takes names of columns, not {item}",
+        where=f"{what}(..., by=...)",
+        remedy="compute the column first with with_columns(...)",
+    )
+
+
+def fills(op: str, column: DType, value: DType) -> bool:
+    """Whether a frame-wide fill touches a column, as Polars decides it by type."""
+    if op == "fill_nan":
+        return column.is_float
+    if value.is_numeric:
+        return column.is_numeric
+    if value.is_text:
+        return column.name == "String"
+    return column.name == value.name
+
+
+def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
+    """The values of a list, Series or array, for the function `what`."""
+    if isinstance(values, pl.Series):
+        return tuple(values.to_list())
+    alone = getattr(values, "ndim", 1) == 0  # an array of one number is no list
+    if alone or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidBounds(
+            f"{as_given(values)} is not a list of values",
+            where=f"{what}(...)",
+            remedy="write the values in a list: [...]",
+        )
+    return tuple(values)
+
+
+def as_per(per: str, kind: str) -> Literal["unit"] | None:
+    """What aggregates are over, as they hold it."""
+    if per not in ("row", "unit"):
+        raise UnsupportedOperation(
+            f"per={per!r} is neither 'row' nor 'unit'",
+            where=f"dp_{kind}(per=...)",
+            remedy="write per='row' or per='unit'",
+        )
+    return "unit" if per == "unit" else None
+
+
+# -- Dp expressions -------------------------------------------------------------------------------
+
 
 IntoColumn: TypeAlias = str | pl.Expr
 
@@ -291,13 +433,7 @@ def _text(given: object, what: str) -> str:
 
 
 def refuse_method(expression: pl.Expr, name: str) -> NoReturn:
-    """Refuse an unknown ``dp_`` method.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to write instead.
-    """
+    """Refuse an unknown ``dp_`` method."""
     raise UnsupportedOperation(
         f"expressions have no {name}",
         where=f"{shown(expression)}.{name}",
@@ -311,13 +447,7 @@ def output_of(expression: DPExpr, alias: str | None = None) -> OutputSpec:
 
 
 def aggregate_of(expression: DPExpr, what: str) -> AggregateSpec:
-    """The one aggregate that an expression is.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is arithmetic of several.
-    """
+    """The one aggregate that an expression is."""
     spec = expression._spec
     if spec.post is not None or len(spec.aggregates) != 1:
         raise UnsupportedOperation(
@@ -421,3 +551,259 @@ def _shown(operand: pl.Expr | pl.Series) -> str:
     if isinstance(operand, pl.Series):
         return f"a Series of type {operand.dtype}"
     return shown(operand)
+
+
+_COUNTER = itertools.count()
+_PAIRS = ("bounds", "denominator_bounds")
+_FLAGS = ("nonnegative", "other", "shrink")
+_MOST_WEIGHT = Fraction(10**60)
+
+
+def require_rows_of(per: object, method: str) -> None:
+    """Refuse an aggregate of individuals' totals where there is one of rows only."""
+    if isinstance(per, str) and per == "row":
+        return
+    raise UnsupportedOperation(
+        f"dp_{method} works per row, not per individual",
+        where=f"dp_{method}(per={as_given(per)})",
+        remedy=(
+            "add .limit_rows(1) for one row of each individual",
+            'use dp_histogram or dp_quantile with per="unit", which work on totals of individuals',
+        ),
+    )
+
+
+def make(
+    aggregate: Aggregate,
+    expression: Any,
+    *,
+    weight: Number = 1,
+    mechanism: str = "auto",
+    score: AggregateSpec | pl.Expr | None = None,
+    denominator: pl.Expr | None = None,
+) -> DPExpr:
+    """A dp expression of one aggregate."""
+    column = pl.col(expression) if isinstance(expression, str) else expression
+    kind = aggregate.kind
+    if isinstance(column, DPExpr):
+        raise UnsupportedOperation(
+            f"dp_{kind} of a dp expression is not possible: its result has no rows",
+            where=column._words(),
+            remedy="use a column or a row-wise expression",
+        )
+    if column is not None and not isinstance(column, (pl.Expr, Named)):
+        raise UnsupportedOperation(
+            f"dp_{kind} takes a column name or a Polars expression, not {as_given(column)}",
+            remedy='write for example pl.col("age")',
+        )
+    accepted = aggregate.mechanisms
+    if mechanism not in accepted:
+        raise UnsupportedOperation(
+            f"mechanism {as_given(mechanism)} cannot release a {kind}",
+            where=f"dp_{kind}(mechanism={as_given(mechanism)})",
+            remedy="use one of " + ", ".join(repr(m) for m in accepted),
+        )
+    asked = _clean(aggregate), column, _weight(weight, kind), mechanism, score, denominator
+    spec = AggregateSpec(*asked)
+    placeholder = f"{PLACEHOLDER}{next(_COUNTER)}"
+    return DPExpr(OutputSpec({placeholder: spec}, None, "{" + placeholder + "}"))
+
+
+def _clean(aggregate: Aggregate) -> Aggregate:
+    """The aggregate with its arguments in one form, so that equal queries have equal plans."""
+    said = aggregate.arguments()
+    clean: dict[str, Any] = {}
+    for name, value in said.items():
+        given = _as_pair(value) if name in _PAIRS else value
+        where = f"dp_{aggregate.kind}({name}=...)"
+        _require_writable(given, where)
+        if name in _FLAGS:
+            if not isinstance(given, (bool, np.bool_)):
+                raise UnsupportedOperation(
+                    f"{as_given(given)} is not True or False",
+                    where=where,
+                    remedy="write True or False",
+                )
+            given = bool(given)
+        clean[name] = given
+    return replace(aggregate, **clean)
+
+
+def _require_writable(value: object, where: str) -> None:
+    """Refuse numbers that Python does not write, so that plans and messages can show the others."""
+    if isinstance(value, (list, tuple)) and set(map(type, value)) == {float}:
+        return  # a hundred thousand edges, say
+    try:
+        _ = repr(value)
+    except ValueError:
+        raise InvalidBounds(
+            "a number with too many digits", where=where, remedy="write a shorter number"
+        ) from None
+
+
+def _as_pair(bounds: Any) -> Any:
+    """Bounds in one form, so that equal queries have equal plans; checked where they are used."""
+    if isinstance(bounds, (np.ndarray, pl.Series)):
+        bounds = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds.to_list()
+    if isinstance(bounds, (list, tuple)) or (is_listed(bounds) and not isinstance(bounds, range)):
+        return tuple(_plain(end) for end in bounds)
+    return bounds
+
+
+def _plain(end: Any) -> Any:
+    """An array of one number as that number."""
+    return end.item() if getattr(end, "shape", None) == () and hasattr(end, "item") else end
+
+
+def _weight(weight: Number, kind: str) -> Fraction:
+    try:
+        number = exact(weight)
+    except (TypeError, ValueError, ZeroDivisionError):
+        number = Fraction(0)
+    if not 1 / _MOST_WEIGHT <= number <= _MOST_WEIGHT:
+        sensible = " between 1e-60 and 1e60" if number > 0 else ""
+        raise InvalidBudget(
+            f"a weight must be a positive number{sensible}, not {as_given(weight)}",
+            where=f"dp_{kind}(weight={as_given(weight)})",
+            remedy="write weight=2 for twice the share of the cost",
+        )
+    return number
+
+
+PlainNumber: TypeAlias = "int | float"
+
+_ARITHMETIC: Mapping[str, str] = MappingProxyType(
+    {
+        "Plus": "add",
+        "Minus": "sub",
+        "Multiply": "mul",
+        "TrueDivide": "truediv",
+        "FloorDivide": "floordiv",
+        "Modulus": "mod",
+    }
+)
+_LATER = "release the parts, and compute the rest with the released numbers"
+
+
+def is_plain_aggregate(expression: object, columns: Columns) -> bool:
+    """Whether Polars would make one value of all rows."""
+    if not isinstance(expression, pl.Expr) or isinstance(expression, DPExpr):
+        return False
+    try:
+        schema = polars_schema(columns)
+        return read_nodes(expression, schema, lambda nodes, _: any(map(aggregates, nodes)))
+    except DPFrameError:  # the next reader of the expression explains why
+        return False
+
+
+def dp_expressions(expression: pl.Expr, columns: Columns) -> list[DPExpr]:
+    """The dp expressions that mean what Polars' aggregates mean, each with the name that Polars
+    gives it; none where it is no aggregate.
+    """
+
+    def found(nodes: Sequence[Node], _: bool) -> list[DPExpr]:
+        if not any(map(aggregates, nodes)):
+            return []
+        return [_Reader(columns).output(node) for node in nodes]
+
+    return read_nodes(expression, polars_schema(columns), found, what="agg")
+
+
+class _Reader:
+    """Reads aggregates, and arithmetic on their results."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    def output(self, node: Node) -> DPExpr:
+        made = self._read(node)
+        if not isinstance(made, DPExpr):
+            raise _rows_and_aggregates()
+        return made.alias(output_name(node))
+
+    def _read(self, node: Node) -> DPExpr | PlainNumber:
+        plain = read_plain(node, self._columns)
+        if plain is not None:
+            given: Any = plain.values
+            return make(plain.aggregate, given)
+        [(kind, body)] = node.items()
+        match kind:
+            case "Alias":
+                return self._read(body[0])
+            case "KeepName":
+                return self._read(body)
+            case "RenameAlias":
+                return self._read(body["expr"])
+            case "Literal":
+                return _number(node)
+            case "BinaryExpr":
+                return self._arithmetic(body)
+            case "Function":
+                return self._function(body)
+            case _:
+                raise self._refused(node, node_name(kind, body))
+
+    def _arithmetic(self, body: Node) -> DPExpr:
+        name = _ARITHMETIC.get(body["op"])
+        if name is None:
+            raise _beyond(f"the operator {body['op']}")
+        left, right = self._read(body["left"]), self._read(body["right"])
+        if isinstance(left, DPExpr):
+            made: DPExpr = getattr(left, f"__{name}__")(right)
+        else:
+            made = getattr(right, f"__r{name}__")(left)
+        return made
+
+    def _function(self, body: Node) -> DPExpr:
+        key, params = function_key(body["function"])
+        if not any(map(aggregates, body["input"])):
+            raise self._refused({"Function": body}, function_name(key, params))
+        of, *others = (self._read(part) for part in body["input"])
+        if not isinstance(of, DPExpr) or any(isinstance(o, DPExpr) for o in others):
+            raise _beyond(function_name(key, params))
+        match key, others:
+            case "Negate", []:
+                return -of
+            case "Abs", []:
+                return of.abs()
+            case "Pow.Sqrt", []:
+                return of.sqrt()
+            case "Pow.Generic", [power]:
+                return of**power
+            case "Round", [] if params.get("mode", "HalfToEven") == "HalfToEven":
+                return of.round(params["decimals"])
+            case "Clip", ends:
+                given = iter(ends)
+                low = next(given) if params["has_min"] else None
+                high = next(given) if params["has_max"] else None
+                return of.clip(low, high)
+            case _:
+                raise _beyond(function_name(key, params))
+
+    def _refused(self, node: Node, name: str) -> UnsupportedOperation:
+        """The refusal of a call that is not an aggregate, next to one."""
+        if aggregates(node):
+            return _beyond(name)
+        tree_of(node, polars_schema(self._columns))  # refuses what it knows by its name
+        return _rows_and_aggregates()
+
+
+def _number(node: Node) -> PlainNumber:
+    found = tree_of(node, {})
+    value = found.value if isinstance(found, tree.Literal) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _beyond("a constant that is no number")
+    return value
+
+
+def _beyond(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"{name} cannot be applied to a private result inside the query", remedy=_LATER
+    )
+
+
+def _rows_and_aggregates() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "the expression mixes rows and aggregates, so rows would show an aggregate without noise",
+        remedy=("aggregate both sides", "release the aggregate first, and use its number"),
+    )

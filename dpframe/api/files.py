@@ -2,17 +2,17 @@
 it was safe to release.
 
 Parquet holds the plan in its own metadata. CSV has no metadata, so the plan is in a second file
-with ``.plan.json`` added to the name, and holds the digest of the CSV file.
-"""
+with ``.plan.json`` added to the name, and holds the digest of the CSV file."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +26,12 @@ import polars as pl
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.public import digest
 from dpframe.ledger.contents import locked, removed_if_left, sync_folder
+from dpframe.ledger.kept import Attempt, Identity, content_digest
+from dpframe.ledger.ledger import Keeping
 from dpframe.ledger.locks import close_all
+from dpframe.plan.document import stated_in
+from dpframe.release import Doubt
+from dpframe.release.results import Doubts
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -43,34 +48,17 @@ _RANDOM = re.compile(r"[0-9a-f]{32}\.part")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The record in a file.
+    """The record in a file."""
 
-    Parameters
-    ----------
-    plan
-        The plan that its contents were released by.
-    released
-        When, UTC.
-    unchanged
-        Whether the contents are those that were written with it.
-    query
-        For a plan of several queries, the number of the query that they answer, from 1.
-    """
-
-    plan: Plan
-    released: datetime
-    unchanged: bool
+    plan: Plan  # The plan that its contents were released by
+    released: datetime  # When, UTC
+    unchanged: bool  # Whether the contents are those that were written with it
+    # For a plan of several queries, the number of the query that they answer, from 1.
     query: int | None = None
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page of HTML.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it cannot be written there.
-    """
+    """Write a page of HTML."""
     if path.is_dir():
         raise _unwritable(path, "it is a folder")
     with _replacing(path) as made:
@@ -82,11 +70,6 @@ def destination(path: Path) -> Iterator[Path]:
     """A new file in the folder of `path`, which becomes `path` when everything is written.
 
     Whether one can write there is found out before anything is charged.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When one cannot, or results are not written in that form.
     """
     if path.suffix not in _WRITERS:
         raise UnsupportedOperation(
@@ -156,13 +139,7 @@ def _is_temporary(name: str, start: str) -> bool:
 
 
 def require_result(path: Path) -> None:
-    """Refuse to replace a file, or the plan next to it, that does not hold a result.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When one is there.
-    """
+    """Refuse to replace a file, or the plan next to it, that does not hold a result."""
     there = [p for p in (path, _beside(path)) if p.exists()]
     if path.suffix == ".parquet":
         there = [p for p in there if p == path]
@@ -209,11 +186,6 @@ def write(
     """Write a released frame and its plan to `made`, which will be named `path`. For a plan of
     several queries it includes the number of the query, and for a kept result the time of its
     release.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When the result cannot be written in that form, such as lists in CSV.
     """
     record = record_of(plan, query, released)
     try:
@@ -235,15 +207,7 @@ def write(
 
 
 def inspect(path: Path) -> Written:
-    """The plan and the record in a file that `write` made.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it carries no plan.
-    PlanMismatch
-        When its plan was edited.
-    """
+    """The plan and the record in a file that `write` made."""
     record = _record(path)
     try:
         plan = Plan.from_json(json.dumps(record["plan"]))
@@ -302,3 +266,141 @@ def _without_plan(path: Path) -> UnsupportedOperation:
             f"with {_BESIDE} added to its name",
         ),
     )
+
+
+# Results as they are kept: Parquet that carries its plan, and what binds it to its charge.
+#
+# Each is sealed together with the hash of its charge's record and everything that identifies it,
+# under the ledger's key if it has one. So a content that a process left behind is recognised before
+# a record names it.
+
+
+_BOUND = "kept"
+"""What of the metadata binds a content to its charge."""
+_DOUBTS = "doubts"
+"""The field with the doubts about the result."""
+_PLACE = "limit"
+"""The field with the limit that was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was kept of one charge."""
+
+    frames: list[pl.DataFrame]  # Its results
+    plan: Plan  # By which the results were released
+    released: datetime  # When, UTC
+    doubts: Doubts  # The doubts about each result that follow from its noisy numbers
+    # Which of the plan's limits was found; None where none was sought, and in what versions before
+    # kept, which did not record it.
+    place: int | None = None
+
+
+class NotKept(Exception):
+    """Something is no content of a charge; says why."""
+
+
+def packed(content: Content, identity: Identity, number: int, keeping: Keeping) -> list[bytes]:
+    """The files of the results of a charge."""
+    plan, charge, blobs = content.plan, keeping.hash_of(number), list[bytes]()
+    for part, frame in enumerate(content.frames, start=1):
+        said = record_of(plan, part if plan.queries else None, content.released)
+        values = digest(frame)
+        bound = _bound_to(identity, charge, part, len(content.frames))
+        told = [[doubt.kind, doubt.words] for doubt in content.doubts[part - 1]]
+        seal = keeping.seal(_sealed(bound, values, said["released"], told, content.place))
+        said |= {"content": values, _BOUND: {"charge": number, "seal": seal}}
+        said |= {_DOUBTS: told} if told else {}
+        said |= {} if content.place is None else {_PLACE: content.place}
+        blobs.append(_written(frame, said))
+        if digest(_read(blobs[-1])[0]) != values:
+            raise NotKept("Parquet does not keep all of its types")
+    return blobs
+
+
+def kept_blobs(attempt: Attempt, keeping: Keeping) -> list[bytes] | None:
+    """The files that are kept of a charge, or what lies in their place; None where nothing does."""
+
+    def is_right(blobs: list[bytes]) -> bool:
+        try:
+            unpacked(blobs, attempt, keeping)
+        except NotKept:
+            return False
+        return True
+
+    return keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs), is_right)
+
+
+def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Content:
+    """The results of a charge."""
+    if attempt.content is not None and content_digest(blobs) != attempt.content:
+        raise NotKept("it was changed since it was kept")
+    identity, frames = attempt.begun.identity, list[pl.DataFrame]()
+    doubts = list[tuple[Doubt, ...]]()
+    charge = keeping.hash_of(attempt.number)
+    document, released, place = None, "", None
+    for part, blob in enumerate(blobs, start=1):
+        frame, said = _read(blob)
+        content = digest(frame)
+        try:
+            document, released = said["plan"], said["released"]
+            values = _bound_to(identity, charge, part, len(blobs))
+            right = content == said["content"]
+            told, place = said.get(_DOUBTS, []), said.get(_PLACE)
+            if place is not None and type(place) is not int:
+                raise TypeError
+            doubts.append(tuple(Doubt(str(kind), str(words)) for kind, words in told))
+            if attempt.content is None:  # the ledger may have another key since
+                right = said[_BOUND]["seal"] == keeping.seal(
+                    _sealed(values, content, released, told, place)
+                )
+        except (KeyError, TypeError, ValueError):
+            right = False
+        if not right:
+            raise NotKept("it is not what was released by this charge")
+        frames.append(frame)
+    try:
+        text = json.dumps(document)
+        plan, stated = Plan.from_json(text), stated_in(text)
+        time = datetime.fromisoformat(released)
+    except (DPFrameError, ValueError):
+        raise NotKept("its plan was changed") from None
+    if identity.fingerprint not in (plan.fingerprint, stated):  # of an earlier version the latter
+        raise NotKept("it has another plan")
+    if place is not None and (plan.found is None or not 0 <= place < len(plan.found.choices)):
+        raise NotKept("its plan does not have this limit")
+    return Content(frames, plan, time, tuple(doubts), place)
+
+
+def _sealed(
+    bound: list[object], values: str, released: str, told: list[Any], place: int | None
+) -> list[object]:
+    """The fields that a seal covers; doubts about a result, and a limit, are included where they
+    exist.
+    """
+    limit = [] if place is None else [{_PLACE: place}]
+    return [*bound, values, released, *([told] if told else []), *limit]
+
+
+def _bound_to(identity: Identity, charge: str, part: int, count: int) -> list[object]:
+    return [charge, identity.digest, part, count]
+
+
+def _written(frame: pl.DataFrame, said: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        frame.write_parquet(buffer, metadata={KEY: json.dumps(said)})
+    except FAILURES as error:
+        raise NotKept(f"it cannot be written as Parquet ({type(error).__name__})") from None
+    return buffer.getvalue()
+
+
+def _read(blob: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
+    try:
+        said = json.loads(pl.read_parquet_metadata(io.BytesIO(blob))[KEY])
+        frame = pl.read_parquet(io.BytesIO(blob), glob=False, hive_partitioning=False)
+    except (*FAILURES, KeyError, ValueError):
+        raise NotKept("it is no file that was kept, or is damaged") from None
+    if not isinstance(said, dict):
+        raise NotKept("it is no file that was kept")
+    return frame, said

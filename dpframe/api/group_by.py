@@ -2,28 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
 
 import polars as pl
 
+from dpframe import pipeline
+from dpframe.aggregates.aggregate import OutputSpec
 from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.keys import GroupKeys
-from dpframe.api.arguments import flat
-from dpframe.api.asking import query_of
-from dpframe.api.expressions import DPExpr
+from dpframe.api import functions
+from dpframe.api.expressions import (
+    DPExpr,
+    IntoBounds,
+    IntoColumn,
+    dp_expressions,
+    flat,
+    make,
+    output_of,
+)
 from dpframe.api.functions import argmax, count
-from dpframe.api.make import make
+from dpframe.api.limits import asked_or_unlimited
 from dpframe.api.no_raw_access import GROUP_HINTS, GROUP_REASONS, NoRawAccess
-from dpframe.api.protected_rows import ProtectedRows
+from dpframe.api.payer import ProtectedRows
 from dpframe.api.query import PrivateQuery
-from dpframe.api.shortcuts import Shortcuts
-from dpframe.core.exact import as_given
+from dpframe.core.exact import Number, as_given
+from dpframe.errors import DPFrameError, InvalidBudget, UnsupportedOperation
 from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.parse.size import shown
 from dpframe.report.notebook import groups_html
 from dpframe.sealed import all_sealed
+
+
+def query_of(
+    rows: ProtectedRows, groups: Groups | None, exprs: Sequence[Any], named: Mapping[str, Any]
+) -> PrivateQuery:
+    """The query of some dp expressions, by group if there are groups."""
+    specs: list[OutputSpec] = []
+    for alias, expression in [*((None, e) for e in flat(exprs)), *named.items()]:
+        found = _dp_expressions(rows.relation, expression)
+        if alias is not None and len(found) > 1:
+            raise UnsupportedOperation(
+                f"{len(found)} columns cannot all be named {alias!r}",
+                where=shown(expression),
+                remedy="name the columns one by one",
+            )
+        specs.extend(output_of(each, alias) for each in found)
+    asked, unlimited = asked_or_unlimited(rows, groups, specs)
+    return PrivateQuery(asked, rows.source, rows.payer, unlimited)
+
+
+def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:
+    """The dp expressions that one argument is."""
+    if isinstance(expression, DPExpr):
+        return [expression]
+    found: list[DPExpr] = []
+    if isinstance(expression, pl.Expr):
+        found = dp_expressions(expression, relation.facts.columns)
+    if not found:
+        columns = relation.facts.columns
+        given = expression if isinstance(expression, Mapping) else [expression]
+        names = [each for each in given if isinstance(each, str) and each in columns]
+        raise UnsupportedOperation(
+            "only aggregates can be released, and this is not an aggregate",
+            where=shown(expression) if isinstance(expression, pl.Expr) else str(expression),
+            remedy=_instead(relation, expression, names),
+        )
+    return found
+
+
+def _instead(relation: Relation, expression: Any, names: list[str]) -> str | tuple[str, str]:
+    """The dp aggregate to write for one of Polars."""
+    if isinstance(expression, (str, Mapping)):
+        column = f'pl.col("{names[0]}")' if names else "pl.col(name)"
+        method = next(iter(expression.values()), "") if isinstance(expression, Mapping) else ""
+        method = method if method in ("sum", "median", "std", "var") else "mean"
+        return f"write {column}.clip(low, high).{method}()", "write dp.count()"
+    try:
+        pipeline.read_rows([expression], {}, relation, "agg")
+    except DPFrameError as refusal:
+        if refusal.remedy is not None and "dp" in refusal.remedy:
+            return refusal.remedy
+    return "write for example pl.col(name).clip(low, high).mean()", "write dp.count()"
+
+
+# -- Shortcuts ------------------------------------------------------------------------------------
+
+
+_SPENDS = ("epsilon", "delta", "rho", "accuracy")
+
+
+def _unspent(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a query; a spend is not allowed among them."""
+    for name in _SPENDS:
+        if name in options:
+            raise InvalidBudget(
+                "a query costs nothing until it is planned or collected",
+                where=f"{name}=...",
+                remedy=f"write .collect({name}=...) after it",
+            )
+    return options
+
+
+@all_sealed
+class Shortcuts(ABC):
+    """`frame.dp_sum("x", ...)` for `frame.agg(pl.col("x").dp_sum(...))`, and so on."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def agg(self, *exprs: pl.Expr, **named: pl.Expr) -> PrivateQuery:
+        """A query of dp expressions."""
+
+    def dp_count(self, column: IntoColumn | None = None, **options: Any) -> PrivateQuery:
+        """See `dpframe.count`; the column is named ``len``."""
+        return self.agg(functions.count(column, **_unspent(options)))
+
+    def dp_sum(
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.sum`."""
+        return self.agg(functions.sum(column, bounds, **_unspent(options)))
+
+    def dp_mean(
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.mean`."""
+        return self.agg(functions.mean(column, bounds, **_unspent(options)))
+
+    def dp_var(
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.var`."""
+        return self.agg(functions.var(column, bounds, **_unspent(options)))
+
+    def dp_std(
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.std`."""
+        return self.agg(functions.std(column, bounds, **_unspent(options)))
+
+    def dp_ratio(
+        self,
+        column: IntoColumn,
+        denominator: IntoColumn,
+        bounds: IntoBounds | None = None,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.ratio`."""
+        return self.agg(functions.ratio(column, denominator, bounds, **_unspent(options)))
+
+    def dp_median(
+        self,
+        column: IntoColumn,
+        bounds: IntoBounds | None = None,
+        candidates: Iterable[Any] | None = None,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.median`."""
+        return self.agg(functions.median(column, bounds, candidates, **_unspent(options)))
+
+    def dp_quantile(
+        self,
+        column: IntoColumn,
+        q: Number | Sequence[Number],
+        bounds: IntoBounds | None = None,
+        candidates: Iterable[Any] | None = None,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.quantile`."""
+        return self.agg(functions.quantile(column, q, bounds, candidates, **_unspent(options)))
+
+    def dp_bounds(self, column: IntoColumn, **options: Any) -> PrivateQuery:
+        """See `dpframe.bounds`."""
+        return self.agg(functions.bounds(column, **_unspent(options)))
+
+    def dp_n_unique(self, column: IntoColumn, **options: Any) -> PrivateQuery:
+        """See `dpframe.n_unique`."""
+        return self.agg(functions.n_unique(column, **_unspent(options)))
+
+    def dp_histogram(
+        self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.histogram`."""
+        return self.agg(functions.histogram(column, bins, **_unspent(options)))
+
+    def dp_cdf(
+        self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.cdf`."""
+        return self.agg(functions.cdf(column, bins, **_unspent(options)))
+
+    def dp_argmax(
+        self,
+        column: IntoColumn | None = None,
+        score: pl.Expr | None = None,
+        candidates: Iterable[Any] | pl.DataFrame | None = None,
+        k: int = 1,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.argmax`."""
+        return self.agg(functions.argmax(column, score, candidates, k, **_unspent(options)))
+
+
+# -- Groups ---------------------------------------------------------------------------------------
 
 
 @all_sealed

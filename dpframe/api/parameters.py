@@ -71,12 +71,6 @@ class Parameters:
     def declare(self, name: str, kind: ParameterType, default: object = None) -> Parameter:
         """A parameter with its value: the one given, else that of the environment, else the
         default.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When there is no value, it is not of the type, or the parameter was declared with
-            another type.
         """
         where = f"parameter {name!r}"
         if not NAME.fullmatch(name):
@@ -130,13 +124,7 @@ class Parameters:
         return None if example is None else kind.text(example)
 
     def require_known(self, names: Collection[str]) -> None:
-        """Refuse values of parameters that are not those that the job declares.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When there is one.
-        """
+        """Refuse values of parameters that are not those that the job declares."""
         for name in self._given:
             if name not in names:
                 known = ", ".join(sorted(names))
@@ -295,13 +283,7 @@ def _literal(value: Any, found: Parameter) -> pl.Expr:
 
 
 def type_of(dtype: object) -> ParameterType:
-    """The type of a parameter that a type of Polars, or of Python, says.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When parameters do not support the type.
-    """
+    """The type of a parameter that a type of Polars, or of Python, says."""
     try:
         return _typed(dtype)
     except (DPFrameError, NotAValue, TypeError, *FAILURES):

@@ -1,31 +1,43 @@
-"""Who pays for queries: a budget in a ledger, and the conditions on which it is spent."""
+"""What pays for queries: a budget in a ledger, the conditions to spend it, and the spend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import reduce
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.aggregate import Query
-from dpframe.api.answers import answers_of, plain_outputs
+from dpframe.aggregates.aggregate import OutputSpec, Query
 from dpframe.api.approval import planned, require_approved
-from dpframe.api.release import Release, Releases
-from dpframe.api.result_warnings import Warnings, warn_of_queries, warn_of_results
-from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
+from dpframe.api.release import (
+    Releases,
+    answers_of,
+    plain_outputs,
+    warn_of_queries,
+    warn_of_results,
+)
+from dpframe.api.reuse import ONCE_MORE, Keeper, Repeat, kept_frame, unkept
 from dpframe.api.source import Source, Sources, opened_together
-from dpframe.api.spend import Spend
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
+from dpframe.choose import Split
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.edition import as_the_edition_before
+from dpframe.core.exact import Number, as_given, exact, nearest
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
-from dpframe.core.windows import NAMES, Every, Windows
+from dpframe.core.windows import NAMES, Every, Windows, number_of
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
+from dpframe.ledger.account import Entry
 from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
@@ -34,58 +46,107 @@ from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.minimum_spend import minimum_spend
 from dpframe.parse.periods import read_stream
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
+from dpframe.report.notebook import session_html
+from dpframe.report.plots import plot_budget
+from dpframe.sealed import all_sealed
 from dpframe.streaming import plan_stream
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Amounts, or the accuracy that they should buy."""
+
+    epsilon: Number | None = None  # As for `PrivateQuery.plan`
+    delta: Number | None = None
+    rho: Number | None = None
+    accuracy: Mapping[str, Number] | None = None
+    split: Split = "least error"
+
+    def __post_init__(self) -> None:
+        if self.split not in ("least error", "equal"):
+            raise InvalidBudget(
+                f"split={self.split!r} is not known",
+                where=f"split={self.split!r}",
+                remedy=(
+                    'write split="least error" or split="equal"',
+                    "write weight= in dp expressions",
+                ),
+            )
+
+    def fields(self) -> tuple[object, ...]:
+        """All of it, exactly, as JSON has it."""
+        amounts = [
+            None if a is None else str(exact(a)) for a in (self.epsilon, self.delta, self.rho)
+        ]
+        wanted = self.accuracy
+        by_name = None if wanted is None else [[n, str(exact(wanted[n]))] for n in sorted(wanted)]
+        return (*amounts, by_name, self.split)
+
+    def within(
+        self,
+        query: Query | Queries,
+        measure: type[Budget],
+        remaining: Budget | None = None,
+        *,
+        counted_apart: bool = False,
+    ) -> Budget:
+        """The spend in a measure.
+
+        Parameters
+        ----------
+        query
+            The query or queries to spend on, which determine what an accuracy costs.
+        measure
+            The measure of the session.
+        remaining
+            What the session has left, for messages.
+        counted_apart
+            Whether the session adds up rho or mu squared for plans that satisfy (epsilon, delta).
+        """
+        amounts = self.epsilon, self.delta, self.rho
+        if self.accuracy is None:
+            if counted_apart:
+                assert remaining is not None
+                return spend_within(*amounts, remaining)
+            return spend_in(measure, *amounts, remaining)
+        if counted_apart:
+            measure, slack = accuracy_within(*amounts)
+        else:
+            slack = slack_beside_accuracy(measure, *amounts)
+        return minimum_spend(query, measure, slack, self.accuracy, self.split)
+
+
+# -- The payer ------------------------------------------------------------------------------------
+
 
 Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
 
 
 @dataclass(slots=True, eq=False)
 class Payer:
-    """A budget in a ledger, and the conditions on which it is spent: what a session is inside.
+    """A budget in a ledger, and the conditions on which it is spent: what a session is inside."""
 
-    Parameters
-    ----------
-    ledger
-        What plans are charged to.
-    measure
-        In which it counts.
-    counts_apart
-        Whether it adds up rho or mu squared for plans that satisfy (epsilon, delta).
-    name
-        The session's name, which plans show and approvals are kept under.
-    needs_approval
-        Whether it pays only for approved plans.
-    keeps
-        Whether what it pays for is kept.
-    names
-        The frames that were given each name.
-    streamed
-        The frame that each stream was opened of first, by its token.
-    unit
-        The protected unit; None while nothing is protected.
-    whole
-        For a part of a divided frame: the payer of the whole frame.
-    parameters
-        What the job was given that it pays for.
-    warned
-        The frames for which the analyst was warned that dpframe chose a limit.
-    """
-
-    ledger: Ledger
-    measure: type[Budget]
+    ledger: Ledger  # What plans are charged to
+    measure: type[Budget]  # In which it counts
+    # Whether it adds up rho or mu squared for plans that satisfy (epsilon, delta).
     counts_apart: bool
-    name: str | None = None
-    needs_approval: bool = False
-    keeps: bool = False
+    name: str | None = None  # The session's name, which plans show and approvals are kept under
+    needs_approval: bool = False  # Whether it pays only for approved plans
+    keeps: bool = False  # Whether what it pays for is kept
+    # The frames that were given each name.
     names: dict[str, Source] = field(default_factory=dict, repr=False)
+    # The frame that each stream was opened of first, by its token.
     streamed: dict[str, int] = field(default_factory=dict, repr=False)
-    unit: Unit | None = None
+    unit: Unit | None = None  # The protected unit; None while nothing is protected
+    # For a part of a divided frame: the payer of the whole frame.
     whole: Payer | None = field(default=None, repr=False)
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Parameter, ...] = ()  # What the job was given that it pays for
+    # The frames for which the analyst was warned that dpframe chose a limit.
     warned: set[int] = field(default_factory=set, repr=False)
 
     @property
@@ -104,13 +165,7 @@ class Payer:
         return replace(self, ledger=ledger, whole=self)
 
     def responsible_for(self, owner: Payer | None) -> Payer:
-        """Who pays for a query or frame of `owner`: this one, or one of a part of it.
-
-        Raises
-        ------
-        InvalidBudget
-            When it belongs to another session, or to none and this pays for a part only.
-        """
+        """Who pays for a query or frame of `owner`: this one, or one of a part of it."""
         at = owner
         while at is not None and at is not self:
             at = at.whole
@@ -125,28 +180,15 @@ class Payer:
             remedy="use it in the session that protects its frame",
         )
 
-    def prepare(self, query: Query, spend: Spend) -> pipeline.Prepared:
-        """The plan of a query at a spend, and what is needed to run it; nothing is charged.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the query protects another kind of unit than the session.
-        InvalidBudget
-            When the spend is invalid, or not in the session's measure.
-        """
-        self._require_kind([query])
-        remaining = self._remaining([query])
-        budget = spend.within(query, self.measure, remaining, counted_apart=self.counts_apart)
-        charged_in = self.measure if self.counts_apart else None
-        return self._stating(
-            pipeline.plan(query, budget, remaining, spend.split, charged_in=charged_in)
-        )
-
-    def prepare_several(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
-        """One plan of several queries; as `prepare`."""
+    def prepare(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
+        """One plan of queries at a spend, and what is needed to run it; nothing is charged."""
         self._require_kind(queries.queries)
-        remaining = self._remaining(queries.queries)
+        if self.ledger.per is None:
+            remaining = self.ledger.remaining
+        else:  # in the windows whose rows they may read
+            read = [windows_read(query.relation, query.groups) for query in queries.queries]
+            windows = reduce(Windows.hull, [found for found in read if found])
+            remaining = self.remaining_in(windows)
         budget = spend.within(queries, self.measure, remaining, counted_apart=self.counts_apart)
         charged_in = self.measure if self.counts_apart else None
         return self._stating(
@@ -154,13 +196,7 @@ class Payer:
         )
 
     def prepare_stream(self, query: Query, schedule: Schedule, spend: Spend) -> pipeline.Prepared:
-        """The plan of a stream at a spend for all its periods; nothing is charged.
-
-        Raises
-        ------
-        DPFrameError
-            When a stream cannot be made of the query, and as for `prepare`.
-        """
+        """The plan of a stream at a spend for all its periods; nothing is charged."""
         self._require_kind([query])
         pure = self.measure is PureDP or (self.measure is ApproxDP and not spend.delta)
         by_period = read_stream(query, schedule, pure)
@@ -173,19 +209,7 @@ class Payer:
         return self._stating(made)
 
     def open_stream(self, prepared: pipeline.Prepared, opening: StreamOpening) -> OpenedStream:
-        """The stream as the ledger has it; a new stream is charged.
-
-        Raises
-        ------
-        LedgerError
-            When another stream has that name, or columns of other types; or it is not recorded.
-        BudgetExceeded
-            When it does not fit.
-        PlanMismatch
-            When the plan needs approval and has none.
-        Unsound
-            When what would be drawn is not what the plan says.
-        """
+        """The stream as the ledger has it; a new stream is charged."""
         book = self.ledger.streams
         found = book.find(opening.name)
         if found is None:
@@ -215,48 +239,6 @@ class Payer:
 
     def release(
         self,
-        query: Query,
-        source: Source | Sources,
-        spend: Spend,
-        interval: Intervals | None = None,
-        engine: PolarsMode = "auto",
-        repeat: Repeat = ONCE_MORE,
-    ) -> Release:
-        """Charge the budget, run the query and add noise; or hand out what is kept.
-
-        Raises
-        ------
-        PlanMismatch
-            When the plan needs approval and has none; nothing is charged then.
-        DPFrameError
-            As for `PrivateQuery.collect`.
-        """
-        prepared = self.prepare(query, spend)
-        whole = pipeline.alone(prepared)
-        warned = warn_of_queries([query])
-
-        def run(keep: Keep | None) -> pipeline.Results:
-            execution = source.opened(query.relation.token, engine)
-            needed = self._approved(prepared.plan)
-            return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
-
-        def prepare_before() -> pipeline.Prepared:
-            with as_the_edition_before():
-                return self.prepare(query, spend)
-
-        done = self._done(
-            [query], prepared.plan, interval, repeat, run, lambda: prepare_before().plan
-        )
-        if done.is_before:
-            prepared = prepare_before()
-            whole = pipeline.alone(prepared)
-        self.unit = query.relation.facts.unit
-        warned = _joined(warned, warn_of_results(whole, done.frames, done.doubts))
-        answers = [answers_of(prepared.query, prepared.laws)]
-        return done.released(prepared.plan, answers, [plain_outputs(query)], warned)[0]
-
-    def release_several(
-        self,
         queries: Queries,
         sources: Sequence[Source | Sources],
         spend: Spend,
@@ -264,9 +246,11 @@ class Payer:
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Releases:
-        """As `release`, of several queries in one charge; `sources` are their data."""
-        prepared = self.prepare_several(queries, spend)
-        warned = warn_of_queries(queries.queries)
+        """Charge the budget, run the queries on their data and add noise; or hand out results that
+        are kept.
+        """
+        prepared = self.prepare(queries, spend)
+        before = warn_of_queries(queries.queries)
         tokens = [query.relation.token for query in prepared.queries]
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
@@ -278,49 +262,35 @@ class Payer:
 
         def prepare_before() -> pipeline.PreparedTogether:
             with as_the_edition_before():
-                return self.prepare_several(queries, spend)
+                return self.prepare(queries, spend)
 
-        done = self._done(
-            queries.queries, prepared.plan, interval, repeat, run, lambda: prepare_before().plan
-        )
-        if done.is_before:
-            prepared = prepare_before()
-        self.unit = queries.queries[0].relation.facts.unit
-        found = prepared.under(done.place)
-        warned = _joined(
-            warned, warn_of_results(found, done.frames, done.doubts, done.place, self.warned)
-        )
-        answers = [answers_of(*one) for one in found.answered()]
-        if prepared.limits is not None and done.place is None:
-            # versions before did not record under which limit a result was computed
-            answers = [{} for _ in answers]
-        plain = [plain_outputs(query) for query in queries.queries]
-        releases = done.released(prepared.plan, answers, plain, warned)
-        under = None
-        if prepared.limits is not None and done.place is not None:
-            under = prepared.option(done.place).plan
-        return releases.after(prepared.found(done.frames[0], done.place), under)
-
-    def _done(
-        self,
-        queries: Sequence[Query],
-        plan: Plan,
-        interval: Intervals | None,
-        repeat: Repeat,
-        run: Run,
-        before: Callable[[], Plan],
-    ) -> Done:
-        """What is released, or was released before."""
-        if not self.keeps and repeat.reuse != "never":
+        if self.keeps:
+            plan_before = lambda: prepare_before().plan  # noqa: E731
+            about = queries.queries, prepared.plan, interval, repeat, plan_before
+            done = Keeper(self.ledger.keeping, *about).done(run)
+        elif repeat.reuse == "never":
+            done = unkept(run(None))
+        else:
             raise UnsupportedOperation(
                 "the session keeps no releases, so there is nothing to reuse",
                 where=f"reuse={repeat.reuse!r}",
                 remedy="open it with dp.Session(..., keep_releases=True)",
             )
-        if not self.keeps:
-            return unkept(run(None))
-        keeping = self.ledger.keeping
-        return Keeper(keeping, queries, plan, interval, repeat, before).done(run)
+        if done.is_before:
+            prepared = prepare_before()
+        self.unit = queries.queries[0].relation.facts.unit
+        found, place = prepared.under(done.place), done.place
+        after = warn_of_results(found, done.frames, done.doubts, place, self.warned)
+        warnings = [tuple(dict.fromkeys((*a, *b))) for a, b in zip(before, after, strict=True)]
+        answers = [answers_of(*one) for one in found.answered()]
+        if prepared.limits is not None and place is None:
+            # versions before did not record under which limit a result was computed
+            answers = [{} for _ in answers]
+        plain = [plain_outputs(query) for query in queries.queries]
+        releases = done.released(prepared.plan, answers, plain, warnings)
+        is_found = prepared.limits is not None
+        under = prepared.option(place).plan if is_found and place is not None else None
+        return releases.after(prepared.found(done.frames[0], place), under)
 
     def is_name(self, name: str | None, source: Source) -> bool:
         """Whether a frame that is protected was given a name that no other one has."""
@@ -343,23 +313,19 @@ class Payer:
         require_windows(unit, self.ledger.per)
         self.ledger.require_unit(unit.kind)
 
-    def _remaining(self, queries: Sequence[Query]) -> Budget:
-        """The budget that remains for some queries, in the windows whose rows they may read."""
-        if self.ledger.per is None:
-            return self.ledger.remaining
-        read = [windows_read(query.relation, query.groups) for query in queries]
-        return self.remaining_in(reduce(Windows.hull, [found for found in read if found]))
-
     def remaining_in(self, windows: Windows) -> Budget:
         """What is left in some windows, of a budget that is for each of them."""
         return self.ledger.in_scope(WindowScope(windows)).left
 
     def _stating(self, prepared: Made) -> Made:
         """The plan with the budget that it is to be charged to."""
-        prepared = pipeline.with_physical(pipeline.stating(prepared, self._stated()))
+        identity = next(reversed(self.ledger.identities), None)
+        bound, per = self.ledger.bound, self.ledger.per
+        budget = StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, per)
+        prepared = pipeline.with_physical(pipeline.stating(prepared, budget))
         prepared = pipeline.given(prepared, self._given(prepared.plan))
         windows = prepared.plan.windows
-        if self.ledger.per is not None and windows is not None:
+        if per is not None and windows is not None:
             return pipeline.with_remaining(prepared, self.remaining_in(windows))
         if isinstance(self.ledger, PartLedger):
             return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
@@ -393,21 +359,9 @@ class Payer:
                 raise _two_values(name)
         return tuple(found[name] for name in sorted(found))
 
-    def _stated(self) -> StatedBudget:
-        """The budget that plans are to be charged to, as reviewers read it."""
-        identity = next(reversed(self.ledger.identities), None)
-        bound = self.ledger.bound
-        return StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, self.ledger.per)
-
 
 def require_windows(unit: Unit, per: Every | None) -> None:
-    """Refuse a unit that a budget for each window of time does not go with.
-
-    Raises
-    ------
-    InvalidBudget
-        When it is not people in just these windows.
-    """
+    """Refuse a unit that a budget for each window of time does not go with."""
     if per is None or (isinstance(unit, Identifier) and unit.window == per):
         return
     raise InvalidBudget(
@@ -427,14 +381,194 @@ def _two_values(name: str) -> UnsupportedOperation:
 
 
 def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> pipeline.Prepared:
-    """The plan in the measure of the payer, or of the spend if there is no payer."""
+    """The plan of one query, in the measure of the payer, or of the spend if there is no payer."""
     if payer is not None:
-        return payer.prepare(query, spend)
+        prepared = payer.prepare(Queries((query,)), spend)
+        return replace(prepared.parts[0], plan=prepared.plan)
     measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
     return pipeline.plan(query, spend.within(query, measure), None, spend.split)
 
 
-def _joined(first: Sequence[tuple[str, ...]], second: Sequence[tuple[str, ...]]) -> Warnings:
-    """The warnings about each result from before and after the run."""
-    pairs = zip(first, second, strict=True)
-    return [tuple(dict.fromkeys((*before, *after))) for before, after in pairs]
+@dataclass(frozen=True, slots=True, eq=False)
+class ProtectedRows:
+    """Rows of protected frames, and the payer of their queries."""
+
+    relation: Relation  # What is known of the rows without reading them, and how they are made
+    source: Source | Sources = field(repr=False)  # Where they are
+    payer: Payer | None = field(repr=False)  # Who pays; None for rows that belong to no session
+
+    def ask(self, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
+        """A query of some outputs, by group if there are groups; nothing runs."""
+        execution = self.source.blueprint(self.relation.token)
+        return pipeline.ask(self.relation, groups, specs, execution)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("protected rows cannot be pickled or copied out of their session")
+
+
+def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
+    """One row per charge, with amounts in the column of the measure's currency."""
+    mains = [nearest(e.cost.main) for e in entries]
+    none: list[float | None] = [None] * len(entries)
+    amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
+    columns = {
+        "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
+        "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
+        "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
+        "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
+        "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
+        "status": pl.Series([e.status for e in entries], dtype=pl.String),
+        "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
+        "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
+        "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
+        "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
+        "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
+    }
+    if any(isinstance(e.scope, WindowScope) for e in entries):
+        whole = [
+            nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
+        ]
+        words = [
+            e.scope.windows.words() if isinstance(e.scope, WindowScope) else None for e in entries
+        ]
+        columns["windows"] = pl.Series(words, dtype=pl.String)
+        columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
+    if measure is GDP:
+        columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
+    return pl.DataFrame(columns)
+
+
+# -- The budget of a session ----------------------------------------------------------------------
+
+
+@all_sealed
+class SessionBudget:
+    """The budget of a `Session`: what is left of it, and what it was spent on."""
+
+    def __init__(self, payer: Payer) -> None:
+        self._payer = payer
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget, with all amounts that were granted later.
+
+        For a part: the amount that it was charged plus the amount that it can still be charged,
+        which other parts change.
+        """
+        return self._payer.budget
+
+    @property
+    def spent(self) -> Budget:
+        """The exact sum of all charges, those of other processes included.
+
+        With ``composition="zcdp"`` it is in rho, with ``"gdp"`` in mu squared, as is `remaining`.
+        """
+        return self._payer.ledger.spent
+
+    @property
+    def remaining(self) -> Budget:
+        """The remaining budget; 0 once the budget was closed."""
+        return self._payer.ledger.remaining
+
+    def remaining_in(self, day: date | None) -> Budget:
+        """The remaining budget of the window that contains a day, where the session has one
+        budget per window; None is the window of rows without a time.
+
+        Parameters
+        ----------
+        day
+            A date, or a datetime as the clocks of the data's zone show it.
+
+        Raises
+        ------
+        InvalidBudget
+            When the session has one budget for all time.
+        """
+        every = self._payer.ledger.per
+        if every is None:
+            raise InvalidBudget(
+                "the session has one budget for all time",
+                where="session.remaining_in(...)",
+                remedy=(
+                    "use session.remaining",
+                    'open the session with dp.Session(..., per="1mo")',
+                ),
+            )
+        if day is None:
+            return self._payer.remaining_in(Windows(every, 0, -1))
+        if not isinstance(day, date):
+            raise InvalidBudget(
+                f"{as_given(day)} is not a day",
+                where="session.remaining_in(...)",
+                remedy="give a datetime.date",
+            )
+        number = number_of(every, day)
+        return self._payer.remaining_in(Windows(every, number, number, without=False))
+
+    @property
+    def history(self) -> pl.DataFrame:
+        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`. If
+        known, the columns `user`, `host`, `process`, `job` and `run` state who was charged.
+
+        Charges of other processes that use the ledger are included. Amounts are in the measure of
+        the charge: with ``composition="zcdp"`` rho and no epsilon, with ``"gdp"`` only a last
+        column `mu_squared`.
+
+        For a budget per time window, an amount is the increase of the largest amount spent in any
+        window. Two more columns, `windows` and `in_each`, list the charged windows and the amount
+        for each. These amounts are for a person's rows in one window; for a person with rows in n
+        of them epsilon is n times as large.
+        """
+        return history_of(self._payer.ledger.entries, self._payer.measure)
+
+    def releases(self) -> pl.DataFrame:
+        """One row per kept result of the budget, including those of other processes:
+        `fingerprint` of the plan, `time` in UTC, `frame`, `cost` and `query` in words. `run`,
+        `periods` (of a stream, or the part or windows that were charged) and `parameters` are set
+        where the result has them, and `number` is the number of its charge.
+
+        The same query with ``reuse="same"`` returns a stored result again, and ``dpframe ledger
+        restore`` writes it to a file.
+        """
+        return kept_frame(self._payer.ledger.keeping)
+
+    def plot(self) -> Any:
+        """The spent budget over time, as an Altair chart: `history` added up, below the budget.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        payer = self._payer
+        most = nearest(payer.ledger.budget.main)
+        return plot_budget(self.history, payer.measure.currency, most, payer.name)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a session cannot be pickled or copied: a copy would spend the same budget again",
+            where="session",
+            remedy="pass the session itself",
+        )
+
+    def __repr__(self) -> str:
+        payer = self._payer
+        label = "" if payer.name is None else f" {payer.name!r}"
+        where = payer.ledger.where
+        try:
+            left, whole = self.remaining.words(), payer.ledger.budget.words()
+            if payer.ledger.per is not None:
+                whole += f" in the {NAMES[payer.ledger.per]} with the least left"
+            if payer.counts_apart and payer.whole is None:
+                whole += f" (for {self.budget.words()}, added up in {payer.measure.currency})"
+        except LedgerError as error:
+            return f"<Session{label}: {where}; {error.what}>"
+        return f"<Session{label}: {left} of {whole} remains, {where}>"
+
+    def _repr_html_(self) -> str:
+        return session_html(self, self._payer.name, self._payer.ledger.where)
+
+
+def payer_of(session: SessionBudget) -> Payer:
+    """Who pays for what belongs to a session."""
+    return session._payer

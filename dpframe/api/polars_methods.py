@@ -12,9 +12,8 @@ import polars as pl
 
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
-from dpframe.api.session import Session
+from dpframe.api.session import Session, Through
 from dpframe.api.source import protected_source
-from dpframe.api.through import Through
 from dpframe.core.domain import columns, domain_of_dtype
 from dpframe.core.units import Unit, as_unit
 from dpframe.errors import UnsupportedOperation

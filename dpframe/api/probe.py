@@ -46,13 +46,7 @@ _ROWS = len(_WHOLE)
 
 
 def require_equal(engine: Engine) -> None:
-    """Refuse a session on which the fixed query gives other tables than Polars.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Naming the engine.
-    """
+    """Refuse a session on which the fixed query gives other tables than Polars."""
     if engine is POLARS or engine.is_accepted:
         return
     try:

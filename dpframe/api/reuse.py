@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 from uuid import uuid4
 
 import polars as pl
 
 from dpframe.aggregates.aggregate import Query
-from dpframe.api.answers import Answers
-from dpframe.api.packed import Content, NotKept, kept_blobs, packed, unpacked
-from dpframe.api.release import Releases
+from dpframe.api.files import Content, NotKept, kept_blobs, packed, unpacked
+from dpframe.api.release import Answers, Releases
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.binary import chain_words, frames_of
@@ -44,6 +43,65 @@ from dpframe.release import Intervals, Keep
 from dpframe.release.results import Doubts
 from dpframe.report import Plan
 
+
+def kept_frame(keeping: Keeping) -> pl.DataFrame:
+    """One row per result whose content was kept, in the order of charges."""
+    found = [a for a in keeping.every() if a.content is not None and a.pruned is None]
+    columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
+    return pl.DataFrame(
+        {
+            "fingerprint": pl.Series(
+                [a.begun.identity.fingerprint for a in found], dtype=pl.String
+            ),
+            "time": pl.Series([a.time for a in found], dtype=pl.Datetime("us", "UTC")),
+            **{name: pl.Series(values, dtype=pl.String) for name, values in columns.items()},
+            "number": pl.Series([a.number for a in found], dtype=pl.Int64),
+        }
+    )
+
+
+_TEXTS = ("frame", "cost", "query", "run", "periods", "parameters")
+
+
+def standing(keeping: Keeping, attempt: Attempt) -> str:
+    """The state of a result: ``kept``, ``under way``, ``lost``, ``pruned``, ``missing`` or
+    ``CHANGED`` contents, or ``unfinished`` if it was never handed out; and whether it was paid
+    for again.
+    """
+    found = _found(keeping, attempt)
+    return f"{found}, paid anew" if attempt.is_replaced else found
+
+
+def _found(keeping: Keeping, attempt: Attempt) -> str:
+    if attempt.pruned is not None:
+        return "pruned"
+    try:
+        blobs = kept_blobs(attempt, keeping)
+    except LedgerError:
+        return "unreadable"
+    if attempt.content is not None:
+        if blobs is None:
+            return "missing"
+        return "kept" if content_digest(blobs) == attempt.content else "CHANGED"
+    if keeping.contents.is_present(attempt.begun.token):
+        return "under way"
+    return "lost" if blobs is None or not keeping.is_open(attempt.number) else "unfinished"
+
+
+def words(attempt: Attempt) -> dict[str, str | None]:
+    """The text that describes a result, except its time and plan."""
+    begun, identity = attempt.begun, attempt.begun.identity
+    given = ", ".join(f"{name}={value}" for name, value in identity.parameters)
+    return {
+        "frame": ", ".join(identity.frames),
+        "cost": attempt.cost.words(),
+        "query": begun.words,
+        "run": begun.run,
+        "periods": identity.period or begun.place,
+        "parameters": given or None,
+    }
+
+
 Reuse: TypeAlias = Literal["never", "same"]
 
 _LONGEST = 300
@@ -52,24 +110,12 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What to do if the same query ran before.
+    """What to do if the same query ran before."""
 
-    Parameters
-    ----------
-    reuse
-        ``"same"``: hand out the result of the same that is kept.
-    run
-        The name of a run that is to be made once only.
-    again
-        Whether to pay again for a result that was paid for and lost.
-    period
-        Of a stream, which of its results this is.
-    """
-
-    reuse: Reuse = "never"
-    run: str | None = None
-    again: bool = False
-    period: str | None = None
+    reuse: Reuse = "never"  # ``"same"``: hand out the result of the same that is kept
+    run: str | None = None  # The name of a run that is to be made once only
+    again: bool = False  # Whether to pay again for a result that was paid for and lost
+    period: str | None = None  # Of a stream, which of its results this is
 
     def __post_init__(self) -> None:
         if self.reuse not in get_args(Reuse):
@@ -92,47 +138,17 @@ ONCE_MORE = Repeat()
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Results and how they were obtained.
+    """Results and how they were obtained."""
 
-    Parameters
-    ----------
-    frames
-        The results.
-    origin
-        Equal for results of one charge only.
-    doubts
-        The doubts about each result that follow from its noisy numbers.
-    reused
-        Whether they were kept, and nothing was charged.
-    remark
-        A sentence for people, if there is anything to say.
-    content
-        What was kept of it.
-    place
-        Which limit was found, where that is recorded.
-    is_before
-        Whether they are by the plan that the edition before made, whose noise is another.
-    """
-
-    frames: list[pl.DataFrame]
-    origin: str
-    doubts: Doubts
-    reused: bool = False
-    remark: str = ""
-    content: Content | None = None
-    place: int | None = None
+    frames: list[pl.DataFrame]  # The results
+    origin: str  # Equal for results of one charge only
+    doubts: Doubts  # The doubts about each result that follow from its noisy numbers
+    reused: bool = False  # Whether they were kept, and nothing was charged
+    remark: str = ""  # A sentence for people, if there is anything to say
+    content: Content | None = None  # What was kept of it
+    place: int | None = None  # Which limit was found, where that is recorded
+    # Whether they are by the plan that the edition before made, whose noise is another.
     is_before: bool = False
-
-    def plan_of(self, plan: Plan) -> Plan:
-        """The plan that they were released by, which differs in what the session had left."""
-        return self.content.plan if self.reused and self.content is not None else plan
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """All but the results, as releases have it."""
-        released = None if self.content is None else self.content.released
-        about = {"reused": self.reused, "remark": self.remark, "origin": self.origin}
-        return {**about, "released": released}
 
     def released(
         self,
@@ -142,8 +158,19 @@ class Done:
         warnings: Sequence[tuple[str, ...]],
     ) -> Releases:
         """The results as analysts get them, with what they answer; see `Releases`."""
+        content = self.content
         return Releases(
-            self.frames, self.plan_of(plan), answers, plain, warnings=warnings, **self.about
+            self.frames,
+            plan
+            if content is None or not self.reused
+            else content.plan,  # differs in what was left
+            answers,
+            plain,
+            reused=self.reused,
+            remark=self.remark,
+            origin=self.origin,
+            released=None if content is None else content.released,
+            warnings=warnings,
         )
 
 
@@ -247,17 +274,7 @@ class Keeper:
             raise _unnamed()
 
     def done(self, run: Run) -> Done:
-        """The results: those that are kept, or else those of `run`, which are kept then.
-
-        Raises
-        ------
-        UnderWay
-            When the same is being computed.
-        LedgerError
-            When it was charged and its result is lost.
-        PlanMismatch
-            When the run was one of another plan.
-        """
+        """The results: those that are kept, or else those of `run`, which are kept then."""
         while True:
             found = self._keeping.newest(self._key, self._identity)
             if found is not None:
@@ -366,13 +383,7 @@ class Keeper:
 
 
 def content_of(keeping: Keeping, attempt: Attempt) -> Content:
-    """What is kept of an attempt.
-
-    Raises
-    ------
-    NotKept
-        When nothing is, or something else.
-    """
+    """What is kept of an attempt."""
     if attempt.pruned is not None:
         raise NotKept(f"it was pruned {attempt.pruned}")
     blobs = kept_blobs(attempt, keeping)

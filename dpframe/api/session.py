@@ -4,33 +4,331 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, Self, overload
 
-from dpframe.api.arguments import IntoBounds, IntoKeys
-from dpframe.api.declared import declared, stated_typical
-from dpframe.api.divide import divide
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.aggregates.histogram import listed_categories
+from dpframe.aggregates.values import pair
+from dpframe.api.expressions import IntoBounds, IntoKeys, flat, require_rows
 from dpframe.api.frame import PrivateFrame, rows_of
-from dpframe.api.payer import Payer, require_windows
-from dpframe.api.source import protected_source
-from dpframe.api.streaming_session import StreamingSession
-from dpframe.api.through import Through
+from dpframe.api.limits import Limits
+from dpframe.api.parameters import with_parameters
+from dpframe.api.payer import Payer, ProtectedRows, SessionBudget, Spend, require_windows
+from dpframe.api.query import (
+    PrivateQuery,
+    batch_of,
+    changed,
+    limit_of,
+    named_spend,
+    parts,
+    require_interval,
+    require_query,
+    require_unchanged,
+)
+from dpframe.api.release import Release, Releases
+from dpframe.api.reuse import Repeat, Reuse
+from dpframe.api.source import Source, protected_source, refuse_protected_keys
+from dpframe.api.stream import Stream, StreamAsked
 from dpframe.charge import budget_of, resolve_composition
+from dpframe.choose import Split
 from dpframe.core.budget import Budget
+from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import Number, as_given
-from dpframe.core.units import Unit, as_unit
-from dpframe.core.windows import Every
-from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.core.interval import Interval
+from dpframe.core.units import Identifier, Unit, as_unit
+from dpframe.core.windows import Every, as_every
+from dpframe.errors import InvalidBounds, InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.frames.delays import Delay, Waits
 from dpframe.frames.facts import protected_facts
-from dpframe.frames.relation import Relation
-from dpframe.ledger.parts import PartLedger
+from dpframe.frames.joins import require_same_types
+from dpframe.frames.nights import no_limit_of_nights, require_streamable
+from dpframe.frames.relation import Owners, Relation
+from dpframe.frames.schedule import Schedule
+from dpframe.ledger.parts import PartLedger, no_stream_of_part
 from dpframe.ledger.place import open_ledger
-from dpframe.ledger.scopes import as_every
+from dpframe.ledger.record import short_text
+from dpframe.ledger.scopes import Level
+from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.plan.remarks import owner_remark
+from dpframe.release import Intervals, read_intervals
+from dpframe.report import Plan
+from dpframe.report.errors import typical_value
+from dpframe.rows.polars_dtypes import schema_from_polars
+from dpframe.rows.suggest import unknown_column
 from dpframe.sealed import all_sealed
+from dpframe.streaming import rehearse, with_rising_totals
+
+
+def declared(
+    source: Source, bounds: Mapping[str, IntoBounds], categories: Mapping[str, Sequence[Any]]
+) -> Mapping[str, Domain]:
+    """The domains of the source's columns, with what the data owner declared."""
+    table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
+    for name, ends in _declarations(bounds, "bounds", "(low, high)"):
+        found = _column(table, name, "bounds")
+        where = f"protect(..., bounds={{{name!r}: {as_given(ends)}}})"
+        if not found.dtype.is_ordered:
+            raise InvalidBounds(
+                f"a column of type {found.dtype} has no bounds",
+                where=where,
+                remedy="declare categories={...} for text",
+            )
+        lo, hi = pair(ends, found.dtype, where)
+        if lo > hi:
+            raise InvalidBounds(
+                "the bounds are reversed", where=where, remedy="write the lower bound first"
+            )
+        narrowed = found.interval.intersect(Interval(lo, hi))
+        if narrowed is None:
+            raise InvalidBounds(
+                f"no value of type {found.dtype} lies within the bounds",
+                where=where,
+                remedy="declare bounds that the type can hold",
+            )
+        table[name] = replace(found, interval=narrowed)
+    for name, values in _declarations(categories, "categories", '["a", "b"]'):
+        found = _column(table, name, "categories")
+        where = f"protect(..., categories={{{name!r}: ...}})"
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidBounds(
+                f"categories are a list of values, not {as_given(values)}",
+                where=where,
+                remedy=f'write categories={{{name!r}: ["a", "b"]}}',
+            )
+        listed = listed_categories(list(values), found, where)
+        table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
+    return columns(table)
+
+
+def stated_typical(
+    given: Mapping[str, Any], table: Mapping[str, Domain]
+) -> tuple[tuple[str, Fraction], ...]:
+    """What a data owner says that values of columns are like."""
+    found = []
+    for name, value in _declarations(given, "typical values", "3000"):
+        known = _column(table, name, "typical")
+        where = f"protect(..., typical={{{name!r}: {as_given(value)}}})"
+        if not known.dtype.is_numeric:
+            raise InvalidBounds(
+                f"a column of type {known.dtype} has no typical number",
+                where=where,
+                remedy="leave it out of typical=",
+            )
+        found.append((name, typical_value(value, where)))
+    return tuple(sorted(found))
+
+
+def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(given, Mapping):
+        raise InvalidBounds(
+            f"{what} are declared by column, not as a {type(given).__name__}",
+            where=f"protect(..., {what}=...)",
+            remedy=f'write {what}={{"column": {example}}}',
+        )
+    return given.items()
+
+
+def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
+    if name not in table:
+        raise unknown_column(name, table, f"protect(..., {what}={{{name!r}: ...}})")
+    return table[name]
+
+
+# -- Parts ----------------------------------------------------------------------------------------
+
+
+def divide(
+    rows: ProtectedRows,
+    by: Any,
+    keys: Any,
+    every: str | None,
+    delay: str | dt.timedelta | None,
+) -> dict[Any, tuple[Relation, Level]]:
+    """Disjoint parts of a frame, by public key, and their names in ledgers."""
+    where = "partition(..., every=...)"
+    period = as_every("1d" if every is None else every, where)
+    if every is not None and delay is None:
+        raise UnsupportedOperation(
+            "every= needs a delay: parts without one wait for nothing",
+            where=where,
+            remedy=("leave every= out", 'write how long parts wait: delay="2d"'),
+        )
+    waits = None if delay is None else Waits(period, Delay.of(delay))
+    given = flat([by])
+    require_rows(given, "partition")
+    refuse_protected_keys(keys, rows.source, "partition(..., keys=...)")
+    public = with_parameters(keys)
+    return pipeline.divide(rows.relation, given, public, waits, rows.source.is_fixed)
+
+
+# -- Owners in another frame ----------------------------------------------------------------------
+
+
+_WHERE = "dp.Through(...)"
 
 
 @all_sealed
-class Session(StreamingSession):
+@dataclass(frozen=True, slots=True, eq=False)
+class Through:
+    """A unit for frames without an identifier: another private frame identifies the owners of rows.
+    An item, for example, belongs to the customer who has its order.
+
+    The protected frame gets the identifier as a column, as if the data owner had joined it before.
+    If several individuals have a row's key, each of them gets a copy of the row. If none has it,
+    the row is dropped.
+
+    Parameters
+    ----------
+    frame
+        The private frame with the owners, unchanged since `Session.protect`. Its unit is an
+        identifier.
+    on
+        The common key column, of text, integers, dates or categories; a null matches nothing.
+    left_on, right_on
+        The key column in the protected frame and in `frame`, if their names differ.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When `frame` has no identifier, or was changed since it was protected.
+
+    Guarantee
+    ---------
+    Neighbouring frames differ in all rows of one individual in `frame`, and in any rows of the
+    protected frame whose keys no other individual in `frame` has. An individual comes and goes
+    with the rows that only they own. Protected rows then differ in that individual's only.
+
+    Proof
+    -----
+    A protected row is a pair of a row r and an individual who has the key of r in `frame`, each
+    pair once. Let individual c be added or removed, and let d be another individual. The rows of d
+    in `frame` stay the same, so d has the same keys. Rows that come or go with c do not have keys
+    of d, so the rows with the keys of d stay the same, and so do the pairs of d. All other pairs
+    have the identifier of c. This is the meaning of protection by an identifier, so every rule for
+    such frames applies.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import dpframe as dp
+    >>> session = dp.Session(epsilon=1)
+    >>> orders = session.protect(pl.LazyFrame({"order": [1, 2], "who": ["a", "b"]}), unit="who")
+    >>> items = pl.LazyFrame({"order": [1, 1, 2], "price": [5, 7, 9]})
+    >>> session.protect(items, unit=dp.Through(orders, on="order")).columns
+    ['order', 'price', 'who']
+    """
+
+    frame: PrivateFrame
+    on: str | None = None
+    left_on: str | None = None
+    right_on: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.frame, PrivateFrame):
+            raise UnsupportedOperation(
+                "dp.Through needs a private frame with an identifier, not a "
+                f"{type(self.frame).__name__}",
+                where=_WHERE,
+                remedy='write orders = session.protect(..., unit="customer"), and pass orders',
+            )
+        facts = self.frame._relation.facts
+        if not isinstance(facts.unit, Identifier) or facts.unit.window is not None:
+            raise UnsupportedOperation(
+                "dp.Through needs a frame that is protected by an identifier, and this "
+                f"one protects {facts.unit.kind}",
+                where=_WHERE,
+                remedy=(
+                    'protect it with unit="customer"',
+                    "join the tables before session.protect(...)",
+                ),
+            )
+        if self.frame._relation.steps:
+            raise UnsupportedOperation(
+                "the frame has been changed since protect(), so its keys may no longer match",
+                where=_WHERE,
+                remedy="pass the frame that session.protect(...) returned",
+            )
+        self._require_names()
+
+    def _require_names(self) -> None:
+        both = self.on is not None and self.left_on is None and self.right_on is None
+        apart = self.on is None and self.left_on is not None and self.right_on is not None
+        if not (both or apart) or not all(isinstance(name, str) for name in self._names):
+            raise UnsupportedOperation(
+                f"the key is one column, not on={as_given(self.on)}, "
+                f"left_on={as_given(self.left_on)}, right_on={as_given(self.right_on)}",
+                where=_WHERE,
+                remedy='write dp.Through(orders, on="order"), or left_on= and right_on=',
+            )
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        """The key in the frame that is protected, and in the one that knows."""
+        here = self.left_on if self.on is None else self.on
+        there = self.right_on if self.on is None else self.on
+        return str(here), str(there)
+
+    def _unit_in(self, session: object) -> Identifier:
+        """Whom the frame protects that knows."""
+        if self.frame._session is not session:
+            raise UnsupportedOperation(
+                "the frame with the identifier belongs to another session",
+                where=_WHERE,
+                remedy="protect both frames in one session",
+            )
+        unit = self.frame._relation.facts.unit
+        assert isinstance(unit, Identifier)
+        return unit
+
+    def _owned(self, source: Source) -> Source:
+        """The rows with whose they are."""
+        (here, there), relation, owners = self._names, self.frame._relation, self.frame._source
+        who = relation.facts.identifier
+        assert who is not None
+        assert isinstance(owners, Source)
+        if who in source.schema:
+            raise UnsupportedOperation(
+                f"the frame already has a column {who!r}",
+                where=_WHERE,
+                remedy=(
+                    f'write unit="{who}"',
+                    "rename that column first, if it means something else",
+                ),
+            )
+        if there == who:
+            raise UnsupportedOperation(
+                f"the key {there!r} is the identifier itself",
+                where=_WHERE,
+                remedy=f'rename {here!r} to {who!r} first, and write unit="{who}"',
+            )
+        types = schema_from_polars(source.schema)
+        for name, known in ((here, types), (there, relation.facts.columns)):
+            if name not in known:
+                raise unknown_column(name, known, _WHERE)
+        dtype = relation.facts.columns[there].dtype
+        require_same_types([domain_of_dtype(types[here])], [dtype], [here], _WHERE)
+        remark = owner_remark(here, there, None if relation.by_place else relation.name)
+        return source.owned_by(owners, (here, there), who, remark)
+
+    def _in_relation(self, relation: Relation) -> Relation:
+        """The protected frame, where it is known by which frame and keys; its name stands for it in
+        other processes only where that of the other one does, too.
+        """
+        other = self.frame._relation
+        owners = Owners(other.token, other.name, *self._names)
+        return replace(relation, named=relation.named and other.named, owners=owners)
+
+
+# -- The session ----------------------------------------------------------------------------------
+
+
+@all_sealed
+class Session(SessionBudget):
     """A privacy budget, and the private frames whose releases it pays for.
 
     Parameters
@@ -152,7 +450,7 @@ class Session(StreamingSession):
                 where="Session(must_exist=True, create=True)",
                 remedy="leave one of the two out",
             )
-        every = None if per is None else as_every(per)
+        every = None if per is None else as_every(per, "per", InvalidBudget)
         charged = open_ledger(
             ledger, name, opened, within, must_exist=must_exist, create=create, per=every
         )
@@ -389,6 +687,367 @@ class Session(StreamingSession):
             made[key] = PrivateFrame(relation, rows.source, session)
         return made
 
+    # -- queries ---------------------------------------------------------------------------------
+
+    @named_spend(1)
+    def plan(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        limits: Limits = "auto",
+    ) -> Plan:
+        """The plan of a query at a spend, or one plan of several queries that share the spend.
+        Reads no data and charges nothing.
+
+        See `PrivateQuery.plan` for parameters and errors. The query belongs to this session or to
+        none: raises `InvalidBudget` if it belongs to another.
+
+        Parameters
+        ----------
+        query
+            A query, or a list of queries, also of different frames of the session. Outputs with the
+            same frame, filters and groups share noise, as those of one query do. The order of the
+            queries is part of the plan.
+        accuracy
+            By the names of outputs. If several queries have the name, write ``"n of query 2"``.
+        weights
+            The weight of each query in the spend; its share is divided among its outputs by their
+            own `weight=`. By default the outputs of all queries share as those of one query do.
+        limits
+            As for `PrivateQuery.plan`. All queries of a list that lack a limit get the same limit
+            on rows, which is found on their common frame.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the list is empty, or has an item that is not a query. Also when several queries
+            lack a limit and are of different frames.
+        InvalidBudget
+            When several budgets would pay for the queries, or a weight is not positive.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        batch, _, payer = batch_of(query, weights, limits, spend, self._payer)
+        return payer.prepare(batch, spend).plan
+
+    @overload
+    def collect(
+        self,
+        query: PrivateQuery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> pl.DataFrame: ...
+    @overload
+    def collect(
+        self,
+        query: Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> list[pl.DataFrame]: ...
+    @named_spend(1)
+    def collect(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> pl.DataFrame | list[pl.DataFrame]:
+        """Charge, run and release a query of this session, or one that was built without a session.
+        Several queries make one charge and return a list of frames.
+
+        See `PrivateQuery.collect` and `Session.plan` for parameters and errors. Raises
+        `InvalidBudget` if a query belongs to another session.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1.0)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> old = people.filter(pl.col("age") >= 60)
+        >>> everybody, elders = session.collect([people.dp_count(), old.dp_count()], epsilon=0.5)
+        >>> session.spent
+        PureDP(epsilon=0.5)
+        """
+        spend, asked = (
+            Spend(epsilon, delta, rho, accuracy, split),
+            read_intervals(interval, sampling),
+        )
+        require_interval(query, asked)
+        found = self._release(query, weights, spend, asked, engine, reuse, limits)
+        if isinstance(query, PrivateQuery):
+            return changed(query, found[0].frame)
+        return [changed(*pair) for pair in zip(query, found.frames, strict=True)]
+
+    @overload
+    def release(
+        self,
+        query: PrivateQuery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> Release: ...
+    @overload
+    def release(
+        self,
+        query: Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> Releases: ...
+    @named_spend(1)
+    def release(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        sampling: bool = False,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
+        limits: Limits = "auto",
+    ) -> Release | Releases:
+        """As `collect`, but with the plan and the cost. For several queries, a sequence of
+        releases that all state the cost of the whole batch.
+
+        Raises
+        ------
+        PlanMismatch
+            When the session requires approval and this plan has none; nothing is charged.
+        """
+        spend, asked = (
+            Spend(epsilon, delta, rho, accuracy, split),
+            read_intervals(interval, sampling),
+        )
+        require_unchanged(query)
+        found = self._release(query, weights, spend, asked, engine, reuse, limits)
+        return found[0] if isinstance(query, PrivateQuery) else found
+
+    def _release(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        weights: Sequence[Number] | None,
+        spend: Spend,
+        interval: Intervals | None,
+        engine: PolarsMode,
+        reuse: Reuse,
+        limits: Limits,
+    ) -> Releases:
+        batch, sources, payer = batch_of(query, weights, limits, spend, self._payer)
+        return payer.release(batch, sources, spend, interval, engine, Repeat(reuse))
+
+    # -- streams ---------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        name: str,
+        query: PrivateQuery,
+        *,
+        by: str,
+        every: str = "1d",
+        start: dt.date,
+        periods: int,
+        delay: str | dt.timedelta | None = None,
+        monotone: bool = False,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+    ) -> Stream:
+        """Running totals of a query, published period after period for one charge.
+
+        The first call with a name charges the spend for all periods at once. Later calls, also in
+        other processes, open the stream again and charge nothing. `Stream.release` publishes a
+        period.
+
+        Parameters
+        ----------
+        name
+            The name of the stream, within a budget of the ledger.
+        query
+            A query of this session with counts and sums, of all rows or by public keys.
+        by
+            The column of dates or datetimes that decides the period of a row. A datetime with a
+            zone counts by the date there. Rows in no period, and rows without a date, are not
+            counted.
+        every
+            How long a period is: ``"1d"``, ``"1w"`` from Monday on, ``"1mo"``, ``"1q"`` or
+            ``"1y"``.
+        start, periods
+            The first day of the first period, and the number of periods.
+        delay
+            How long a period waits after its end before it may be released, so that late rows
+            count: a duration as Polars writes it (``"2d"``, ``"36h"``, ``"1mo"``) or a timedelta.
+            Periods end at midnight in the time zone of the column, or in UTC if it has none, by the
+            machine's clock. It does not change cost or guarantee. None releases periods at any
+            time.
+        monotone
+            Whether totals never fall: a total below the one before is replaced by it. This is
+            post-processing, which biases totals slightly upwards.
+        epsilon, delta, rho, accuracy, split
+            As for `PrivateQuery.plan`. An accuracy is that of the total with the largest error.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the query has a step, aggregate or unit without a known proof for streams; the
+            message names it.
+        UnboundedSensitivity
+            When no limit bounds how much one individual adds over all nights.
+        LedgerError
+            When a stream of this name was opened with another query, schedule or spend.
+        BudgetExceeded
+            When the cost exceeds the remaining budget.
+        PlanMismatch
+            When the session requires approval and the plan has none: `plan_stream` returns the
+            plan.
+
+        Examples
+        --------
+        >>> import datetime as dt
+        >>> import polars as pl, dpframe as dp
+        >>> days = pl.DataFrame({"day": [dt.date(2027, 1, d) for d in (1, 1, 2, 3)]})
+        >>> session = dp.Session(rho=0.1)
+        >>> signups = session.protect(days, unit=dp.Rows()).agg(dp.count().alias("n"))
+        >>> first = dt.date(2027, 1, 1)
+        >>> stream = session.stream("signups", signups, by="day", start=first, periods=3, rho=0.1)
+        >>> stream.release(first).columns
+        ['period', 'n', 'n_total']
+        >>> session.spent
+        ZCDP(rho=0.1)
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        schedule = _schedule(by, every, start, periods, delay)
+        asked, payer = self._asked_stream(name, query, schedule, monotone, spend)
+        relation = asked.prepared.query.relation
+        if payer.streamed.setdefault(name, relation.token) != relation.token and not relation.named:
+            raise _of_any_frame(name)
+        if (
+            payer.ledger.streams.find(name) is None
+        ):  # a failure would otherwise come after the charge
+            rehearse(asked.prepared, schedule, asked.source.opened(relation.token, "auto"))
+        return Stream(asked, payer, payer.open_stream(asked.prepared, asked.opening))
+
+    def plan_stream(
+        self,
+        query: PrivateQuery,
+        *,
+        by: str,
+        every: str = "1d",
+        start: dt.date,
+        periods: int,
+        delay: str | dt.timedelta | None = None,
+        monotone: bool = False,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+    ) -> Plan:
+        """The plan that `stream` charges. Reads no data and charges nothing. See `stream` for
+        parameters and errors.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        schedule = _schedule(by, every, start, periods, delay)
+        return self._asked_stream("plan", query, schedule, monotone, spend)[0].prepared.plan
+
+    def _asked_stream(
+        self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
+    ) -> tuple[StreamAsked, Payer]:
+        require_query(query)
+        lacking = limit_of(query)
+        if lacking is not None:  # name the limits of streams: those of one night are refused next
+            facts = lacking.rows.relation.facts
+            require_streamable(facts.unit, schedule.by)
+            raise no_limit_of_nights(facts.identifier, schedule.by)
+        asked, source, owner = parts(query)
+        payer = self._payer.responsible_for(owner)
+        if payer.whole is not None:
+            raise no_stream_of_part()
+        if payer.ledger.identities and not asked.relation.named:
+            raise _of_any_frame(name)
+        prepared = payer.prepare_stream(asked, schedule, spend)
+        if monotone:
+            prepared = with_rising_totals(prepared)
+        made = StreamAsked(
+            short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
+        )
+        return made, payer
+
+
+def _schedule(
+    by: str, every: str, start: dt.date, periods: int, delay: str | dt.timedelta | None
+) -> Schedule:
+    return Schedule(by, every, start, periods, None if delay is None else Delay.of(delay))
+
+
+def _of_any_frame(name: str) -> UnsupportedOperation:
+    """The refusal of a frame without a name. The same individuals could be in two such frames,
+    and each would move the sums of one stream.
+    """
+    return UnsupportedOperation(
+        "a stream reads one frame, and this frame has no name of its own",
+        where=f"stream({name!r}, ...)",
+        remedy='name it: session.protect(..., name="visits"), and give no other frame this name',
+    )
+
 
 def _other_kind(known: Unit, who: Unit, given: object) -> UnsupportedOperation:
     return UnsupportedOperation(
@@ -412,4 +1071,4 @@ class _PartSession(Session):
     """The session of one part of a divided frame: it pays for that part, and protects no other."""
 
     def __init__(self, payer: Payer) -> None:
-        StreamingSession.__init__(self, payer)
+        SessionBudget.__init__(self, payer)

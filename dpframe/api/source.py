@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from glob import glob
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
-from dpframe.api.batches import from_arrow
-from dpframe.api.origins import origins_of
 from dpframe.api.probe import require_equal
-from dpframe.api.readers import from_delta, from_files, missing_file
-from dpframe.api.sizes import scans, sizes_of
-from dpframe.api.text_scans import ALL_TEXT, remarks_of
+from dpframe.api.readers import (
+    ALL_TEXT,
+    from_arrow,
+    from_delta,
+    from_files,
+    missing_file,
+    remarks_of,
+)
 from dpframe.core.exact import as_given
-from dpframe.errors import DPFrameError, EngineError, UnknownColumn, UnsupportedOperation
+from dpframe.errors import (
+    DPFrameError,
+    EngineError,
+    MissingKeys,
+    UnknownColumn,
+    UnsupportedOperation,
+)
 from dpframe.frames.joins import joined
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
@@ -30,7 +46,7 @@ from dpframe.lower.engines.polars_engine import (
     has_disk,
     room_for,
 )
-from dpframe.lower.engines.scans import guarded, require_no_pushdown
+from dpframe.lower.engines.scans import guarded, kinds_of, require_no_pushdown
 from dpframe.lower.sink import can_sink
 from dpframe.lower.text_files import (
     WITHOUT_DATA,
@@ -45,6 +61,200 @@ from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import unordered
 from dpframe.rows.polars_dtypes import from_polars, schema_from_polars
+
+_PATHS = re.compile(r"SCAN \[(.*)\]$", re.MULTILINE)
+_LISTED = re.compile(r'"Paths":\[([^]]*)\]')
+_MAPPED = Path("/proc/self/maps")
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where rows come from."""
+
+    # Places of files, links followed, and what the file system calls each file.
+    files: frozenset[object] = frozenset()
+    memory: frozenset[int] = frozenset()  # Addresses of columns' values
+    # Whether the origin of some part is unknown: a scan in Python, bytes, a newer Polars.
+    unknown: bool = False
+
+    def __or__(self, other: Origins) -> Origins:
+        unknown = self.unknown or other.unknown
+        return Origins(self.files | other.files, self.memory | other.memory, unknown)
+
+    def meets(self, other: Origins) -> bool:
+        """Whether something is in both."""
+        return not (self.files.isdisjoint(other.files) and self.memory.isdisjoint(other.memory))
+
+
+UNKNOWN = Origins(unknown=True)
+
+
+def origins_of(frame: object) -> Origins:
+    """Where the rows of anything come from that can be protected."""
+    package = type(frame).__module__.partition(".")[0]
+    try:
+        if isinstance(frame, (str, Path)):
+            return of_files([str(frame)])
+        if isinstance(frame, pl.DataFrame):
+            return _of_memory(frame)
+        if isinstance(frame, pl.LazyFrame):
+            return _of_plan(frame)
+        other: Any = frame
+        if package == "pyarrow" and hasattr(other, "files"):
+            return of_files(list(other.files))
+        if package == "pyarrow" and hasattr(other, "to_pandas"):
+            return _of_memory(pl.DataFrame(other))  # which shares what it can
+        if package == "deltalake" and hasattr(other, "file_uris"):
+            return of_files(list(other.file_uris()))
+    except FAILURES:
+        return UNKNOWN
+    return UNKNOWN
+
+
+def of_files(places: list[str]) -> Origins:
+    """What paths, patterns and addresses lead to."""
+    return Origins(frozenset(mark for place in places for mark in _marks(place)))
+
+
+def _marks(place: str) -> Iterator[object]:
+    parts = urlsplit(place)
+    if parts.scheme == "file":
+        place = unquote(parts.path)
+    elif "://" in place:
+        yield location(place)  # credentials are not part of the source's identity
+        return
+    place = os.path.expanduser(place)
+    for found in (place, *glob(place, recursive=True)):
+        yield os.path.realpath(found)
+        try:
+            status = os.stat(found)
+        except (OSError, ValueError):
+            continue
+        if not os.path.isdir(found):
+            yield (status.st_dev, status.st_ino)
+            continue
+        for folder, _, names in os.walk(found):
+            for name in names:
+                yield from _marks_of_file(os.path.join(folder, name))
+
+
+def _marks_of_file(path: str) -> Iterator[object]:
+    yield os.path.realpath(path)
+    try:
+        status = os.stat(path)
+    except OSError:
+        return
+    yield (status.st_dev, status.st_ino)
+
+
+def _of_plan(frame: pl.LazyFrame) -> Origins:
+    """The leaves of a plan. Its nodes can be seen since Polars 1; what cannot be is unknown."""
+    if "pythondataset" in kinds_of(frame):  # Polars would wait for Python, and Python for Polars
+        return UNKNOWN
+    nodes = frame._ldf.visit()
+    found, waiting, only_named = Origins(), [nodes.get_node()], False
+    while waiting:
+        nodes.set_node(waiting.pop())
+        inputs = nodes.get_inputs()
+        waiting += inputs
+        if not inputs and _is_only_named(nodes):
+            only_named = True
+        elif not inputs:
+            found |= _of_leaf(nodes.view_current_node())
+    if only_named:
+        found |= _of_words(frame, holds_rows=bool(found.memory))
+    return found
+
+
+def _is_only_named(nodes: Any) -> bool:
+    """Whether a leaf cannot be seen: the scan of an IPC file, which the plan's words name."""
+    try:
+        nodes.view_current_node()
+    except NotImplementedError as error:
+        if "ipc" in str(error):
+            return True
+        raise
+    return False
+
+
+def _of_leaf(node: Any) -> Origins:
+    match type(node).__name__:
+        case "Scan":
+            return of_files([str(path) for path in node.paths])
+        case "DataFrameScan":
+            return _of_memory(pl.DataFrame._from_pydf(node.df))
+    return UNKNOWN
+
+
+def _of_words(frame: pl.LazyFrame, *, holds_rows: bool) -> Origins:
+    """The files that the words of a plan name, or where these leave some out its document, which
+    is not made of a plan that holds rows.
+    """
+    listed = _PATHS.findall(frame.explain(optimized=False))
+    if not any(" other " in names for names in listed):
+        return of_files([place for names in listed for place in names.split(", ")])
+    if holds_rows:
+        return UNKNOWN
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that its form may change
+        document = frame.serialize(format="json")
+    found = [json.loads(f"[{names}]") for names in _LISTED.findall(document)]
+    return of_files([place for names in found for entry in names for place in entry.values()])
+
+
+def _of_memory(frame: pl.DataFrame) -> Origins:
+    """Where the values of columns are, and the files that are mapped there. Identified by
+    pyarrow, where it is installed: up to here rows are neither copied nor read.
+    """
+    if find_spec("pyarrow") is None:
+        return Origins()
+    newest = pl.CompatLevel.newest()
+    found: set[int] = set()
+    for column in frame.get_columns():
+        if column.len() and not column.dtype.is_nested() and column.dtype != pl.Object:
+            for chunk in column.get_chunks():
+                _, *values = chunk.to_arrow(compat_level=newest).buffers()
+                found |= {b.address for b in values if b is not None and b.size}
+    return Origins(frozenset(_mapped(found)), frozenset(found))
+
+
+def _mapped(addresses: set[int]) -> Iterator[object]:
+    """The files that are mapped at some addresses."""
+    try:
+        lines = _MAPPED.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        span, _, _, _, _, *path = line.split(maxsplit=5)
+        if path and path[0].startswith("/"):
+            low, high = (int(end, 16) for end in span.split("-"))
+            if any(low <= address < high for address in addresses):
+                yield from _marks_of_file(path[0])
+
+
+def sizes_of(given: object, data: object) -> list[object]:
+    """The files that rows come from, or how many bytes they take in memory; empty if unknown."""
+    if isinstance(given, pl.DataFrame):
+        return [int(given.estimated_size())]
+    origins = origins_of(given) | origins_of(data)
+    if origins.unknown or origins.memory:
+        return []
+    return [place for place in origins.files if isinstance(place, str) and os.path.isfile(place)]
+
+
+def scans(given: object, data: object) -> bool:
+    """Whether rows come from files on a disk, if that is known at once. A store would have to be
+    queried for its files, and a Delta table would list its files through Python, which may wait
+    for this thread.
+    """
+    if isinstance(given, pl.DataFrame) or not isinstance(data, pl.LazyFrame):
+        return False
+    # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
+    told = data.clone().explain(optimized=False)
+    return " SCAN " in told and "://" not in told and "PythonDataset" not in told
+
+
+# -- The source -----------------------------------------------------------------------------------
 
 
 class Source:
@@ -103,13 +313,7 @@ class Source:
         return Execution(_asked(here.engine, engine), {token: here._data}, here.schemas(token))
 
     def at_hand(self) -> Source:
-        """The source with its data, which is opened once.
-
-        Raises
-        ------
-        DPFrameError
-            When it cannot be read, or has other columns than those that were stated.
-        """
+        """The source with its data, which is opened once."""
         if self._reader is None:
             return self
         if self._at_hand is None:
@@ -135,13 +339,6 @@ class Source:
     def within(self, memory: object, spill: object) -> Source:
         """The same source with a limit on the memory of its queries. The default is the machine's
         memory, if the sizes of the files are known.
-
-        Raises
-        ------
-        InvalidBounds
-            For what is no amount of memory.
-        UnsupportedOperation
-            On another engine than Polars, which has a limit of its own.
         """
         if not isinstance(spill, bool):
             raise UnsupportedOperation(
@@ -195,11 +392,6 @@ class Source:
             The identifier there, and here afterwards.
         remark
             What reviewers should know of it.
-
-        Raises
-        ------
-        UnsupportedOperation
-            On another engine than Polars.
         """
         for engine in (self.engine, owners.engine):
             if not isinstance(engine, PolarsEngine):
@@ -362,13 +554,6 @@ def protected_source(
 ) -> Source:
     """A source from any of the accepted kinds of frame; only its schema is read, or nothing of a
     path whose columns are stated.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For anything else.
-    EngineError
-        In a process that was forked from one that had used Polars.
     """
     require_threads()
     _require_engine(engine)
@@ -483,13 +668,6 @@ def _stated(frame: object, engine: str | None, schema: object, storage_options: 
 def _require_types(here: pl.Schema, stated: pl.Schema, engine: str, path: str | Path) -> None:
     """Refuse files that have not the columns that were stated, before anything is charged. Others
     that they have are not read.
-
-    Raises
-    ------
-    UnknownColumn
-        Naming columns that are not there.
-    UnsupportedOperation
-        Naming columns of another type, with both types.
     """
     where = f"the schema that is stated for {location(path)!r}"
     missing = [name for name in stated if name not in here]
@@ -604,3 +782,20 @@ def _placed(frame: object, engine: str | None, names: Sequence[str] | None = Non
             "write it to Parquet, and protect the path",
         ),
     )
+
+
+def refuse_protected_keys(keys: object, source: Source | Sources, where: str) -> None:
+    """Refuse a lazy frame of keys with rows of the protected data: the groups that appear would
+    reveal single rows.
+    """
+    if isinstance(keys, pl.LazyFrame) and source.holds(keys):
+        raise MissingKeys(
+            "these keys come from the protected data: the groups that appear would "
+            "reveal single individuals",
+            where=where,
+            remedy=(
+                'list public values, for example keys=["a", "b"]',
+                "leave keys= out and spend a delta: groups with enough individuals are "
+                "then found privately",
+            ),
+        )

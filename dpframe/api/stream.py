@@ -9,10 +9,9 @@ from typing import NoReturn, TypeAlias
 
 import polars as pl
 
-from dpframe.api.payer import Payer
-from dpframe.api.result_warnings import warn_of_queries
+from dpframe.api.payer import Payer, Spend
+from dpframe.api.release import warn_of_queries
 from dpframe.api.source import Source, Sources
-from dpframe.api.spend import Spend
 from dpframe.core import clock
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
@@ -54,13 +53,7 @@ class StreamAsked:
         return StreamOpening(self.name, definition, self.schedule.periods, kept, types)
 
     def as_opened(self, opened: OpenedStream) -> StreamAsked:
-        """The same as it was planned when it was opened, which another version may have done.
-
-        Raises
-        ------
-        LedgerError
-            When it cannot go on as it was.
-        """
+        """The same as it was planned when it was opened, which another version may have done."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
         if opened.kept is None or opened.definition == definition:
             return self

@@ -89,16 +89,13 @@ import polars as pl
 from dpframe.api import functions as dp
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.parameters import DEFAULT_SCALE, Parameters, declaring
-from dpframe.api.payer import Payer
-from dpframe.api.paying_session import payer_of
-from dpframe.api.query import PrivateQuery, owner_of
+from dpframe.api.payer import Payer, Spend, payer_of, prepare_for
+from dpframe.api.query import PrivateQuery, batch_of, owner_of, refuse_weights
 from dpframe.api.readers import missing_file
 from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.api.session import Session
-from dpframe.api.several import asked_at_once, refuse_weights
 from dpframe.api.source import Source, Sources
-from dpframe.api.spend import Spend
 from dpframe.arguments import misfit
 from dpframe.audit import Audit, audit
 from dpframe.cli.output import BadInput, not_a_job, require_file
@@ -513,7 +510,7 @@ class Job:
 
     def plan(self) -> Plan:
         """What it would do; nothing is charged."""
-        return self.payer.prepare_several(self.queries, self.spend).plan
+        return self.payer.prepare(self.queries, self.spend).plan
 
     def left(self) -> dict[str, Any]:
         """What is left of the budget that pays for it, for programs."""
@@ -534,7 +531,7 @@ class Job:
                 "the job has several queries, and an audit is of one",
                 remedy="write a job for each of them, at its share of the spend",
             )
-        return audit(self.payer.prepare(query, self.spend), runs, confidence)
+        return audit(prepare_for(self.payer, query, self.spend), runs, confidence)
 
     def require_approval(self) -> None:
         """Run it only if its plan was approved, regardless of the job's own setting."""
@@ -574,7 +571,7 @@ class Job:
     def release(self, repeat: Repeat = ONCE_MORE) -> Releases:
         """Run it, or hand out what was kept."""
         how = self.spend, self.interval
-        return self.payer.release_several(self.queries, self.sources, *how, repeat=repeat)
+        return self.payer.release(self.queries, self.sources, *how, repeat=repeat)
 
 
 def is_job(path: Path) -> bool:
@@ -632,7 +629,7 @@ def read_job(
     costs = Spend(**{n: found for n, found in spend.items() if n not in apart})
     owner, limits = _payer(listed, session, path), spend.get("limits", "auto")
     limits = None if limits == "none" else limits  # TOML has no null
-    asked, sources, payer = asked_at_once(listed, weights, limits, costs, owner)
+    asked, sources, payer = batch_of(listed, weights, limits, costs, owner)
     payer.parameters = parameters.declared
     if output is not None and not isinstance(output, str | os.PathLike):
         what = f"`output` is {_kind(output)}, not a path"

@@ -12,10 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpframe.api.files import destination, require_result, write
-from dpframe.api.kept_frame import standing, words
-from dpframe.api.packed import Content, NotKept
-from dpframe.api.reuse import content_of
+from dpframe.api.files import Content, NotKept, destination, require_result, write
+from dpframe.api.reuse import content_of, standing, words
 from dpframe.charge import budget_of, counted_in, resolve_composition
 from dpframe.cli.output import Announced, BadInput, print_help, say
 from dpframe.core.budget import Budget, amount

@@ -413,15 +413,13 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
                     reads.add(path.name)
     assert sorted(runs) == [
         ("payer.py", "release", True),
-        ("payer.py", "release_several", True),
-        ("payer.py", "run", True),  # inside of these two
-        ("payer.py", "run", True),
+        ("payer.py", "run", True),  # inside of it
         ("pipeline.py", "run", False),  # of one plan, which calls the other
     ]
     assert asks == [("payer.py", "_approved")]
-    # public.py is of frames that are public, and what source.py opens payer.py runs; the ledger's
+    # query.py is of frames that are public, and what source.py opens payer.py runs; the ledger's
     # streams.py and streaming.py open no data: streams have a record of theirs opened
-    frames = {"payer.py", "public.py", "source.py", "stream.py", "streaming_session.py"}
+    frames = {"query.py", "source.py", "stream.py", "session.py"}
     assert reads == frames | {"streams.py", "streaming.py"}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.api.auto_limits import LIMITS, search_of
+from dpframe.api.limits import LIMITS, search_of
 from dpframe.core.budget import Budget
 from dpframe.infer import Queries, measurements_of
 from dpframe.planning.prepared import PreparedTogether

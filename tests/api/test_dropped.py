@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.dropped import with_dropped
+from dpframe.api.limits import with_dropped
 from tests.laws.individuals import check_limits
 from tests.laws.neighbours import Pair, query_of
 

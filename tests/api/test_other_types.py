@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import streaming_session
-from dpframe.api.paying_session import payer_of
+from dpframe.api import session as sessions
+from dpframe.api.payer import payer_of
 from dpframe.ledger.streams import StreamOpening
 from tests.ledger.ledgers import Place, store_at, verify
 
@@ -167,19 +167,19 @@ def _unbound(self: Any, name: str, _: Any) -> Any:
 def test_a_process_refuses_what_another_one_has_bound_meanwhile(tmp_path: Path) -> None:
     """Both look before either has opened it: who is second finds the types of the first."""
     place = tmp_path / "budget.db"
-    real: Callable[..., Any] = streaming_session.rehearse
+    real: Callable[..., Any] = sessions.rehearse
 
     def meanwhile(*given: Any) -> Any:
-        streaming_session.rehearse = real  # type: ignore[attr-defined]
+        sessions.rehearse = real  # type: ignore[attr-defined]
         stream(session(place), UTC)
         return real(*given)
 
-    streaming_session.rehearse = meanwhile  # type: ignore[attr-defined]
+    sessions.rehearse = meanwhile  # type: ignore[attr-defined]
     try:
         with pytest.raises(dp.LedgerError, match="'t' of 'v' has type"):
             stream(session(place), BERLIN)
     finally:
-        streaming_session.rehearse = real  # type: ignore[attr-defined]
+        sessions.rehearse = real  # type: ignore[attr-defined]
 
 
 # ------------------------------------------------------------------------------- windows

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.intents import INTENTS
+from dpframe.api.no_raw_access import INTENTS
 from tests.api.exactly import ENOUGH, exactly, protected
 
 MOMENTS = st.datetimes(datetime(2023, 12, 20), datetime(2024, 3, 5))

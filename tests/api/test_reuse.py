@@ -21,14 +21,15 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api import reuse
-from dpframe.api.packed import Content, NotKept, unpacked
+from dpframe.api.files import Content, NotKept, unpacked
+from dpframe.api.payer import Spend
 from dpframe.api.query import parts
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat
-from dpframe.api.spend import Spend
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest
+from dpframe.infer import Queries
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
 from dpframe.ledger.memory import MemoryLedger
@@ -80,9 +81,10 @@ def asked(
     if parameter is not None:  # as of a job
         payer.parameters = (Parameter("day", "date", parameter),)
     how = Spend(**spend or {"epsilon": 1})
-    return payer.release(
-        bare, source, how, read_intervals(interval), repeat=repeat or Repeat("same")
+    releases = payer.release(
+        Queries((bare,)), [source], how, read_intervals(interval), repeat=repeat or Repeat("same")
     )
+    return releases[0]
 
 
 def files(place: Path) -> list[Path]:

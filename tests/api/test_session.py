@@ -22,7 +22,7 @@ from polars.io.plugins import register_io_source
 import dpframe as dp
 from dpframe import lower, pipeline
 from dpframe.api.frame import rows_of
-from dpframe.api.paying_session import payer_of
+from dpframe.api.payer import payer_of
 
 FRAME = pl.DataFrame({"age": [1, 2, 3], "name": ["a", "b", "a"]})
 

@@ -22,7 +22,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api import readers
-from dpframe.api.origins import UNKNOWN, origins_of
+from dpframe.api.source import UNKNOWN, origins_of
 from tests.api.exactly import ENOUGH, exactly, protected
 
 FRAME = pl.DataFrame(

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.suggest import build_suggestion_query
+from dpframe.api.limits import build_suggestion_query
 from dpframe.core.tree import Column, Named
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from tests.laws.neighbours import exact_tables, tables_of

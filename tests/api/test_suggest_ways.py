@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.limit_ways import NoisyGroups, Way, ends_up_to
-from dpframe.api.suggest import build_suggestion_query
+from dpframe.api.limits import NoisyGroups, Way, build_suggestion_query, ends_up_to
 from dpframe.errors import DPFrameError
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 import dpframe as dp
 from dpframe import pipeline
-from dpframe.api.auto_limits import search_of
-from dpframe.api.dropped import with_dropped
+from dpframe.api.limits import search_of, with_dropped
 from dpframe.api.source import opened_together
 from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
 from dpframe.infer import Queries

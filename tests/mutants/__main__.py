@@ -33,7 +33,7 @@ FOLDER = ROOT / ".mutants"
 EXPLAINED = Path(__file__).parent / "survivors.toml"
 PACKAGES = (
     *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "choose", "accounting"),
-    *("charge", "ledger", "release", "infer", "lower", "core", "workloads", "kernel"),
+    *("charge.py", "ledger", "release", "infer", "lower", "core", "workloads", "kernel"),
     "pipeline.py",
 )
 _LEFT = ("site", "dist", "__pycache__")

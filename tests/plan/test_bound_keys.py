@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.api.parameters import Parameters, declaring
-from dpframe.api.paying_session import payer_of
+from dpframe.api.payer import payer_of
 from dpframe.ledger.approvals import read_range
 from dpframe.ledger.owners import approve
 from dpframe.plan import document

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, foldnorm
 
-from dpframe.api.auto_limits import LIMITS
+from dpframe.api.limits import LIMITS
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace
 from dpframe.plan.pieces import REACH
 from dpframe.planning.laws_of_rows import _log_density

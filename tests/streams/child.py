@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.api.paying_session import payer_of
+from dpframe.api.payer import payer_of
 from tests.streams.nights import START, day
 
 PERIODS = 8

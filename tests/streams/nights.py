@@ -14,8 +14,8 @@ import pytest
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.api.payer import Spend
 from dpframe.api.query import PrivateQuery, parts
-from dpframe.api.spend import Spend
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import payer, streaming_session
+from dpframe.api import payer
+from dpframe.api import session as sessions
 from dpframe.ledger.record import Draft
 from dpframe.ledger.streams import StreamOpening
 from dpframe.mechanisms import noise
@@ -76,7 +77,7 @@ def another_version(
     monkeypatch.setattr(payer, "plan_stream", planned)
     # The made-up plan does not state its noise, so the checks before a charge would refuse it.
     monkeypatch.setattr(payer.pipeline, "require_sound", lambda _: None)
-    monkeypatch.setattr(streaming_session, "rehearse", lambda *_: None)
+    monkeypatch.setattr(sessions, "rehearse", lambda *_: None)
 
 
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
