@@ -36,7 +36,7 @@ from dpframe.mechanisms import (
 )
 from dpframe.planning import ExactTables
 from dpframe.release import Draw
-from dpframe.release.numbers import Runs, is_identity
+from dpframe.release.numbers import PointRuns, is_identity
 from dpframe.simulate.runs import NoisyParts
 
 # How much of its declared sensitivity a pair of neighbours moves each part of a plan.
@@ -125,9 +125,9 @@ def _ranges(part: Selection, query: Query, one: ExactTables, other: ExactTables)
     return found
 
 
-def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
+def _steps(ballots: Noisy | PointRuns) -> tuple[Noisy, Noisy]:
     """Codes from which on candidates have a score, and the scores."""
-    if isinstance(ballots, Runs):
+    if isinstance(ballots, PointRuns):
         return ballots.starts, ballots.scores
     return np.arange(ballots.shape[1]), ballots[0]
 

@@ -45,7 +45,7 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether, alone
 from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of, tables_of
+from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of, tables_of
 
 __all__ = ["Exact", "ExactTables", "Lists", "Translation", "physical", "translate"]
 
@@ -455,7 +455,7 @@ class ExactTables:
         numbers = draw_node(plan, node, kernel.Exact(), self.of(part))
         return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
 
-    def scores(self, part: Selection, first: int, end: int) -> Integers | Runs:
+    def scores(self, part: Selection, first: int, end: int) -> Integers | PointRuns:
         """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
         node = self.exact.nodes[part]
         assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)

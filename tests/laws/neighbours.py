@@ -43,7 +43,7 @@ from dpframe.mechanisms import Box
 from dpframe.planning import Exact, ExactTables
 from dpframe.planning.physical import Lists, _of_columns_read
 from dpframe.release import Places
-from dpframe.release.numbers import Runs
+from dpframe.release.numbers import PointRuns
 from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.frames import frames
@@ -255,8 +255,8 @@ def ballots(part: Selection, counted: Counted, scope: QueryScope) -> list[Ballot
     return found
 
 
-def _split(made: NDArray[np.int64] | Runs) -> list[Ballot]:
-    if not isinstance(made, Runs):
+def _split(made: NDArray[np.int64] | PointRuns) -> list[Ballot]:
+    if not isinstance(made, PointRuns):
         return [Ballot(row, None, np.arange(row.size)) for row in made]
     ends = np.cumsum(made.sizes).tolist()
     assert (ends[-1] if ends else 0) == made.scores.size
