@@ -15,13 +15,13 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 148,
+    "a grouped count: files that run": 142,
     "a grouped count: functions that run": 1_007,
-    "a grouped count: depth of calls": 32,
-    "modules": 415,
-    "file names used twice or more": 43,
-    "modules that only one other imports": 95,
-    "lines": 115_000,
+    "a grouped count: depth of calls": 31,
+    "modules": 398,
+    "file names used twice or more": 42,
+    "modules that only one other imports": 83,
+    "lines": 113_900,
     "uses of Any": 1_186,
 }
 """Counts that may only fall: write the lower number when one does."""
