@@ -510,7 +510,7 @@ def ways_of(
 ) -> tuple[Way, ...]:
     """Ways to draw the parts that the query needs, the first each separately. The rule `by` divides
     the cost: ``"least error"``, ``"equal"`` or ``"weights"``. `noises` may be added to several at
-    once, as far as the measure of the cost knows them.
+    once in the measure of the cost.
     """
     bundles = list(bundles_of(query, parts))
     if query.scope.norm is not None:

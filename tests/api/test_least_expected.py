@@ -16,6 +16,7 @@ from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import planning
+from dpframe.planning.planning import least_expected
 from dpframe.planning.prepared import Prepared
 
 Way = tuple[Prepared, ...]
@@ -29,7 +30,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, bound: float = 10_000) -> tuple[Seq
 
     def least(ways: Sequence[Way], before: object) -> Way:
         assert before is None
-        compared.append((ways, planning.least_expected(ways, None)))
+        compared.append((ways, least_expected(ways, None)))
         return compared[-1][1]
 
     monkeypatch.setattr(planning, "least_expected", least)
@@ -98,14 +99,14 @@ def test_a_weight_counts(
         id(ways[1]): [planning.ExpectedError(5e-10, 1), planning.ExpectedError(1.05e9, weight)],
     }
     monkeypatch.setattr(planning, "errors_of", lambda way: expected[id(way)])
-    assert is_taken(ways[number], planning.least_expected(ways, None))
+    assert is_taken(ways[number], least_expected(ways, None))
     before = expected[id(ways[1])]
-    assert is_taken(ways[by_rho], planning.least_expected(ways, before))
+    assert is_taken(ways[by_rho], least_expected(ways, before))
 
 
 def test_of_equal_ways_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     ways, _ = planned(monkeypatch)
     second = tuple(replace(one, draws=(*one.draws,)) for one in ways[0])
     assert not is_taken(second, ways[0])
-    assert is_taken(ways[0], planning.least_expected([ways[0], second], None))
-    assert is_taken(ways[1], planning.least_expected([ways[1]], None))
+    assert is_taken(ways[0], least_expected([ways[0], second], None))
+    assert is_taken(ways[1], least_expected([ways[1]], None))
