@@ -190,10 +190,10 @@ def _between(many: Floats, few: Floats, width: Floats) -> Floats:
 # computed from noisy counts and from plans, so it is post-processing, and privacy does not rest on
 # it.
 #
-# *Which limit.* `dpframe.planning.laws_of_rows` compares the counts with laws of the number of
-# rows, and gives the likelihood of each law and what each limit drops under it. A limit has a
-# regret under each law: the logarithm of its median error over that of the limit that is best under
-# the law. The limit whose mean regret is least is taken. docs/benchmarks.md has the errors.
+# *Which limit.* `tail_of` compares the counts with laws of the number of rows, and gives the
+# likelihood of each law and what each limit drops under it. A limit has a regret under each law:
+# the logarithm of its median error over that of the limit that is best under the law. The limit
+# whose mean regret is least is taken. docs/benchmarks.md has the errors.
 #
 # *How much it may drop.* Let h(i) be the individuals with more than n(i-1) and up to n(i) rows, and
 # h(i) + e(i) the noisy numbers. One of them loses at most n(i) - L under a limit L. If no

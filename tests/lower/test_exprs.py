@@ -15,6 +15,8 @@ from dpframe.core.exprs import HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.explode import Explode
+from dpframe.frames.group_by_individual import Gather
+from dpframe.frames.individual_aggregates import Least
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from dpframe.frames.relation import Relation
@@ -58,6 +60,7 @@ OTHERS = [
     DistinctIndividuals(X),
     WholeCells(CategoryCells(Y, ("a",))),
     WithoutFound((Named("x", X), Named("g", Y)), 2, pl.DataFrame()),
+    Gather((Named("g", Y),), (("m", Least(), (X,)),), beside=False),
     PerIndividual((Named("g", Y),), (Extremes(X, total=True), Extremes(Y, total=False))),
 ]
 
