@@ -1,15 +1,14 @@
-"""What will run, as a physical plan for the kernel.
-
-Nothing here is trusted: the kernel checks what comes out, and refuses what it has no node for.
-"""
+"""What will run, as a physical plan for the kernel, and what a session says in plans of itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
+from importlib.metadata import version
 from itertools import count
-from typing import get_args
+from typing import TypeVar, get_args
 
 import polars as pl
 
@@ -19,8 +18,11 @@ from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.request import with_places
+from dpframe.core.budget import Budget
 from dpframe.core.dtypes import DType
+from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Literal, Operation, Tree
+from dpframe.errors import Unsound
 from dpframe.frames.binary import Binary, Concat, shares_choices
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
@@ -31,7 +33,11 @@ from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import without_limits
+from dpframe.infer import Place
+from dpframe.kernel import Refused
 from dpframe.kernel import plan as kernel
+from dpframe.ledger.approvals import StatedBudget
+from dpframe.ledger.parts import Share
 from dpframe.lower import (
     Execution,
     Frames,
@@ -43,35 +49,23 @@ from dpframe.lower import (
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
-from dpframe.planning.prepared import Prepared, PreparedTogether, alone
+from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
 from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of, tables_of
 
-__all__ = ["Exact", "ExactTables", "Lists", "Translation", "physical", "translate"]
+# -- what will run, as a physical plan for the kernel ---------------------------------------------
+# Nothing here is trusted: the kernel checks what comes out, and refuses what it has no node for.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Translation:
-    """A physical plan, and what its items are of.
+    """A physical plan, and what its items are of."""
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    parts
-        Where draws stand in it, for each query that it runs.
-    handles
-        The frames that it names.
-    options
-        The same of each plan that may run afterwards.
-    tables
-        The tables of each query, read from the plan once the kernel has verified it.
-    """
-
-    plan: kernel.Plan
-    parts: tuple[Places, ...]
-    handles: Handles
-    options: tuple[Translation, ...] = ()
+    plan: kernel.Plan  # The plan
+    parts: tuple[Places, ...]  # Where draws stand in it, for each query that it runs
+    handles: Handles  # The frames that it names
+    options: tuple[Translation, ...] = ()  # The same of each plan that may run afterwards
+    # The tables of each query, read from the plan once the kernel has verified it.
     tables: tuple[tuple[PlanTables, ...], ...] = ()
 
 
@@ -81,19 +75,9 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
 
 
 def translate(prepared: PreparedTogether, lists: Lists | None = None) -> Translation:
-    """The physical plan of what will run. It is the same in every process.
-
-    Parameters
-    ----------
-    prepared
-        What will run.
-    lists
-        Where its items are kept. It may have the names of the sources of a larger plan.
-
-    Raises
-    ------
-    Refused
-        When the kernel has no node for a part of it.
+    """The physical plan of what will run. It is the same in every process. `prepared`: what will
+    run. `lists`: where its items are kept; it may have the names of the sources of a larger plan.
+    Raises `Refused` when the kernel has no node for a part of it.
     """
     lists = Lists() if lists is None else lists
     plan, limits = prepared.plan, prepared.limits
@@ -460,3 +444,53 @@ class ExactTables:
         node = self.exact.nodes[part]
         assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
         return scores_of(self.exact.places.plan, first_choice(node), self.of(part), first, end)
+
+
+# -- what a session says in plans of itself, and of what it was given -----------------------------
+
+Made = TypeVar("Made", Prepared, PreparedTogether)
+
+
+def on_part(prepared: Made, share: Share) -> Made:
+    """A plan that says that its frame is one of several parts, and what that costs the whole."""
+    return replace(prepared, plan=replace(prepared.plan, share=share))
+
+
+def stating(prepared: Made, budget: StatedBudget) -> Made:
+    """The plan with the budget that it is to be charged to."""
+    return replace(prepared, plan=replace(prepared.plan, budget=budget))
+
+
+def with_remaining(prepared: Made, remaining: Budget) -> Made:
+    """The plan with the remaining budget."""
+    return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
+
+
+def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
+    """The plan with its parameters."""
+    return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
+
+
+def with_physical(prepared: Made) -> Made:
+    """The plan with its physical plan. Raises `Unsound` when the kernel has no nodes for it."""
+    whole = prepared if isinstance(prepared, PreparedTogether) else alone(prepared)
+    try:
+        made = physical(whole)
+    except Refused as refused:
+        raise Unsound(
+            f"the query has no physical plan: {refused}",
+            remedy="report this as an error of dpframe, with the query",
+        ) from None
+    plan = replace(prepared.plan, physical=made, dpframe_version=_version())
+    return replace(prepared, plan=plan)
+
+
+@cache
+def _version() -> str:
+    """The version of dpframe, which takes longer to look up than a plan takes to make."""
+    return version("dpframe")
+
+
+def alone(prepared: Prepared) -> PreparedTogether:
+    """One query as several are."""
+    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
