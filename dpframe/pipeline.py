@@ -41,14 +41,13 @@ from dpframe.describe import (
     unforced,
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
-from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.own_columns import own_columns
+from dpframe.frames.groups import Groups, SetGroups
+from dpframe.frames.partition import require_due
 from dpframe.frames.relation import Relation
-from dpframe.frames.waiting import require_due
+from dpframe.frames.row_steps import own_columns
+from dpframe.frames.schedule import Waits
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.ledger.approvals import Requirement

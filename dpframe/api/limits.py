@@ -42,18 +42,13 @@ from dpframe.errors import (
     UnboundedSensitivity,
     UnsupportedOperation,
 )
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.contributions import unlimited as unlimited_refusal
-from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.frames.relation import Relation, Step
+from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.infer import LimitSearch, Queries
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import GROUPS as LEAST_GROUPS

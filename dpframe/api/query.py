@@ -41,8 +41,7 @@ from dpframe.errors import (
     UnknownColumn,
     UnsupportedOperation,
 )
-from dpframe.frames.binary import frames_of
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of
 from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import POLARS, PolarsMode
 from dpframe.release import Intervals, made_up_result, read_intervals

@@ -37,8 +37,8 @@ from dpframe.errors import (
     UnsupportedOperation,
     ValuesAtBounds,
 )
-from dpframe.frames.binary import frames_of
-from dpframe.frames.grouping_sets import GROUPING, SetGroups
+from dpframe.frames.groups import GROUPING, SetGroups
+from dpframe.frames.relation import frames_of
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, Mechanism
 from dpframe.mechanisms.combined import MOST_TERMS, reach_of_sum
 from dpframe.pipeline import PreparedTogether

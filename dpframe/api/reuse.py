@@ -22,8 +22,8 @@ from dpframe.api.files import Content, NotKept, kept_blobs, packed, unpacked
 from dpframe.api.release import Answers, Releases
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
-from dpframe.frames.binary import chain_words, frames_of
 from dpframe.frames.definition import definition
+from dpframe.frames.relation import chain_words, frames_of
 from dpframe.ledger.kept import (
     Attempt,
     Begun,

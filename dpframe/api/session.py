@@ -43,12 +43,11 @@ from dpframe.core.interval import Interval
 from dpframe.core.units import Identifier, Unit, as_unit
 from dpframe.core.windows import Every, as_every
 from dpframe.errors import InvalidBounds, InvalidBudget, LedgerError, UnsupportedOperation
-from dpframe.frames.delays import Delay, Waits
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.joins import require_same_types
 from dpframe.frames.nights import no_limit_of_nights, require_streamable
 from dpframe.frames.relation import Owners, Relation
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.schedule import Delay, Schedule, Waits
 from dpframe.ledger.parts import PartLedger, no_stream_of_part
 from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import short_text

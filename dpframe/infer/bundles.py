@@ -9,7 +9,7 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.infer.measurements import PlannedMeasurement
 
 __all__ = ["bundles_of"]

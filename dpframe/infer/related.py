@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.reconstruction import can_be_related, related_outputs
 from dpframe.errors import DPFrameError
-from dpframe.frames.common_sets import ListedKeys, Margins, common_sets
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, ListedKeys, Margins, SetGroups, common_sets
 from dpframe.infer.measurements import measurements_of
 from dpframe.infer.several import Place, rows_of
 

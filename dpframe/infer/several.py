@@ -14,13 +14,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.aggregates.aggregate import BoundAggregate, Output, Query
-from dpframe.frames.binary import frames_of
 from dpframe.frames.definition import Json, definition, steps_of
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.places import named_by_place
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.public import digest
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of, named_by_place
 from dpframe.infer.limit_search import LimitSearch
 from dpframe.plan.several import distinct_names
 

@@ -8,11 +8,9 @@ from typing import TypeAlias
 
 from dpframe.core.domain import Domain
 from dpframe.core.tree import Call, Column, Named, Tree
-from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.relation import Relation
-from dpframe.frames.with_columns import Drop, Select, WithColumns
+from dpframe.frames.row_steps import Drop, DropNulls, Filter, Select, WithColumns
 
 Origin: TypeAlias = "Callable[[str], Tree | None]"
 """The expression that a column was computed by, where that is known."""

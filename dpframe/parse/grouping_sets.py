@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.core.domain import Columns
 from dpframe.errors import MissingKeys, UnsupportedOperation
-from dpframe.frames.grouping_sets import GROUPING, SetGroups
+from dpframe.frames.groups import GROUPING, SetGroups
 from dpframe.parse.few_keys import Origin, nothing_computed
 from dpframe.parse.groups import read_groups
 from dpframe.rows.fold import outer_words

@@ -14,9 +14,8 @@ from dpframe.core.exact import as_given
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
-from dpframe.frames.own_columns import renamed_column
 from dpframe.frames.public import held, to_polars_frame
-from dpframe.frames.with_columns import unique_names
+from dpframe.frames.row_steps import renamed_column, unique_names
 from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.core.tree import Call, Column, Literal, Tree, column_names
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.individual_aggregates import (
+from dpframe.frames.group_by_individual import (
     All,
     Any_,
     Count,

@@ -16,7 +16,7 @@ from dpframe.core.domain import Columns
 from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.frames.grouping_sets import GROUPING, SetGroups
+from dpframe.frames.groups import GROUPING, SetGroups
 from dpframe.parse.filtered import tree_or_null
 from dpframe.parse.reader import read
 from dpframe.parse.size import TooLargeError, serialised, too_large

@@ -14,14 +14,12 @@ import polars as pl
 
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.frames.binary import frames_of
 from dpframe.frames.contributions import touched
 from dpframe.frames.definition import definition, steps_of
-from dpframe.frames.delays import Waits
-from dpframe.frames.first_parts import first_parts
 from dpframe.frames.groups import Groups
-from dpframe.frames.part import Part, key_type
-from dpframe.frames.relation import Relation
+from dpframe.frames.partition import Part, first_parts, key_type
+from dpframe.frames.relation import Relation, frames_of
+from dpframe.frames.schedule import Waits
 from dpframe.ledger.scopes import Level
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.parse.bound_keys import BoundKeys, plain_keys

@@ -11,8 +11,7 @@ from dpframe.aggregates.nightly import nightly_output, of_individuals
 from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.core.units import Identifier
 from dpframe.errors import MissingKeys, UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.nights import require_rowwise, require_streamable, through_nights
 from dpframe.frames.schedule import PERIOD, Schedule
 from dpframe.parse.groups import read_groups, require_few

@@ -26,15 +26,13 @@ from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.request import with_places
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Literal, Operation, Tree
-from dpframe.frames.binary import Binary, Concat, shares_choices
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.join_private import JoinPrivate
-from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.groups import SetGroups
+from dpframe.frames.joins import JoinPrivate, JoinPublic
 from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant, unit_of
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Binary, Concat, Relation, shares_choices
 from dpframe.kernel import plan as kernel
 from dpframe.lower import Handles, PlanTables, types_of_digest
 from dpframe.plan.data import PlanData

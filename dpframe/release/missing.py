@@ -37,7 +37,7 @@ from dpframe.aggregates.ratio import BoundRatio
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Ends
 from dpframe.aggregates.statistics import Statistic, UnitCount, UnitRows
-from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.contribution_limits import LimitGroups
 
 __all__ = ["MissingRows"]
 

@@ -24,8 +24,7 @@ from dpframe.aggregates.sum import MOST_ROWS, BoundSum
 from dpframe.aggregates.values import decimal_series
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.arithmetic import can_compute, compute_formula
 from dpframe.release.asked import Intervals

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.api.limits import NoisyGroups, Way, build_suggestion_query, ends_up_to
 from dpframe.errors import DPFrameError
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
 from dpframe.frames.per_individual import GROUPS
 from tests.laws.neighbours import exact_tables, tables_of
 
