@@ -29,6 +29,7 @@ from dpframe.api.reuse import Repeat
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest
+from dpframe.infer import Queries
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
 from dpframe.ledger.memory import MemoryLedger
@@ -80,9 +81,10 @@ def asked(
     if parameter is not None:  # as of a job
         payer.parameters = (Parameter("day", "date", parameter),)
     how = Spend(**spend or {"epsilon": 1})
-    return payer.release(
-        bare, source, how, read_intervals(interval), repeat=repeat or Repeat("same")
+    releases = payer.release(
+        Queries((bare,)), [source], how, read_intervals(interval), repeat=repeat or Repeat("same")
     )
+    return releases[0]
 
 
 def files(place: Path) -> list[Path]:
