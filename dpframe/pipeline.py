@@ -61,10 +61,9 @@ from dpframe.lower import (
     mark_used,
     require_threads,
 )
-from dpframe.parse.few_keys import origin_in
-from dpframe.parse.grouping_sets import SetsAsked, read_sets
-from dpframe.parse.groups import MOST_GROUPS, read_groups
+from dpframe.parse.groups import MOST_GROUPS, SetsAsked, read_groups, read_sets
 from dpframe.parse.individual_aggregates import read_group, read_row
+from dpframe.parse.key_sets import origin_in
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import Each, read

@@ -47,7 +47,7 @@ from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.minimum_spend import minimum_spend
-from dpframe.parse.periods import read_stream
+from dpframe.parse.parts import read_stream
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep
 from dpframe.report import Plan

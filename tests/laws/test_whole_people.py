@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.payer import Spend
+from dpframe.api.payer import Spend, prepare_for
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
 from tests.laws.amounts import examples
@@ -70,7 +70,7 @@ def loss(query: PrivateQuery, noise: str, whole: pl.DataFrame, without: pl.DataF
     asked, _, payer = parts(query)
     assert payer is not None
     spend = Spend(epsilon=EPSILON) if noise == "discrete_laplace" else Spend(rho=RHO)
-    prepared = payer.prepare(asked, spend)
+    prepared = prepare_for(payer, asked, spend)
     (one,) = prepared.draws
     (both, alone) = (exact_tables(asked, rows, salt=7) for rows in (whole, without))
     moved = [

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import pipeline
 from dpframe.api.payer import Spend
+from dpframe.infer import Queries
 from dpframe.kernel.plan import OneEach, Refused, Scan, write
 from dpframe.kernel.plan import plan_of as physical_of
 from dpframe.kernel.plan import read as read_physical
@@ -334,13 +334,13 @@ def test_the_physical_plan_is_that_of_what_runs() -> None:
     session = dp.Session(epsilon=1)
     people = session.protect(pl.DataFrame({"a": [1, 2]}), unit=dp.Rows())
     query: Any = people.dp_count()
-    prepared = query._payer.prepare(query._query, Spend(epsilon=Fraction(1, 2)))
+    prepared = query._payer.prepare(Queries((query._query,)), Spend(epsilon=Fraction(1, 2)))
     physical = prepared.plan.physical
     assert physical is not None
-    soundness.require_sound(pipeline.alone(prepared))
+    soundness.require_sound(prepared)
     other = replace(prepared.plan, physical=replace(physical, cost=physical.cost * 2))
     with pytest.raises(dp.Unsound, match="physical plan"):
-        soundness.require_sound(pipeline.alone(replace(prepared, plan=other)))
+        soundness.require_sound(replace(prepared, plan=other))
 
 
 def test_two_frames_of_one_name_are_two_sources() -> None:

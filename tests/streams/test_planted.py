@@ -176,9 +176,9 @@ def hashes_alone(patch: Patch) -> None:
 
 
 def any_step(patch: Patch) -> None:
-    from dpframe.parse import periods
+    from dpframe.parse import parts
 
-    patch.setattr(periods, "require_rowwise", lambda relation: None)
+    patch.setattr(parts, "require_rowwise", lambda relation: None)
 
 
 def the_last_draw_counts(patch: Patch) -> None:
