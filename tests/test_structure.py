@@ -15,13 +15,13 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 148,
+    "a grouped count: files that run": 144,
     "a grouped count: functions that run": 1_007,
     "a grouped count: depth of calls": 32,
-    "modules": 415,
-    "file names used twice or more": 43,
-    "modules that only one other imports": 95,
-    "lines": 115_905,
+    "modules": 384,
+    "file names used twice or more": 39,
+    "modules that only one other imports": 86,
+    "lines": 113_807,
     "uses of Any": 1_186,
 }
 """Counts that may only fall: write the lower number when one does."""

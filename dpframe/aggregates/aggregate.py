@@ -40,51 +40,28 @@ _INT64 = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasurementUse:
-    """A part as one output uses it.
+    """A part as one output uses it."""
 
-    Parameters
-    ----------
-    part
-        The vector.
-    role
-        What the plan calls it there.
-    impact
-        The square of the part's effect on the output's relative error: what one typical error of
-        the part does to the output, relative to what all rows together can make it, where a count's
-        is 1. Only the split of a plan's cost rests on it.
-    portion
-        What the part gets of the output's cost, relative to the others, where impacts do not
-        decide.
-    is_shared
-        Whether outputs that use the part pay for it once; else what each would pay adds up.
-    """
-
-    part: Measurement
-    role: str
+    part: Measurement  # The vector
+    role: str  # What the plan calls it there
+    # The square of the part's effect on the output's relative error: what one typical error of the
+    # part does to the output, relative to what all rows together can make it, where a count's is 1.
+    # Only the split of a plan's cost rests on it.
     impact: Fraction = Fraction(1)
+    # What the part gets of the output's cost, relative to the others, where impacts do not decide.
     portion: Fraction = Fraction(1)
+    # Whether outputs that use the part pay for it once; else what each would pay adds up.
     is_shared: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clamp:
-    """Values that are clamped to bounds.
+    """Values that are clamped to bounds."""
 
-    Parameters
-    ----------
-    tree
-        Each row's value.
-    bounds
-        The bounds.
-    per_unit
-        Whether totals of individuals are clamped to them, and not rows.
-    biases
-        Whether values outside move the result at all; they move no quantile within the bounds.
-    """
-
-    tree: Tree
-    bounds: tuple[Fraction, Fraction]
-    per_unit: bool = False
+    tree: Tree  # Each row's value
+    bounds: tuple[Fraction, Fraction]  # The bounds
+    per_unit: bool = False  # Whether totals of individuals are clamped to them, and not rows
+    # Whether values outside move the result at all; they move no quantile within the bounds.
     biases: bool = True
 
 
@@ -98,16 +75,10 @@ class BoundAggregate(ABC):
     """One dp aggregate, bound to the frame it is computed from.
 
     Everything after the parts is post-processing and costs nothing.
-
-    Parameters
-    ----------
-    request
-        The request.
-    uses
-        The noisy parts that it needs, in the order in which `combine` takes them.
     """
 
-    request: Request
+    request: Request  # The request
+    # The noisy parts that it needs, in the order in which `combine` takes them.
     uses: tuple[MeasurementUse, ...]
 
     monotone: ClassVar[bool] = False
@@ -178,12 +149,7 @@ class BoundAggregate(ABC):
 
     def knowing(self, noise: Sequence[Mechanism]) -> BoundAggregate:
         """The same, where it is known what noise its parts get. Until then results are those of
-        parts without noise.
-
-        Parameters
-        ----------
-        noise
-            The mechanism of each part on its own, in the order of `uses`.
+        parts without noise. `noise`: the mechanism of each part on its own, in the order of `uses`.
         """
         return self
 
@@ -210,19 +176,9 @@ class BoundAggregate(ABC):
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         """The same of public data as plain Polars has it, without bounds: what a simulation
-        compares with.
-
-        Parameters
-        ----------
-        column
-            Its values as numbers, null if none exist; of totals where `is_of_totals`. None for
-            rows.
-
-        Returns
-        -------
-        tuple of polars.Expr
-            One, or those of a list. None at all where the exact tables have no bounds, so that they
-            make the plain result.
+        compares with. `column`: its values as numbers, null if none exist; of totals where
+        `is_of_totals`. None for rows. Returns one, or those of a list. None at all where the exact
+        tables have no bounds, so that they make the plain result.
         """
         return ()
 
@@ -286,12 +242,9 @@ class Aggregate(Asked):
 
     @abstractmethod
     def bind(self, request: Request, scope: QueryScope) -> BoundAggregate:
-        """The request, read and checked against a frame.
-
-        Raises
-        ------
-        UnboundedSensitivity, InvalidBounds, UnsupportedOperation, MissingKeys
-            When the request makes no sense on such a frame.
+        """The request, read and checked against a frame. Raises `UnboundedSensitivity`,
+        `InvalidBounds`, `UnsupportedOperation`, `MissingKeys` when the request makes no sense on
+        such a frame.
         """
 
 
@@ -302,12 +255,8 @@ class ScoringAggregate(Aggregate):
 
     @abstractmethod
     def score(self, request: Request, scope: QueryScope) -> Statistic:
-        """The statistic that ranks candidates.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When it is requested over individuals.
+        """The statistic that ranks candidates. Raises `UnsupportedOperation` when it is requested
+        over individuals.
         """
 
 
@@ -319,28 +268,17 @@ _PAIRS = ("bounds", "denominator_bounds")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregateSpec:
-    """One dp aggregate as it was written: most often the Polars expression is not read yet.
+    """One dp aggregate as it was written: most often the Polars expression is not read yet."""
 
-    Parameters
-    ----------
-    aggregate
-        An aggregate with all its arguments except the column.
-    expression
-        The Polars expression, or what it was read into; None for a count of rows.
-    weight, mechanism
-        As given.
-    score
-        For a selection: another aggregate, a row-wise expression, or None.
-    denominator
-        For a ratio: the row-wise expression below the line.
-    """
-
-    aggregate: Aggregate
+    aggregate: Aggregate  # An aggregate with all its arguments except the column
+    # The Polars expression, or what it was read into; None for a count of rows.
     expression: pl.Expr | Named | None
+    # As given.
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
+    # For a selection: another aggregate, a row-wise expression, or None.
     score: AggregateSpec | pl.Expr | None = None
-    denominator: pl.Expr | None = None
+    denominator: pl.Expr | None = None  # For a ratio: the row-wise expression below the line
 
     @property
     def counts_missing(self) -> bool:
@@ -353,30 +291,19 @@ class AggregateSpec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputSpec:
-    """One output: its aggregates, and what is done with their results.
+    """One output: its aggregates, and what is done with their results."""
 
-    Parameters
-    ----------
-    aggregates
-        Each under the placeholder column that stands for its result.
-    post
-        Polars expression over the placeholders, None when the output is a single aggregate.
-    words
-        The whole as the analyst wrote it, with ``{placeholder}`` where an aggregate stands.
-    alias
-        The output's name, where one was given.
-    prefix, suffix
-        What is put before and after the name that it has.
-    interval_optional
-        Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
-    """
-
+    # Each under the placeholder column that stands for its result.
     aggregates: Mapping[str, AggregateSpec]
+    # Polars expression over the placeholders, None when the output is a single aggregate.
     post: pl.Expr | None
+    # The whole as the analyst wrote it, with ``{placeholder}`` where an aggregate stands.
     words: str
-    alias: str | None = None
+    alias: str | None = None  # The output's name, where one was given
+    # What is put before and after the name that it has.
     prefix: str = ""
     suffix: str = ""
+    # Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
     interval_optional: bool = False
 
 
@@ -416,29 +343,15 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """One output column (or table).
+    """One output column (or table)."""
 
-    Parameters
-    ----------
-    name
-        Its name.
-    aggregates
-        What it is made of, by placeholder.
-    post
-        Post-processing over the placeholders, or None.
-    words
-        How it is computed, for the plan.
-    post_tree
-        The post-processing as a tree over the placeholders, where it is one; for intervals.
-    interval_optional
-        Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
-    """
-
-    name: str
-    aggregates: Mapping[str, BoundAggregate]
-    post: pl.Expr | None
-    words: str
+    name: str  # Its name
+    aggregates: Mapping[str, BoundAggregate]  # What it is made of, by placeholder
+    post: pl.Expr | None  # Post-processing over the placeholders, or None
+    words: str  # How it is computed, for the plan
+    # The post-processing as a tree over the placeholders, where it is one; for intervals.
     post_tree: Tree | None = None
+    # Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
     interval_optional: bool = False
 
     @property
@@ -455,13 +368,9 @@ class Query:
 
     Its groups may be replaced by others with keys of the same columns, as those that were found:
     nothing but the choice of the best groups, whose keys are listed, rests on which they are.
-
-    Parameters
-    ----------
-    relation, groups, outputs
-        The frame, its groups, and the results to release.
     """
 
+    # The frame, its groups, and the results to release.
     relation: Relation
     groups: Groups | None
     outputs: tuple[Output, ...]

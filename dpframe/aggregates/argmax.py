@@ -209,27 +209,13 @@ def _shown(candidates: pl.DataFrame, length: int = 200) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundArgmax(BoundAggregate):
-    """Winners, by their codes.
+    """Winners, by their codes."""
 
-    Parameters
-    ----------
-    winners
-        How many.
-    names
-        The candidates by code; None where they are groups.
-    looks
-        The shape of the result.
-    scored
-        What the score clamps.
-    candidates
-        A public frame of them, which the plan shows.
-    """
-
-    winners: int
-    names: pl.Series | None
-    looks: Shape
-    scored: tuple[Clamp, ...]
-    candidates: pl.DataFrame | None
+    winners: int  # How many
+    names: pl.Series | None  # The candidates by code; None where they are groups
+    looks: Shape  # The shape of the result
+    scored: tuple[Clamp, ...]  # What the score clamps
+    candidates: pl.DataFrame | None  # A public frame of them, which the plan shows
 
     @property
     def shape(self) -> Shape:

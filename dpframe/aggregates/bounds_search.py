@@ -31,15 +31,9 @@ _MISS = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundBounds(BoundAggregate):
-    """The outer edges of bins with more than noise in them.
+    """The outer edges of bins with more than noise in them."""
 
-    Parameters
-    ----------
-    cells
-        The bins.
-    """
-
-    cells: BinCells
+    cells: BinCells  # The bins
 
     @property
     def shape(self) -> Shape:

@@ -92,36 +92,17 @@ _MOST_WORK = 10**10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundDistribution(BoundAggregate):
-    """Noisy numbers of rows up to each edge.
+    """Noisy numbers of rows up to each edge."""
 
-    Parameters
-    ----------
-    cells
-        The steps between edges.
-    listed
-        The edges as a public column, with a row each.
-    nonnegative
-        Whether numbers are made to rise from 0.
-    bounds
-        What values are clamped to, if anything.
-    of_all
-        See `best_levels`.
-    degree
-        Whether a rho is shared (1) or an epsilon (2).
-    has_free_total
-        See `best_levels`.
-    root_norm
-        The squared L2 norm of the sums of the square root factorisation, relative to that of noisy
-        cells; None where these sums are not drawn.
-    """
-
-    cells: UpToCells
-    listed: pl.DataFrame
-    nonnegative: bool
-    bounds: tuple[Fraction, Fraction] | None
-    of_all: Fraction
-    degree: Degree
-    has_free_total: bool = False
+    cells: UpToCells  # The steps between edges
+    listed: pl.DataFrame  # The edges as a public column, with a row each
+    nonnegative: bool  # Whether numbers are made to rise from 0
+    bounds: tuple[Fraction, Fraction] | None  # What values are clamped to, if anything
+    of_all: Fraction  # See `best_levels`
+    degree: Degree  # Whether a rho is shared (1) or an epsilon (2)
+    has_free_total: bool = False  # See `best_levels`
+    # The squared L2 norm of the sums of the square root factorisation, relative to that of noisy
+    # cells; None where these sums are not drawn.
     root_norm: Fraction | None = None
 
     def by(self, degree: Degree) -> BoundDistribution:

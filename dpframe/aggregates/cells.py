@@ -86,20 +86,13 @@ class Parts:
     1 edges are <= x either way. Let x be in (e_j, e_{j+1}]: with a place of j it is above the
     edge of its place, with j + 1 not, so j + 1 edges are < x either way. Polars and NumPy do the
     same: subtract, multiply, add and cut off, each rounded to the nearest float.
-
-    Parameters
-    ----------
-    first, by
-        The first edge, and what one part is multiplied by to be 1.
-    size
-        How many parts there are.
-    table
-        The number of the first edge in each part or a later one; None where each part has its own.
     """
 
+    # The first edge, and what one part is multiplied by to be 1.
     first: float
     by: float
-    size: int
+    size: int  # How many parts there are
+    # The number of the first edge in each part or a later one; None where each part has its own.
     table: NDArray[np.uint32] | None
 
     def place(self, number: pl.Expr) -> pl.Expr:
@@ -422,28 +415,17 @@ _LARGEST_32: Final = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Rising edges, compared and hashed as a whole once.
+    """Rising edges, compared and hashed as a whole once."""
 
-    Parameters
-    ----------
-    numbers
-        Integers or floats, as `comparable` makes them.
-    exact
-        The exact edges. `numbers` has the nearest floats, or integers that are rounded down.
-    size
-        How many there are.
-    listed, digest
-        The numbers, or a digest if there are many.
-    hashed
-        What `numbers` hash to.
-    """
-
+    # Integers or floats, as `comparable` makes them.
     numbers: Sequence[Comparable] = field(repr=False)
+    # The exact edges. `numbers` has the nearest floats, or integers that are rounded down.
     exact: Sequence[Fraction] = field(repr=False)
-    size: int
+    size: int  # How many there are
+    # The numbers, or a digest if there are many.
     listed: tuple[Comparable, ...] | None
     digest: str | None
-    hashed: int = field(repr=False)
+    hashed: int = field(repr=False)  # What `numbers` hash to
 
     @classmethod
     def of(cls, numbers: Iterable[Comparable], exact: Sequence[Fraction]) -> Edges:
@@ -490,13 +472,8 @@ def edges_at(exact: Sequence[Fraction], value: Value) -> Edges:
 
 
 def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
-    """Edges that a user listed, and as they stand in a result.
-
-    Raises
-    ------
-    InvalidBounds
-        When the list is empty or too long, or its items are not strictly rising values of the
-        type.
+    """Edges that a user listed, and as they stand in a result. Raises `InvalidBounds` when the list
+    is empty or too long, or its items are not strictly rising values of the type.
     """
     dtype = value.domain.dtype
     exact = given_numbers(given, dtype, where)
@@ -517,14 +494,9 @@ def equal_edges(
     bins: int, bounds: object, value: Value, where: str
 ) -> tuple[Edges, pl.Series, tuple[Fraction, Fraction]]:
     """The upper edges of this many equal bins within bounds, as they stand in a result, and the
-    bounds. Edges of whole numbers are rounded down.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When bounds are neither given nor known.
-    InvalidBounds
-        When the number of bins or the bounds make no sense, or whole numbers have fewer values.
+    bounds. Edges of whole numbers are rounded down. Raises `UnboundedSensitivity` when bounds are
+    neither given nor known. Raises `InvalidBounds` when the number of bins or the bounds make no
+    sense, or whole numbers have fewer values.
     """
     _require_few(bins, where)
     lo, hi = bounds_of(value, bounds, "cdf", distinct=True)
@@ -642,23 +614,13 @@ class Cells(HasExprs):
 
 @dataclass(frozen=True, slots=True)
 class CategoryCells(Cells):
-    """One cell per listed value.
-
-    Parameters
-    ----------
-    tree
-        The expression that is compared with the categories.
-    categories
-        The values, each once; None stands for null.
-    other
-        Whether one last cell takes all rows with another value.
-    """
+    """One cell per listed value."""
 
     engines = EVERYWHERE
 
-    tree: Tree
-    categories: tuple[Scalar, ...]
-    other: bool = False
+    tree: Tree  # The expression that is compared with the categories
+    categories: tuple[Scalar, ...]  # The values, each once; None stands for null
+    other: bool = False  # Whether one last cell takes all rows with another value
 
     def map_exprs(self, change: Change) -> Self:
         return replace(self, tree=change(self.tree))
@@ -760,23 +722,13 @@ class NumberCells(Cells):
 
 @dataclass(frozen=True, slots=True)
 class BinCells(NumberCells):
-    """Bins between edges: left-closed and right-open, the last one closed.
-
-    Parameters
-    ----------
-    value
-        The number that is binned.
-    edges
-        Strictly increasing, at least two.
-    other
-        Whether one last cell takes nulls, NaN and values outside the edges.
-    """
+    """Bins between edges: left-closed and right-open, the last one closed."""
 
     engines = EVERYWHERE
 
-    value: Value
-    edges: Sequence[Fraction]
-    other: bool = False
+    value: Value  # The number that is binned
+    edges: Sequence[Fraction]  # Strictly increasing, at least two
+    other: bool = False  # Whether one last cell takes nulls, NaN and values outside the edges
 
     def map_exprs(self, change: Change) -> Self:
         return replace(self, value=self.value.map_exprs(change))
@@ -813,19 +765,12 @@ class BinCells(NumberCells):
 
 @dataclass(frozen=True, slots=True)
 class PointCells(NumberCells):
-    """Evenly spaced points; each value is clamped and goes to the nearest one.
-
-    Parameters
-    ----------
-    value
-        The number.
-    lo, step, points
-        The first point, the distance between points, and how many there are.
-    """
+    """Evenly spaced points; each value is clamped and goes to the nearest one."""
 
     engines = EVERYWHERE
 
-    value: Value
+    value: Value  # The number
+    # The first point, the distance between points, and how many there are.
     lo: Fraction
     step: Fraction
     points: int
@@ -963,21 +908,13 @@ class UpToCells(Cells):
     one has all values up to the first edge.
 
     Null and NaN are in no cell. Infinities are values, and -0.0 is 0.0.
-
-    Parameters
-    ----------
-    value
-        The number.
-    edges
-        Rising upper edges.
-    above
-        Whether one last cell takes values above the last edge, which else count as the last edge.
     """
 
     engines = EVERYWHERE
 
-    value: Value
-    edges: Edges
+    value: Value  # The number
+    edges: Edges  # Rising upper edges
+    # Whether one last cell takes values above the last edge, which else count as the last edge.
     above: bool
 
     def map_exprs(self, change: Change) -> Self:
@@ -1039,17 +976,11 @@ class UpToCells(Cells):
 
 @dataclass(frozen=True, slots=True)
 class WholeCells(Cells):
-    """Cells, and a last one for the rows that are in none of them, so that each row is in one.
-
-    Parameters
-    ----------
-    some
-        The cells.
-    """
+    """Cells, and a last one for the rows that are in none of them, so that each row is in one."""
 
     engines = EVERYWHERE
 
-    some: Cells
+    some: Cells  # The cells
 
     def map_exprs(self, change: Change) -> Self:
         return replace(self, some=self.some.map_exprs(change))

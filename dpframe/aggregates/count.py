@@ -66,18 +66,10 @@ def sign_note(nonnegative: bool) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundCount(BoundAggregate):
-    """A noisy count, which is the result.
+    """A noisy count, which is the result."""
 
-    Parameters
-    ----------
-    nonnegative
-        Whether negative results become 0.
-    of_totals
-        Whether it is made of totals of individuals, which are bounded.
-    """
-
-    nonnegative: bool = False
-    of_totals: bool = False
+    nonnegative: bool = False  # Whether negative results become 0
+    of_totals: bool = False  # Whether it is made of totals of individuals, which are bounded
 
     monotone: ClassVar[bool] = True
 

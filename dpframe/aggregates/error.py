@@ -29,17 +29,10 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is guessed of the values of one group.
+    """What is guessed of the values of one group."""
 
-    Parameters
-    ----------
-    count
-        How many there are.
-    mean, variance
-        Theirs, in the units of the values; None where nothing is guessed.
-    """
-
-    count: float | None = None
+    count: float | None = None  # How many there are
+    # Theirs, in the units of the values; None where nothing is guessed.
     mean: float | None = None
     variance: float | None = None
 
@@ -47,25 +40,11 @@ class Guess:
 def guess_of(
     value: object, kind: str, count: object = None, bounds: tuple[float, float] | None = None
 ) -> Guess:
-    """A guess as callers write it.
-
-    Parameters
-    ----------
-    value
-        A number, date or duration, which is the result itself. Or a mapping of ``"count"``,
-        ``"mean"``, ``"var"`` and ``"std"``, a Series of public values that are like those of the
-        data, or None.
-    kind
-        What the result is: ``"mean"``, ``"var"`` or ``"std"``.
-    count
-        The number of values, if it is given separately.
-    bounds
-        What the values of a Series are clamped to.
-
-    Raises
-    ------
-    InvalidBounds
-        When it is neither of these.
+    """A guess as callers write it. `value` is a number, date or duration, which is the result
+    itself. Or it is a mapping of ``"count"``, ``"mean"``, ``"var"`` and ``"std"``, a Series of
+    public values that are like those of the data, or None. Raises `InvalidBounds` for others. The
+    result is a `kind`, ``"mean"``, ``"var"`` or ``"std"``. `count` is the number of values, if it
+    is given separately, and the values of a Series are clamped to `bounds`.
     """
     given: Mapping[Any, object]
     if value is None:
@@ -241,16 +220,9 @@ class Errors(Protocol):
 
 @lru_cache(maxsize=1024)
 def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
-    """The least a, rounded up, with P(|error| <= a) >= level for any data.
-
-    Parameters
-    ----------
-    errors
-        The errors of a result over data of one size.
-    noise
-        The joint law of its parts' noise.
-    level
-        Between 0 and 1, exclusive.
+    """The least a, rounded up, with P(|error| <= a) >= level for any data. `errors`: the errors of
+    a result over data of one size. `noise`: the joint law of its parts' noise. `level`: between 0
+    and 1, exclusive.
     """
     if isinstance(errors, VarianceErrors) and errors.half**2 <= _LEAST:
         return errors.largest
@@ -303,22 +275,12 @@ def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
 class MeanErrors:
     """Of means of `count` values within `half` of the middle of their bounds; noise of the sum and
     of the count.
-
-    Parameters
-    ----------
-    half
-        Half the width of the bounds.
-    count
-        How many values there are.
-    bias
-        How far rounding may move a value.
-    mean
-        The mean of the data, around the middle, where it is known; else the worst.
     """
 
-    half: float
-    count: float
-    bias: float = 0.0
+    half: float  # Half the width of the bounds
+    count: float  # How many values there are
+    bias: float = 0.0  # How far rounding may move a value
+    # The mean of the data, around the middle, where it is known; else the worst.
     mean: float | None = None
 
     @property
@@ -353,28 +315,16 @@ class MeanErrors:
 
 @dataclass(frozen=True, slots=True)
 class VarianceErrors:
-    """Of sample variances, or their roots; noise of squares, of the sum and of the count.
+    """Of sample variances, or their roots; noise of squares, of the sum and of the count."""
 
-    Parameters
-    ----------
-    half, count, mean
-        As for means; `count` is above `ddof`.
-    ddof
-        The variance divides by the count less this.
-    root
-        Whether the result is a standard deviation.
-    biases
-        How far rounding may move a square, and a value.
-    variance
-        The variance of the data where it is known (not its root); else the worst.
-    """
-
+    # As for means; `count` is above `ddof`.
     half: float
     count: float
-    ddof: int
-    root: bool
-    biases: tuple[float, float] = (0.0, 0.0)
+    ddof: int  # The variance divides by the count less this
+    root: bool  # Whether the result is a standard deviation
+    biases: tuple[float, float] = (0.0, 0.0)  # How far rounding may move a square, and a value
     mean: float | None = None
+    # The variance of the data where it is known (not its root); else the worst.
     variance: float | None = None
 
     @property
@@ -472,14 +422,9 @@ class PartError:
 
 @dataclass(frozen=True, slots=True)
 class MeanError:
-    """A mean of values in bounds of this width around the middle, from a centred sum and a count.
+    """A mean of values in bounds around the middle, from a centred sum and a count."""
 
-    Parameters
-    ----------
-    width, middle
-        The width of the bounds.
-    """
-
+    # The width of the bounds.
     width: Fraction
     middle: Fraction
     parts: ClassVar[int] = 2
@@ -514,21 +459,13 @@ class MeanError:
 class VarianceError:
     """A sample variance of values in bounds of this width around the middle, or its root; from
     centred squares, a centred sum and a count.
-
-    Parameters
-    ----------
-    width, middle
-        The width of the bounds.
-    ddof
-        Delta degrees of freedom.
-    root
-        Whether it is the root.
     """
 
+    # The width of the bounds.
     width: Fraction
     middle: Fraction
-    ddof: int
-    root: bool = False
+    ddof: int  # Delta degrees of freedom
+    root: bool = False  # Whether it is the root
     parts: ClassVar[int] = 3
 
     def guessed(self, value: object, count: object) -> Guess:
@@ -581,17 +518,11 @@ class RankError:
     twice as often as the noise of some last cells does, and that at most twice as often as the sum
     of all does. Where values between candidates have cells, both counts that are compared may be
     wrong.
-
-    Parameters
-    ----------
-    cells
-        How many there are.
-    factor
-        In how many such errors a rank may be off: 1 + q, or twice that, which is above 2, where
-        values between the candidates have cells of their own.
     """
 
-    cells: int
+    cells: int  # How many there are
+    # In how many such errors a rank may be off: 1 + q, or twice that, which is above 2, where
+    # values between the candidates have cells of their own.
     factor: Fraction
 
     def __post_init__(self) -> None:
@@ -629,14 +560,9 @@ _ASKED, _COLLECTED = "ask for interval=0.95", "collect it with .collect(..., int
 
 @dataclass(frozen=True, slots=True)
 class NoErrorBound:
-    """The error depends on the data.
+    """The error depends on the data."""
 
-    Parameters
-    ----------
-    why, remedy
-        For who asks.
-    """
-
+    # For who asks.
     why: str
     remedy: str
 

@@ -156,18 +156,9 @@ def margin_uses(
     weight: Fraction,
     is_shared: bool = True,
 ) -> Iterator[MeasurementUse]:
-    """The margins, with what makes the shares of a plan's cost those of the strategy.
-
-    Parameters
-    ----------
-    use
-        The part by the finest groups.
-    axes
-        These, and the cells in them.
-    weight
-        How much the error of the strategy counts for this use.
-    is_shared
-        See `MeasurementUse`.
+    """The margins, with what makes the shares of a plan's cost those of the strategy. `use`: the
+    part by the finest groups. `axes`: these, and the cells in them. `weight`: how much the error of
+    the strategy counts for this use. `is_shared`: see `MeasurementUse`.
     """
     (table,) = use.part.tables
     objective = dyadic_down(Fraction(strategy.objective()), _BITS) * weight
@@ -245,14 +236,9 @@ class AdditiveOfSet(Additive):
     -----
     It is that vector: its table is computed by the columns of the set from the same rows, with the
     keys that these have in the grouping sets. What the sets cost adds up.
-
-    Parameters
-    ----------
-    by
-        The names of the set's columns.
     """
 
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # The names of the set's columns
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return Additive(self.table).spread(scope_of(self.table, scope))
@@ -276,20 +262,11 @@ class SelectionOfSet(Selection):
     -----
     They are these: scores are computed by the columns of the set from the same rows, with the keys
     that these have in the grouping sets. What the sets cost adds up.
-
-    Parameters
-    ----------
-    choice
-        The choices.
-    kept
-        The columns of the set, by their numbers.
-    by
-        Their names.
     """
 
-    choice: Selection
-    kept: tuple[int, ...]
-    by: tuple[str, ...]
+    choice: Selection  # The choices
+    kept: tuple[int, ...]  # The columns of the set, by their numbers
+    by: tuple[str, ...]  # Their names
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -357,15 +334,9 @@ def scope_of(table: Table, scope: QueryScope) -> QueryScope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnSets(BoundAggregate):
-    """An aggregate by several grouping sets, each with its own table.
+    """An aggregate by several grouping sets, each with its own table."""
 
-    Parameters
-    ----------
-    inner
-        The aggregate by the columns of each set.
-    """
-
-    inner: tuple[BoundAggregate, ...]
+    inner: tuple[BoundAggregate, ...]  # The aggregate by the columns of each set
 
     @property
     def shape(self) -> Shape:
@@ -432,12 +403,8 @@ _APART = (
 
 def in_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
     """The same aggregate with a table of its own for each grouping set; None for one that cannot be
-    had so.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When nothing limits how far one individual moves the table of a set.
+    had so. Raises `UnboundedSensitivity` when nothing limits how far one individual moves the table
+    of a set.
     """
     groups = scope.groups
     assert isinstance(groups, SetGroups)

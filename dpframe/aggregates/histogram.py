@@ -41,24 +41,12 @@ from dpframe.rows.polars_dtypes import to_polars
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundHistogram(BoundAggregate):
-    """Noisy counts of cells.
+    """Noisy counts of cells."""
 
-    Parameters
-    ----------
-    cells
-        The categories or bins.
-    column
-        The name for the categories or bins, for any name of the output.
-    dtype
-        The expression's type.
-    nonnegative
-        Whether negative counts become 0.
-    """
-
-    cells: CategoryCells | BinCells
-    column: str
-    dtype: DType
-    nonnegative: bool
+    cells: CategoryCells | BinCells  # The categories or bins
+    column: str  # The name for the categories or bins, for any name of the output
+    dtype: DType  # The expression's type
+    nonnegative: bool  # Whether negative counts become 0
 
     monotone: ClassVar[bool] = True
 
@@ -244,12 +232,8 @@ def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
 def _require_responses(
     request: Request, scope: QueryScope, cells: CategoryCells | BinCells
 ) -> None:
-    """Refuse randomised response where the number of reports would reveal something.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Under add-remove adjacency, in groups, and after rows were dropped.
+    """Refuse randomised response where the number of reports would reveal something. Raises
+    `UnsupportedOperation` under add-remove adjacency, in groups, and after rows were dropped.
     """
     if cells.of_individuals:
         why = "it is rows that report"
@@ -273,12 +257,8 @@ def _require_responses(
 
 
 def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
-    """The categories of a type or declaration; `way` lists them in the query.
-
-    Raises
-    ------
-    MissingKeys
-        When the values are not known without reading the data.
+    """The categories of a type or declaration; `way` lists them in the query. Raises `MissingKeys`
+    when the values are not known without reading the data.
     """
     if found.categories is None:
         raise MissingKeys(

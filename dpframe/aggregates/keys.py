@@ -48,17 +48,11 @@ class KeySelection(Measurement):
     changes that number by at most 1, in at most g groups (twice as many where rows are changed).
     The rule for one group is private (`TruncatedGeometric`, `NoisyThreshold`), and costs of groups
     add up. Groups without rows never appear under either rule, so the engine need not know them.
-
-    Parameters
-    ----------
-    table
-        Individuals per group, or rows.
-    rows
-        How many rows an individual has at most, where rows are counted: n rows are of at least
-        ceil(n / rows) individuals, and that number changes by at most 1 with one of them.
     """
 
-    table: Table
+    table: Table  # Individuals per group, or rows
+    # How many rows an individual has at most, where rows are counted: n rows are of at least ceil(n
+    # / rows) individuals, and that number changes by at most 1 with one of them.
     rows: int = 1
 
     @property
@@ -122,14 +116,9 @@ class WeighedKeys(KeySelection):
     rounds released are left out by their own keys (`WithoutFound`), before individuals are
     weighted and before their groups are limited. So the weighted frame is one that one individual
     changes by its own rows, and costs add up as in `WeighedRounds`.
-
-    Parameters
-    ----------
-    rounds
-        How many rounds there are.
     """
 
-    rounds: int = 1
+    rounds: int = 1  # How many rounds there are
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         """How the parts of an individual lie among groups."""
@@ -186,15 +175,9 @@ class _KeysAlone(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundGroupKeys(BoundAggregate):
-    """The keys of unlisted groups; it needs the choice of the groups alone.
+    """The keys of unlisted groups; it needs the choice of the groups alone."""
 
-    Parameters
-    ----------
-    rounds
-        In how many rounds they are to be found; None for as many as are best.
-    """
-
-    rounds: int | None
+    rounds: int | None  # In how many rounds they are to be found; None for as many as are best
 
     @property
     def shape(self) -> Shape:
@@ -210,15 +193,9 @@ class BoundGroupKeys(BoundAggregate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupKeys(Aggregate):
-    """Which groups there are, and nothing else.
+    """Which groups there are, and nothing else."""
 
-    Parameters
-    ----------
-    rounds
-        In how many rounds they are found, or None.
-    """
-
-    rounds: int | None = None
+    rounds: int | None = None  # In how many rounds they are found, or None
     kind: ClassVar[str] = "groups"
     summary: ClassVar[str] = "Which groups there are."
     mechanisms: ClassVar[tuple[str, ...]] = ("auto",)
@@ -246,12 +223,8 @@ class GroupKeys(Aggregate):
 
 
 def require_numbers(aggregates: Iterable[BoundAggregate], where: str, why: str) -> None:
-    """Refuse what needs numbers of groups, where nothing but the groups is requested.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to do instead.
+    """Refuse what needs numbers of groups, where nothing but the groups is requested. Raises
+    `UnsupportedOperation` with what to do instead.
     """
     if group_keys_in(aggregates) is not None:
         raise UnsupportedOperation(
@@ -276,12 +249,8 @@ _WHERE = "limit_norm(...)"
 
 
 def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
-    """Refuse what is no sum over individuals, where these are weighed.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to write instead.
+    """Refuse what is no sum over individuals, where these are weighed. Raises
+    `UnsupportedOperation` with what to write instead.
     """
     if scope.norm is None:
         return
@@ -317,10 +286,8 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     individual may be; `MOST_FOUND` is more than most have, and its logarithm is what it costs. All
     that is steps as an analyst could write them.
 
-    Raises
-    ------
-    UnsupportedOperation
-        When several rounds are requested where individuals are not weighed by that.
+    Raises `UnsupportedOperation` when several rounds are requested where individuals are not
+    weighed by that.
     """
     asked = [bound for output in outputs for bound in output.aggregates.values()]
     keys = group_keys_in(asked)

@@ -61,23 +61,12 @@ class Margin(Measurement):
     a histogram are disjoint sets of rows as well: a margin with them is a histogram by its
     columns, and one without them counts the rows that are in any. Integers that overflow wrap,
     and noise is added modulo 2**64, so distances stay what they were.
-
-    Parameters
-    ----------
-    table
-        The table of the finest groups.
-    sizes
-        How many values each of its columns has, and how many cells there are.
-    kept
-        The columns of the margin, by their numbers.
-    by
-        Their names.
     """
 
-    table: Table
-    sizes: tuple[int, ...]
-    kept: tuple[int, ...]
-    by: tuple[str, ...]
+    table: Table  # The table of the finest groups
+    sizes: tuple[int, ...]  # How many values each of its columns has, and how many cells there are
+    kept: tuple[int, ...]  # The columns of the margin, by their numbers
+    by: tuple[str, ...]  # Their names
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -193,15 +182,9 @@ def by_words(names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CellSums(Measurement):
-    """Sums of the cells of each group with public whole factors.
+    """Sums of the cells of each group with public whole factors."""
 
-    Parameters
-    ----------
-    table
-        The table of cells.
-    """
-
-    table: Table
+    table: Table  # The table of cells
 
     @property
     @abstractmethod
@@ -238,17 +221,10 @@ class LevelSums(CellSums):
     disjoint sets of rows, and the rule for such sums holds, with as many entries as there are
     runs. A row may be in no cell, so that one that changes may leave the only run. Integers that
     overflow wrap, and noise is added modulo 2**64, so distances stay what they were.
-
-    Parameters
-    ----------
-    branching
-        How many children a node of the tree of cells has.
-    level
-        The level of the runs; 0 has one run of all cells.
     """
 
-    branching: int
-    level: int
+    branching: int  # How many children a node of the tree of cells has
+    level: int  # The level of the runs; 0 has one run of all cells
 
     @property
     def axis(self) -> Axis:
@@ -339,17 +315,10 @@ class RunMargin(Margin):
     some columns are sums over disjoint sets of rows, and what limits an individual's rows there is
     what limits them in a margin by these columns. Integers that overflow wrap, and noise is added
     modulo 2**64, so distances stay what they were.
-
-    Parameters
-    ----------
-    branching
-        How many children a node of the tree of cells has.
-    level
-        The level of the runs.
     """
 
-    branching: int
-    level: int
+    branching: int  # How many children a node of the tree of cells has
+    level: int  # The level of the runs
 
     def __post_init__(self) -> None:
         require(self.kept[-1:] == (len(self.sizes) - 1,), "a table of runs keeps its cells")
@@ -448,19 +417,10 @@ def best_levels(
     cells: int, degree: Degree, of_all: Fraction, has_free_total: bool = False
 ) -> Strategy:
     """What to measure of this many cells: sums of nodes of levels of the best tree, or the cells
-    alone where that has no larger error.
-
-    Parameters
-    ----------
-    cells
-        How many there are.
-    degree
-        2 where an epsilon is shared, 1 where a rho is.
-    of_all
-        The square of how far one individual moves the sum of all cells, in the norm that noise is
-        scaled to, relative to that of several sums.
-    has_free_total
-        Whether that sum may be one number more of a level, at no further cost.
+    alone where that has no larger error. `cells`: how many there are. `degree`: 2 where an epsilon
+    is shared, 1 where a rho is. `of_all`: the square of how far one individual moves the sum of all
+    cells, in the norm that noise is scaled to, relative to that of several sums. `has_free_total`:
+    whether that sum may be one number more of a level, at no further cost.
     """
     wanted = (Wanted(("prefixes",)),)
     axis = Axis.ordered(cells, max(2, cells))
@@ -550,13 +510,9 @@ class JointMargins(JointSums):
     entry it adds up disjoint sets of rows, so each row is in one entry of the margin and adds to
     it what it adds to its finest group. The number of rows and groups of one individual there is
     the same for all sums of the vector, and follows from `Margin` for each.
-
-    Parameters
-    ----------
-    sizes, columns, by
-        The margin: sizes, the numbers of its columns and their names, as `Margin` has them.
     """
 
+    # The margin: sizes, the numbers of its columns and their names, as `Margin` has them.
     sizes: tuple[int, ...]
     columns: tuple[int, ...]
     by: tuple[str, ...]
@@ -590,18 +546,10 @@ class JointMargins(JointSums):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetAxes:
-    """The axes of the tables that one aggregate is made of.
+    """The axes of the tables that one aggregate is made of."""
 
-    Parameters
-    ----------
-    groups
-        The grouping sets.
-    cells
-        What each group is divided into, in every set; None for one number.
-    """
-
-    groups: SetGroups
-    cells: Cells | None = None
+    groups: SetGroups  # The grouping sets
+    cells: Cells | None = None  # What each group is divided into, in every set; None for one number
 
     @property
     def sizes(self) -> tuple[int, ...]:

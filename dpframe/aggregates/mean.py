@@ -68,33 +68,18 @@ _GOLDEN: Final = (5.0**0.5 - 1.0) / 2.0
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """How the means of groups lie.
+    """How the means of groups lie."""
 
-    Parameters
-    ----------
-    mean
-        What they are spread around.
-    variance
-        How far, squared; 0 where noise explains all their differences.
-    """
-
-    mean: float
-    variance: float
+    mean: float  # What they are spread around
+    variance: float  # How far, squared; 0 where noise explains all their differences
 
 
 def shrunk_means(
     total: Floats, count: Floats, variances: tuple[float, float], half: float
 ) -> Floats:
     """Means around the middle of the bounds, from noisy centred sums and counts, one per group.
-
-    Parameters
-    ----------
-    total, count
-        The noisy numbers.
-    variances
-        The variances of the noise of a sum, and of a count.
-    half
-        Half the width of the bounds, above 0.
+    `total`, `count`: the noisy numbers. `variances`: the variances of the noise of a sum, and of a
+    count. `half`: half the width of the bounds, above 0.
     """
     prior = prior_of(total, count, variances, half)
     size = np.maximum(count, 0.0)
@@ -156,16 +141,9 @@ def shrunk_offsets(
     width: Fraction,
     step: Fraction,
 ) -> Floats:
-    """Means less the middle of the bounds.
-
-    Parameters
-    ----------
-    values
-        The noisy sums, in steps, and counts.
-    noise
-        The variances of their noise, in steps squared.
-    width, step
-        The width of the bounds, and the step of a sum.
+    """Means less the middle of the bounds. `values`: the noisy sums, in steps, and counts. `noise`:
+    the variances of their noise, in steps squared. `width`, `step`: the width of the bounds, and
+    the step of a sum.
     """
     total, count = (part.reshape(-1).astype(np.float64) for part in values)
     half = float(width / 2 / step)  # in steps, which no bounds make too large for floats
@@ -192,12 +170,8 @@ def no_bound(name: str) -> NoErrorBound:
 
 
 def require_groups(request: Request, scope: QueryScope) -> None:
-    """Refuse to shrink where there are no means to move towards.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Without groups, and by several sets of columns.
+    """Refuse to shrink where there are no means to move towards. Raises `UnsupportedOperation`
+    without groups, and by several sets of columns.
     """
     if scope.groups is None or isinstance(scope.groups, SetGroups):
         what = "there is one mean" if scope.groups is None else "those of several sets differ"
@@ -225,16 +199,9 @@ _AT_ONCE: Final = 1 << 16
 def mean_ends(total: Floats, count: Floats, noise: JointNoise, half: float, miss: Fraction) -> Ends:
     """The least and the largest mean, around the middle of the bounds; NaN if none exists.
 
-    Parameters
-    ----------
-    total, count
-        The noisy sums around the middle, and the noisy counts: one for each group.
-    noise
-        The joint noise of the sum and the count.
-    half
-        Half the width of the bounds.
-    miss
-        How often the exact mean may lie outside.
+    `total` has for each group the noisy sum around the middle, and `count` the noisy count; `noise`
+    is their joint noise. `half` is half the width of the bounds, and `miss` is how often the exact
+    mean may lie outside.
     """
     knots, reach = _reaches(noise, half, miss)
     ends = [
@@ -343,20 +310,10 @@ _LEAST_SCALE: Final = 2.0**-900
 def variance_ends(
     parts: tuple[Floats, Floats, Floats], noise: JointNoise, half: float, ddof: int, miss: Fraction
 ) -> Ends:
-    """The least and the largest sample variance of each group.
-
-    Parameters
-    ----------
-    parts
-        The noisy sums of squares and of values around the middle, and the noisy counts.
-    noise
-        The noise of the squares less half their largest value, of the sum and of the count.
-    half
-        Half the width of the bounds.
-    ddof
-        Delta degrees of freedom.
-    miss
-        How often the exact variance may lie outside.
+    """The least and the largest sample variance of each group. `parts`: the noisy sums of squares
+    and of values around the middle, and the noisy counts. `noise`: the noise of the squares less
+    half their largest value, of the sum and of the count. `half`: half the width of the bounds.
+    `ddof`: delta degrees of freedom. `miss`: how often the exact variance may lie outside.
     """
     count = parts[2]
     rule = _Rule(noise, half, ddof, miss)
@@ -372,14 +329,9 @@ def variance_ends(
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How ends follow from what is released.
+    """How ends follow from what is released."""
 
-    Parameters
-    ----------
-    noise, half, ddof, miss
-        As for `variance_ends`.
-    """
-
+    # As for `variance_ends`.
     noise: JointNoise
     half: float
     ddof: int
@@ -520,24 +472,15 @@ def _tried(rule: _Rule, count: float) -> Ends:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Centred(BoundAggregate):
-    """What is made of sums around the middle of bounds, and a count.
+    """What is made of sums around the middle of bounds, and a count."""
 
-    Parameters
-    ----------
-    value, bounds, grid
-        The values as numbers, what they are clamped to, and the grid of their distances from the
-        middle of the bounds.
-    of_totals
-        Whether values are totals of individuals.
-    per
-        Whether that is requested: where each individual has one row, rows are totals.
-    """
-
+    # The values as numbers, what they are clamped to, and the grid of their distances from the
+    # middle of the bounds.
     value: Value
     bounds: tuple[Fraction, Fraction]
     grid: Grid
-    of_totals: bool
-    per: Per
+    of_totals: bool  # Whether values are totals of individuals
+    per: Per  # Whether that is requested: where each individual has one row, rows are totals
 
     @property
     def is_of_totals(self) -> bool:
@@ -569,17 +512,10 @@ class _Centred(BoundAggregate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundMean(_Centred):
-    """The middle of the bounds, and a centred sum over a count.
+    """The middle of the bounds, and a centred sum over a count."""
 
-    Parameters
-    ----------
-    shrink
-        Whether means of groups are moved towards their common mean.
-    noise
-        The variances of the noise of the sum and the count, in steps; 0 until they are known.
-    """
-
-    shrink: bool = False
+    shrink: bool = False  # Whether means of groups are moved towards their common mean
+    # The variances of the noise of the sum and the count, in steps; 0 until they are known.
     noise: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -687,21 +623,11 @@ class Mean(Aggregate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundVariance(_Centred):
-    """A variance, or its root, from a sum of squares, a sum and a count.
+    """A variance, or its root, from a sum of squares, a sum and a count."""
 
-    Parameters
-    ----------
-    squares
-        The grid of squared distances from the middle of the bounds.
-    ddof
-        What the sum of squares is divided by, less than the count.
-    root
-        Whether it is the standard deviation.
-    """
-
-    squares: Grid
-    ddof: int
-    root: bool
+    squares: Grid  # The grid of squared distances from the middle of the bounds
+    ddof: int  # What the sum of squares is divided by, less than the count
+    root: bool  # Whether it is the standard deviation
 
     @property
     def rests_on(self) -> int:

@@ -34,21 +34,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An exact table of integers that an engine computes.
+    """An exact table of integers that an engine computes."""
 
-    Parameters
-    ----------
-    statistic
-        The integer per group (and cell).
-    cells
-        A second public key, or None.
-    kept
-        The columns that its groups are by, by their numbers, where it is of one of several grouping
-        sets alone.
-    """
-
-    statistic: Statistic
-    cells: Cells | None = None
+    statistic: Statistic  # The integer per group (and cell)
+    cells: Cells | None = None  # A second public key, or None
+    # The columns that its groups are by, by their numbers, where it is of one of several grouping
+    # sets alone.
     kept: tuple[int, ...] | None = None
 
     def words(self) -> str:
@@ -59,21 +50,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """An exact table as it comes from an engine: only cells that are not empty.
+    """An exact table as it comes from an engine: only cells that are not empty."""
 
-    Parameters
-    ----------
-    groups, cells, values
-        One entry per group and cell that has rows, sorted by group and cell. Without cells, one
-        value per group, and None for what needs no saying.
-    size
-        The number of groups.
-    """
-
+    # One entry per group and cell that has rows, sorted by group and cell. Without cells, one value
+    # per group, and None for what needs no saying.
     groups: Integers | None
     cells: Integers | None
     values: Integers
-    size: int
+    size: int  # The number of groups
 
     @classmethod
     def of_groups(cls, groups: Integers, values: Integers, size: int) -> CellCounts:
@@ -132,12 +116,8 @@ class Measurement(ABC):
         """The same as the kernel has it, with the places that `scope.rules` gives to tables."""
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """How far one individual moves the vector (of scores, for selections), in `step`s.
-
-        Raises
-        ------
-        UnboundedSensitivity
-            When nothing limits it.
+        """How far one individual moves the vector (of scores, for selections), in `step`s. Raises
+        `UnboundedSensitivity` when nothing limits it.
         """
         self.spread(scope)  # refuses what has no limits, in the words of the query
         return scope.rules.sensitivity(self, lambda: self.node(scope))
@@ -159,18 +139,9 @@ class Measurement(ABC):
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> MechanismTask:
-        """What a mechanism must do to release it.
-
-        Parameters
-        ----------
-        name
-            The output, for messages.
-        sensitivity
-            As `sensitivity` says.
-        mechanism
-            The request: ``"auto"`` or a name.
-        scope
-            The scope of the query.
+        """What a mechanism must do to release it. `name`: the output, for messages. `sensitivity`:
+        as `sensitivity` says. `mechanism`: ``"auto"``, or the name in the request. `scope`: the
+        scope of the query.
         """
 
     @abstractmethod
@@ -220,14 +191,9 @@ class Additive(Measurement):
 class Responses(Measurement):
     """How many rows report each cell, when every row reports on its own, under change-one adjacency
     and with no row dropped: then every row has a report and their number is public.
-
-    Parameters
-    ----------
-    table
-        Rows per cell; its cells have one for all else, so that every row is in one.
     """
 
-    table: Table
+    table: Table  # Rows per cell; its cells have one for all else, so that every row is in one
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -333,27 +299,14 @@ COUNT = Additive(Table(RowCount()))
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """How a sum follows from noisy numbers: sum(factor * number) / divisor, to the nearest integer.
+    """How a sum follows from noisy numbers: sum(factor * number) / divisor, rounded."""
 
-    Parameters
-    ----------
-    factors
-        One for each number.
-    divisor
-        Above 0.
-    """
-
-    factors: tuple[int, ...]
-    divisor: int
+    factors: tuple[int, ...]  # One for each number
+    divisor: int  # Above 0
 
     def of(self, noisy: Integers) -> tuple[Integers, Integers]:
         """The integers, rounded down, and where a half has to be rounded by a coin: 0 where it is
-        clear, which is done already, 1 where it is not.
-
-        Parameters
-        ----------
-        noisy
-            Of shape (groups, numbers).
+        clear, which is done already, 1 where it is not. `noisy`: of shape (groups, numbers).
 
         Notes
         -----
@@ -431,28 +384,18 @@ class JointSums(Measurement):
     (`row_columns`); a row is counted wherever it has a place. So over their widths 1, h and Q it
     adds (1, x, y) with 2 x**2 - 1 <= y <= 1, or (1, 0, 0) where it is counted and has no value, or
     nothing: all in the hull of the arch (`dpframe.samplers.box`) and its mirror image.
-
-    Parameters
-    ----------
-    sums
-        The exact tables, without cells.
-    matrix
-        For each number that is drawn its factors of the tables.
-    widths, turned
-        By how much a row that comes or goes, or one that stays and changes, moves each number.
-    conditions, kept
-        Of rows that change: what one needs to move each number, and by how much it does where it
-        meets that before and after; nothing where each number is one on its own.
-    arches
-        The places of numbers that are a count of values, their sum, and the sum of their squares.
     """
 
-    sums: tuple[Table, ...]
-    matrix: tuple[tuple[int, ...], ...]
+    sums: tuple[Table, ...]  # The exact tables, without cells
+    matrix: tuple[tuple[int, ...], ...]  # For each number that is drawn its factors of the tables
+    # By how much a row that comes or goes, or one that stays and changes, moves each number.
     widths: tuple[int, ...]
     turned: tuple[int, ...]
+    # Of rows that change: what one needs to move each number, and by how much it does where it
+    # meets that before and after; nothing where each number is one on its own.
     conditions: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
+    # The places of numbers that are a count of values, their sum, and the sum of their squares.
     arches: tuple[Arch, ...] = ()
 
     @property

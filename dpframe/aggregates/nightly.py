@@ -82,24 +82,15 @@ class NightlySums(Measurement):
     being columns without negative entries. Its square |v u|^2 + |v' u'|^2 - 2 v v' (u, u') is at
     most 2 b^2 |c|^2 where v and v' have one sign, since (u, u') is not negative. It is at most
     (|v| + |v'|)^2 |c|^2 where they have two, which is at most the width of the bounds squared.
-
-    Parameters
-    ----------
-    part
-        The sums that each period has.
-    periods
-        How many there are.
-    branching, levels
-        The branching of a tree of periods; 0 for the square root.
-    through
-        What an individual with an identifier may have through all nights, each separately; None
-        with `dp.Rows`.
     """
 
-    part: Additive
-    periods: int
+    part: Additive  # The sums that each period has
+    periods: int  # How many there are
+    # The branching of a tree of periods; 0 for the square root.
     branching: int
     levels: int
+    # What an individual with an identifier may have through all nights, each separately; None with
+    # `dp.Rows`.
     through: tuple[Through, ...] | None
 
     @property
@@ -208,18 +199,10 @@ class NightlySums(Measurement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NightlyAggregate(BoundAggregate):
-    """A count or a sum whose running total is released.
+    """A count or a sum whose running total is released."""
 
-    Parameters
-    ----------
-    inner
-        What each period has.
-    rule
-        How totals follow.
-    """
-
-    inner: BoundAggregate
-    rule: RunningError
+    inner: BoundAggregate  # What each period has
+    rule: RunningError  # How totals follow
 
     @property
     def clamps(self) -> tuple[Clamp, ...]:
@@ -267,13 +250,7 @@ def _adds_up(statistic: Statistic) -> bool:
 def nightly_output(
     output: Output, rule: RunningError, through: tuple[Through, ...] | None
 ) -> Output:
-    """A count or a sum as an output of a stream.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is neither.
-    """
+    """A count or a sum as an output of a stream. Raises `UnsupportedOperation` for others."""
     inner = output.only
     if inner is None or not is_streamed(inner):
         raise UnsupportedOperation(

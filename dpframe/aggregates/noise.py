@@ -50,20 +50,11 @@ _WIDEST: Final = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slices:
-    """A joint law of noises, in the parts' own units.
+    """A joint law of noises, in the parts' own units."""
 
-    Parameters
-    ----------
-    weights
-        The probability of each slice; their sum is 1.
-    others
-        The noises of all parts but the first, one array each.
-    above, below
-        P(first noise > x) and P(first noise < x) given the slice, for x whose last axis are slices.
-    """
-
-    weights: Floats
-    others: tuple[Floats, ...]
+    weights: Floats  # The probability of each slice; their sum is 1
+    others: tuple[Floats, ...]  # The noises of all parts but the first, one array each
+    # P(first noise > x) and P(first noise < x) given the slice, for x whose last axis are slices.
     above: Callable[[Floats], Floats]
     below: Callable[[Floats], Floats]
 
@@ -110,29 +101,18 @@ class JointNoise(Hashable, Protocol):
         ...
 
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
-        """Its law, for probabilities of about `miss`.
-
-        Parameters
-        ----------
-        miss
-            The request is where the error is with probability 1 - miss.
-        pull
-            By how much of the first noise a unit of each of the others moves the result at most;
-            slices are so narrow that the first noise covers them.
+        """Its law, for probabilities of about `miss`. `miss`: the request is where the error is
+        with probability 1 - miss. `pull`: by how much of the first noise a unit of each of the
+        others moves the result at most; slices are so narrow that the first noise covers them.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Independent:
-    """Noises that are drawn one by one.
+    """Noises that are drawn one by one."""
 
-    Parameters
-    ----------
-    parts
-        The law of each part in steps, and what a step is.
-    """
-
+    # The law of each part in steps, and what a step is.
     parts: tuple[tuple[NoiseLaw, Fraction], ...]
 
     @property
@@ -231,18 +211,9 @@ SLIGHT: Final = 1e-4
 
 
 def gaussian_slices(variance: float, rows: Floats, units: list[float], miss: float) -> Slices:
-    """Of equal Gaussian noise on all numbers of a vector.
-
-    Parameters
-    ----------
-    variance
-        The variance of each number's noise, in steps squared.
-    rows
-        For each part its factors of the numbers; parts are rounded to whole steps.
-    units
-        What a step of each part is.
-    miss
-        What probabilities are about.
+    """Of equal Gaussian noise on all numbers of a vector. `variance`: the variance of each number's
+    noise, in steps squared. `rows`: for each part its factors of the numbers; parts are rounded to
+    whole steps. `units`: what a step of each part is. `miss`: what probabilities are about.
     """
     scale = np.array(units)
     covariance = (rows @ rows.T) * variance
@@ -386,16 +357,9 @@ _MORE: Final = 256
 
 
 def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
-    """Of noise that is uniform in hulls.
-
-    Parameters
-    ----------
-    boxes
-        The boxes that they lie in, and their arches.
-    rows
-        For each part its factors of the numbers; parts are rounded to whole steps.
-    units
-        What a step of each part is.
+    """Of noise that is uniform in hulls. `boxes`: the boxes that they lie in, and their arches.
+    `rows`: for each part its factors of the numbers; parts are rounded to whole steps. `units`:
+    what a step of each part is.
     """
     radii, weights = fewer_sizes(boxes.radii, boxes.weights)
     widths = np.floor(np.outer(radii, np.array(boxes.widths)) / boxes.fineness) + 0.5
@@ -588,18 +552,10 @@ def _variances(law: CombinableNoise, numbers: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WeightedNoise:
-    """A sum of noises with factors.
+    """A sum of noises with factors."""
 
-    Parameters
-    ----------
-    spread
-        Its variance, in steps squared.
-    excess
-        Its fourth cumulant over its squared variance, at most 3.
-    """
-
-    spread: float
-    excess: float
+    spread: float  # Its variance, in steps squared
+    excess: float  # Its fourth cumulant over its squared variance, at most 3
 
     def variance(self) -> float:
         """In steps squared."""
@@ -721,21 +677,11 @@ _LEAST: Final = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class MixedNoise:
-    """Sums of noises; some of these are drawn jointly.
+    """Sums of noises; some of these are drawn jointly."""
 
-    Parameters
-    ----------
-    parts
-        Each sum on its own, in steps, and what a step is.
-    correlations
-        For each two of them, in the order (0, 1), (0, 2), (1, 2), ...
-    excess
-        The largest excess of all directions, at most 3.
-    """
-
-    parts: tuple[WeightedPart, ...]
-    correlations: tuple[float, ...]
-    excess: float
+    parts: tuple[WeightedPart, ...]  # Each sum on its own, in steps, and what a step is
+    correlations: tuple[float, ...]  # For each two of them, in the order (0, 1), (0, 2), (1, 2),
+    excess: float  # The largest excess of all directions, at most 3
 
     @property
     def even(self) -> bool:
@@ -822,13 +768,8 @@ _CELLS: Final = 96
 
 
 def noise_law(parts: Sequence[tuple[AdditiveMechanism, Fraction, int]]) -> JointNoise:
-    """The joint law of the noise of parts.
-
-    Parameters
-    ----------
-    parts
-        The law of each in steps, what a step is, and the number of its draw: parts of one draw
-        depend on each other.
+    """The joint law of the noise of parts. `parts`: the law of each in steps, what a step is, and
+    the number of its draw. Parts of one draw depend on each other.
     """
     blocks: dict[int, list[int]] = {}
     for place, (_, _, draw) in enumerate(parts):
@@ -855,14 +796,9 @@ def drawn_of(noise: JointNoise) -> list[tuple[AdditiveMechanism, Fraction, int]]
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Noises of parts that follow from one draw.
+    """Noises of parts that follow from one draw."""
 
-    Parameters
-    ----------
-    parts
-        The law of each part in steps, all combinations of one vector, and what a step is.
-    """
-
+    # The law of each part in steps, all combinations of one vector, and what a step is.
     parts: tuple[Part, ...]
 
     @property
@@ -915,18 +851,10 @@ def _together(parts: tuple[Part, ...], miss: float) -> Slices:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Noises of parts that follow from several draws.
+    """Noises of parts that follow from several draws."""
 
-    Parameters
-    ----------
-    parts
-        The law of each part in steps, and what a step is.
-    blocks
-        Which parts are drawn jointly.
-    """
-
-    parts: tuple[Part, ...]
-    blocks: tuple[tuple[int, ...], ...]
+    parts: tuple[Part, ...]  # The law of each part in steps, and what a step is
+    blocks: tuple[tuple[int, ...], ...]  # Which parts are drawn jointly
 
     @property
     def even(self) -> bool:
@@ -1010,21 +938,11 @@ Drawn: TypeAlias = "tuple[AdditiveMechanism, Fraction, int]"
 
 @dataclass(frozen=True, slots=True)
 class NoisyTables:
-    """The tables that one number of each group is rebuilt from.
+    """The tables that one number of each group is rebuilt from."""
 
-    Parameters
-    ----------
-    measured
-        The columns of each.
-    weights
-        The weights of these, in proportion to one over their variances.
-    drawn
-        What noise each has.
-    """
-
-    measured: Sets
-    weights: tuple[float, ...]
-    drawn: tuple[Drawn, ...]
+    measured: Sets  # The columns of each
+    weights: tuple[float, ...]  # The weights of these, in proportion to one over their variances
+    drawn: tuple[Drawn, ...]  # What noise each has
 
     @property
     def laws(self) -> tuple[AdditiveMechanism, ...]:
@@ -1039,16 +957,8 @@ class NoisyTables:
 def noise_of_numbers(
     sizes: tuple[int, ...], kept: Columns, numbers: tuple[NoisyTables, ...]
 ) -> JointNoise:
-    """The joint law of several numbers of a group by some columns, each in its steps.
-
-    Parameters
-    ----------
-    sizes
-        How many values each column has.
-    kept
-        The columns.
-    numbers
-        What each is rebuilt from.
+    """The joint law of several numbers of a group by some columns, each in its steps. `sizes`: how
+    many values each column has. `kept`: the columns. `numbers`: what each is rebuilt from.
     """
     together = {d for one in numbers for law, _, d in one.drawn if isinstance(law, CombinedNoise)}
     if together and all(one.measured == (kept,) for one in numbers):  # which are what is drawn

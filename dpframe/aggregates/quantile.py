@@ -120,25 +120,15 @@ class QuantileChoice(Selection):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundQuantile(BoundAggregate):
-    """Chosen values, one for each quantile.
+    """Chosen values, one for each quantile."""
 
-    Parameters
-    ----------
-    value, cells
-        The values as numbers, and the candidates.
-    quantiles
-        Which are chosen.
-    bounds
-        What values are clamped to; None among listed candidates.
-    q
-        The request: a list for a list, be it of one.
-    """
-
+    # The values as numbers, and the candidates.
     value: Value
     cells: PointCells | PositionCells
-    quantiles: tuple[Fraction, ...]
+    quantiles: tuple[Fraction, ...]  # Which are chosen
+    # What values are clamped to; None among listed candidates.
     bounds: tuple[Fraction, Fraction] | None
-    q: Number | tuple[Number, ...]
+    q: Number | tuple[Number, ...]  # The request: a list for a list, be it of one
 
     @property
     def is_list(self) -> bool:
@@ -413,17 +403,10 @@ def listed(quantiles: Sequence[Fraction]) -> str:
 class CountedQuantile(BoundQuantile):
     """Quantiles from noisy counts, which have noise that one row moves by 1, however many quantiles
     are read off them.
-
-    Parameters
-    ----------
-    why
-        Why they are, for plans.
-    runs
-        The counts in addition to cells, if any.
     """
 
-    why: str = ""
-    runs: CountedRuns | None = None
+    why: str = ""  # Why they are, for plans
+    runs: CountedRuns | None = None  # The counts in addition to cells, if any
 
     @property
     def note(self) -> str:
@@ -449,16 +432,8 @@ def codes_from_counts(
     counts: NDArray[Any], cells: PointCells | PositionCells, quantiles: Sequence[Fraction]
 ) -> list[Noisy]:
     """For each quantile the candidate in each group whose ranks are nearest to it, the first one
-    where several are: a larger quantile has no smaller candidate.
-
-    Parameters
-    ----------
-    counts
-        Of shape (groups, cells), whole or rebuilt from several.
-    cells
-        What they count.
-    quantiles
-        Which are wanted.
+    where several are: a larger quantile has no smaller candidate. `counts`: of shape (groups,
+    cells), whole or rebuilt from several. `cells`: what they count. `quantiles`: which are wanted.
     """
     upto = nondecreasing(np.cumsum(counts, axis=1, dtype=np.float64))
     below = np.concatenate([np.minimum(upto[:, :1], 0.0), upto[:, :-1]], axis=1)
@@ -484,24 +459,14 @@ class QuantileTree(ChosenTogether):
 
     The score of a choice is that of a `QuantileChoice` of these rows, in ranks. Its scale is in
     proportion to the range by which one row moves such scores, so all choices cost the same.
-
-    Parameters
-    ----------
-    cells
-        The candidates.
-    quantiles
-        In rising order, each once.
-    levels
-        Which of them are chosen at each level; no two of one level have the same neighbours among
-        those of earlier ones, so their rows are disjoint.
-    why
-        Why they are chosen together, for plans.
     """
 
-    cells: PointCells | PositionCells
-    quantiles: tuple[Fraction, ...]
+    cells: PointCells | PositionCells  # The candidates
+    quantiles: tuple[Fraction, ...]  # In rising order, each once
+    # Which of them are chosen at each level; no two of one level have the same neighbours among
+    # those of earlier ones, so their rows are disjoint.
     levels: Levels
-    why: str = ""
+    why: str = ""  # Why they are chosen together, for plans
 
     @property
     def choices(self) -> tuple[LevelChoice, ...]:
@@ -628,13 +593,9 @@ def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
 
 
 def levels_for(quantiles: Sequence[Fraction], depth: int) -> Levels:
-    """Which quantiles to choose at each of this many levels: of those that leave no more on
-    either side than later levels can hold, the one nearest to the middle of its rows.
-
-    Raises
-    ------
-    ValueError
-        When this many levels are too few.
+    """Which quantiles to choose at each of this many levels: of those that leave no more on either
+    side than later levels can hold, the one nearest to the middle of its rows. Raises `ValueError`
+    when this many levels are too few.
     """
     if len(quantiles) >= 1 << depth:
         raise ValueError("there are more quantiles than the levels can hold")
@@ -679,20 +640,11 @@ class QuantilesAtOnce(ChosenTogether):
     which is 2 (1 - d) together. It moves the score by at most 1 - d, with d that of the narrowest
     part, and the difference of two scores by twice as much. A row that changes its value takes 1
     from one part and brings it to another: at most 1, and 2.
-
-    Parameters
-    ----------
-    cells
-        The candidates.
-    quantiles
-        In rising order, each once.
-    why
-        Why they are chosen together, for plans.
     """
 
-    cells: PointCells | PositionCells
-    quantiles: tuple[Fraction, ...]
-    why: str = ""
+    cells: PointCells | PositionCells  # The candidates
+    quantiles: tuple[Fraction, ...]  # In rising order, each once
+    why: str = ""  # Why they are chosen together, for plans
 
     @property
     def parts(self) -> tuple[Fraction, ...]:
@@ -812,15 +764,9 @@ Join = Callable[[BoundQuantile], BoundAggregate]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointQuantile(BoundQuantile):
-    """Quantiles that are chosen together with others.
+    """Quantiles that are chosen together with others."""
 
-    Parameters
-    ----------
-    places
-        Which of the chosen ones are its own.
-    """
-
-    places: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()  # Which of the chosen ones are its own
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         (codes,) = values

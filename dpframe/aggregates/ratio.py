@@ -44,16 +44,8 @@ _TYPICAL: Final = Fraction(2, 3)
 
 
 def sum_reach(noise: JointNoise, factors: tuple[float, ...], miss: float) -> float:
-    """The least q with P(|sum of factor * noise| > q) <= miss, or barely more than that.
-
-    Parameters
-    ----------
-    noise
-        The noise of the numbers, in their own units.
-    factors
-        One for each.
-    miss
-        A probability.
+    """The least q with P(|sum of factor * noise| > q) <= miss, or barely more than that. `noise`:
+    the noise of the numbers, in their own units. `factors`: one for each. `miss`: a probability.
     """
     return float(_reaches(noise, (factors,), miss)[0])
 
@@ -65,18 +57,10 @@ def ratio_ends(
     factors: tuple[tuple[float, ...], tuple[float, ...]],
     miss: float,
 ) -> Ends:
-    """The least and the largest ratio; NaN for both where there are no ends.
-
-    Parameters
-    ----------
-    above, below
-        The noisy sums, constants included: one of each for each group.
-    noise
-        The noise of the numbers that they are sums of.
-    factors
-        The factors of the numbers in either sum.
-    miss
-        How often the exact ratio may lie outside.
+    """The least and the largest ratio; NaN for both where there are no ends. `above`, `below`: the
+    noisy sums of each group, constants included. `noise`: the noise of the numbers that they are
+    sums of. `factors`: the factors of the numbers in either sum. `miss`: how often
+    the exact ratio may lie outside.
     """
     units = [sum_reach(noise, side, miss) or 1.0 for side in factors]
     angles = np.linspace(-math.pi / 2, math.pi / 2, _CELLS + 1)
@@ -159,25 +143,16 @@ _OUT: Final = 2.0**-40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundRatio(BoundAggregate):
-    """The quotient of two noisy totals.
+    """The quotient of two noisy totals."""
 
-    Parameters
-    ----------
-    value, below
-        The numbers above and below the line.
-    bounds, below_bounds
-        What they are scaled down to.
-    per
-        Whether totals of individuals are.
-    reach
-        What 95% of the noise of the lower total is within, in its steps; 0 until it is known.
-    """
-
+    # The numbers above and below the line.
     value: Value
     below: Value
+    # What they are scaled down to.
     bounds: tuple[Fraction, Fraction]
     below_bounds: tuple[Fraction, Fraction]
-    per: Per
+    per: Per  # Whether totals of individuals are
+    # What 95% of the noise of the lower total is within, in its steps; 0 until it is known.
     reach: int = 0
 
     @property

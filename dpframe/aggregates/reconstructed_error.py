@@ -63,26 +63,15 @@ _NEXT_TO_NOTHING: Final = 1e-9
 class DistributionError:
     """The number of rows up to an edge follows from noisy sums of neighbouring cells by weighted
     least squares; which edge has the largest error depends on where it lies.
-
-    Parameters
-    ----------
-    cells
-        How many cells there are.
-    branching
-        How many children a node of the tree of cells has.
-    levels
-        Which levels are measured, rising; the cells themselves are the last.
-    weights
-        What a sum of each counts: its cells over the variance of its noise, in proportion.
-    shown
-        How many edges are released; cells after them, two at most, have rows above them, and those
-        without a value.
     """
 
-    cells: int
-    branching: int
-    levels: tuple[int, ...]
+    cells: int  # How many cells there are
+    branching: int  # How many children a node of the tree of cells has
+    levels: tuple[int, ...]  # Which levels are measured, rising; the cells themselves are the last
+    # What a sum of each counts: its cells over the variance of its noise, in proportion.
     weights: tuple[Fraction, ...]
+    # How many edges are released; cells after them, two at most, have rows above them, and those
+    # without a value.
     shown: int
 
     def __post_init__(self) -> None:
@@ -110,14 +99,7 @@ class DistributionError:
 
     def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
         """For each cell how far the number of rows up to its upper edge may be off with that
-        probability.
-
-        Parameters
-        ----------
-        laws
-            The noise of each level.
-        level
-            Between 0 and 1, exclusive.
+        probability. `laws`: the noise of each level. `level`: between 0 and 1, exclusive.
         """
         spreads, fourths = _level_moments(self.measured, *_cumulants(laws))
         rounded = spreads + self._rounding(spreads)
@@ -143,17 +125,10 @@ class DistributionError:
 class RunError:
     """A number of rows that is the sum of the first cells of a distribution function, or of all of
     them, and follows from the same noisy sums.
-
-    Parameters
-    ----------
-    edges
-        The error rule of these numbers.
-    cells
-        How many of the first cells it is of.
     """
 
-    edges: DistributionError
-    cells: int
+    edges: DistributionError  # The error rule of these numbers
+    cells: int  # How many of the first cells it is of
 
     def __post_init__(self) -> None:
         if not 1 <= self.cells <= self.edges.cells:
@@ -166,17 +141,10 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class RootError:
-    """The number of rows up to an edge follows from noisy sums of the square root factorisation.
+    """The number of rows up to an edge follows from noisy sums of the square root factorisation."""
 
-    Parameters
-    ----------
-    cells
-        How many cells there are.
-    shown
-        How many edges are released; the cell after them, if there is one, has rows above them.
-    """
-
-    cells: int
+    cells: int  # How many cells there are
+    # How many edges are released; the cell after them, if there is one, has rows above them.
     shown: int
 
     def __post_init__(self) -> None:
@@ -248,36 +216,19 @@ class DistributionSetsError:
     """The number of rows up to an edge in a group of one of several grouping sets follows from
     noisy tables of neighbouring cells by weighted least squares. Which edge has the largest error
     depends on its set and place.
-
-    Parameters
-    ----------
-    sizes
-        How many values each column has.
-    sets
-        The columns of each grouping set that is released.
-    cells
-        How many cells a group has.
-    branching
-        How many children a node of the tree of cells has.
-    measured
-        For each noisy table its columns.
-    levels
-        For each the level of its runs of cells; the cells themselves are the last.
-    weights
-        What a sum of each counts: the finest cells that it stands for over the variance of its
-        noise, in proportion.
-    shown
-        How many edges are released; one cell after them has rows above them.
     """
 
-    sizes: tuple[int, ...]
-    sets: tuple[Columns, ...]
-    cells: int
-    branching: int
-    measured: tuple[Columns, ...]
+    sizes: tuple[int, ...]  # How many values each column has
+    sets: tuple[Columns, ...]  # The columns of each grouping set that is released
+    cells: int  # How many cells a group has
+    branching: int  # How many children a node of the tree of cells has
+    measured: tuple[Columns, ...]  # For each noisy table its columns
+    # For each the level of its runs of cells; the cells themselves are the last.
     levels: tuple[int, ...]
+    # What a sum of each counts: the finest cells that it stands for over the variance of its noise,
+    # in proportion.
     weights: tuple[Fraction, ...]
-    shown: int
+    shown: int  # How many edges are released; one cell after them has rows above them
 
     def __post_init__(self) -> None:
         if not 1 <= self.shown <= self.cells <= min(_MOST_SET_CELLS, self.shown + 1):
@@ -313,16 +264,8 @@ class DistributionSetsError:
 
     def reaches(self, laws: Noises, kept: Columns, level: Fraction | float) -> NDArray[np.int64]:
         """For each cell how far the number of rows up to its upper edge may be off with that
-        probability, in a group of one of the sets.
-
-        Parameters
-        ----------
-        laws
-            The noise of each noisy table.
-        kept
-            The columns of the set.
-        level
-            Between 0 and 1, exclusive.
+        probability, in a group of one of the sets. `laws`: the noise of each noisy table. `kept`:
+        the columns of the set. `level`: between 0 and 1, exclusive.
         """
         spreads, fourths = _table_moments(self.tables, kept, *_cumulants(laws))
         rounded = spreads + self._rounding(kept, spreads)
@@ -375,60 +318,30 @@ class Ranges(ABC):
 
     @abstractmethod
     def place(self, edge: object, where: str) -> int:
-        """How many steps end at or before an edge.
-
-        Raises
-        ------
-        InvalidBounds
-            When it is not an edge; the nearest ones are named.
+        """How many steps end at or before an edge. Raises `InvalidBounds` when it is not an edge;
+        the nearest ones are named.
         """
 
     @abstractmethod
     def value(self, counts: Sequence[int], start: int, stop: int) -> int:
-        """The number of rows in the steps from `start` to `stop` - 1.
-
-        Parameters
-        ----------
-        counts
-            What was released of a group, in order.
-        start, stop
-            Which steps.
+        """The number of rows in the steps from `start` to `stop` - 1. `counts`: what was released
+        of a group, in order. `start`, `stop`: which steps.
         """
 
     @abstractmethod
     def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
-        """What its error keeps within with probability `level`.
-
-        Parameters
-        ----------
-        laws
-            The noise of each noisy vector.
-        start, stop
-            Which steps.
-        level
-            Between 0 and 1, exclusive.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the error is not known.
+        """What its error keeps within with probability `level`. `laws`: the noise of each noisy
+        vector. `start`, `stop`: which steps. `level`: between 0 and 1, exclusive. Raises
+        `UnsupportedOperation` when the error is not known.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UpToEdges(Ranges):
-    """Ranges of a distribution function: rows above the lower edge, up to the upper one.
+    """Ranges of a distribution function: rows above the lower edge, up to the upper one."""
 
-    Parameters
-    ----------
-    value_of
-        The number.
-    edges
-        The upper edges.
-    """
-
-    value_of: Value
-    edges: Edges
+    value_of: Value  # The number
+    edges: Edges  # The upper edges
 
     @property
     def words(self) -> str:
@@ -446,15 +359,9 @@ class _UpToEdges(Ranges):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CumulativeRanges(_UpToEdges):
-    """Ranges of a distribution function.
+    """Ranges of a distribution function."""
 
-    Parameters
-    ----------
-    rule
-        The errors of the numbers.
-    """
-
-    rule: EdgesError
+    rule: EdgesError  # The errors of the numbers
 
     def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
         noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
@@ -463,20 +370,11 @@ class CumulativeRanges(_UpToEdges):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangesBySets(_UpToEdges):
-    """Of distribution functions by grouping sets.
+    """Of distribution functions by grouping sets."""
 
-    Parameters
-    ----------
-    rule
-        The errors of the numbers.
-    groups
-        The grouping sets.
-    kept
-        The columns of the set that a group is of; the first set unless given.
-    """
-
-    rule: DistributionSetsError
-    groups: SetGroups
+    rule: DistributionSetsError  # The errors of the numbers
+    groups: SetGroups  # The grouping sets
+    # The columns of the set that a group is of; the first set unless given.
     kept: tuple[int, ...] | None = None
 
     def of_set(self, kept: tuple[int, ...]) -> RangesBySets:
@@ -492,23 +390,13 @@ class RangesBySets(_UpToEdges):
 class BinRanges(Ranges):
     """Ranges of a histogram of bins: rows from the lower edge to below the upper one, or up to it
     where it is the last.
-
-    Parameters
-    ----------
-    value_of
-        The number.
-    edges
-        Where bins begin and end, in the form that values are compared with.
-    nonnegative
-        Whether negative counts became 0.
-    rule
-        The errors of rebuilt counts; None for plain counts.
     """
 
-    value_of: Value
+    value_of: Value  # The number
+    # Where bins begin and end, in the form that values are compared with.
     edges: Sequence[Comparable]
-    nonnegative: bool
-    rule: DistributionError | None = None
+    nonnegative: bool  # Whether negative counts became 0
+    rule: DistributionError | None = None  # The errors of rebuilt counts; None for plain counts
 
     @property
     def words(self) -> str:
@@ -576,21 +464,11 @@ _SHARPEST: Final = Fraction(1, 100)
 
 @dataclass(frozen=True, slots=True)
 class CountedRuns:
-    """Counts of cells, and of runs of this many neighbouring cells, each with noise of its own.
+    """Counts of cells, and of runs of this many neighbouring cells, each with noise of its own."""
 
-    Parameters
-    ----------
-    size
-        How many cells there are.
-    width
-        How many a run has, but for the last one.
-    share
-        What runs get of the epsilon; cells get the rest.
-    """
-
-    size: int
-    width: int
-    share: Fraction
+    size: int  # How many cells there are
+    width: int  # How many a run has, but for the last one
+    share: Fraction  # What runs get of the epsilon; cells get the rest
 
     def __post_init__(self) -> None:
         if not 1 < self.width < self.size <= self.width**2:
@@ -636,12 +514,7 @@ class CountedRuns:
         / s), in the mean over j from 0 to s v (s ((1 - q)**2 + q**2) / 2 - w s (1 / 3 - q +
         q**2)).
 
-        Parameters
-        ----------
-        quantiles
-            Which are wanted.
-        scale
-            Of noise of counts at the whole epsilon.
+        `quantiles`: which are wanted. `scale`: of noise of counts at the whole epsilon.
         """
         s, each = self.width, _variance(scale, 1 - self.share)
         believed = s * each / (s * each + _variance(scale, self.share))
@@ -655,17 +528,9 @@ class CountedRuns:
 
 @lru_cache(maxsize=64)
 def best_runs(size: int, quantiles: tuple[Fraction, ...], scale: Fraction) -> CountedRuns | None:
-    """The best runs to count in addition to this many cells; None where cells alone have no
-    larger errors.
-
-    Parameters
-    ----------
-    size
-        How many cells there are.
-    quantiles
-        Which are wanted.
-    scale
-        Of noise of counts at the whole epsilon.
+    """The best runs to count in addition to this many cells; None where cells alone have no larger
+    errors. `size`: how many cells there are. `quantiles`: which are wanted. `scale`: of noise of
+    counts at the whole epsilon.
     """
     narrow = math.isqrt(size - 1) + 1
     widths = range(max(2, narrow), min(2 * narrow, size // 2) + 1)
@@ -704,27 +569,16 @@ class RunRankError:
     <= k: see `RankError`. The variance and the fourth cumulant of each of these are sums over
     runs and bound how far one of them reaches. The union bound covers all of them together and
     the least and the largest q, between which others are.
-
-    Parameters
-    ----------
-    cells
-        How many there are.
-    width
-        How many cells a run has.
-    share
-        The share of the epsilon for runs, which determines their weight.
-    lowest, highest
-        The least and the largest quantile.
-    sides
-        2 where values between candidates have cells of their own, so that both that are compared
-        may be off; else 1.
     """
 
-    cells: int
-    width: int
-    share: Fraction
+    cells: int  # How many there are
+    width: int  # How many cells a run has
+    share: Fraction  # The share of the epsilon for runs, which determines their weight
+    # The least and the largest quantile.
     lowest: Fraction
     highest: Fraction
+    # 2 where values between candidates have cells of their own, so that both that are compared may
+    # be off; else 1.
     sides: int
 
     def __post_init__(self) -> None:
@@ -867,16 +721,10 @@ class RunningError:
     parts: each is a continuous Gaussian of nearly the same variance that was rounded at random
     (`dpframe.accounting.gaussian_noise`). For a tree, totals are sums of this many independent
     noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
-
-    Parameters
-    ----------
-    periods
-        How many there are.
-    branching, levels
-        The branching of a tree of sums; 0 for the square root.
     """
 
-    periods: int
+    periods: int  # How many there are
+    # The branching of a tree of sums; 0 for the square root.
     branching: int
     levels: int
 
@@ -900,18 +748,9 @@ class RunningError:
     def reach(
         self, law: AdditiveMechanism, factors: Floats, level: Fraction, rounded: Fraction
     ) -> int:
-        """The least whole number of steps within which a number stays with that probability.
-
-        Parameters
-        ----------
-        law
-            The law of the noises.
-        factors
-            By what they are multiplied in it.
-        level
-            Between 0 and 1, exclusive.
-        rounded
-            What rounding adds at most.
+        """The least whole number of steps within which a number stays with that probability. `law`:
+        the law of the noises. `factors`: by what they are multiplied in it. `level`: between 0 and
+        1, exclusive. `rounded`: what rounding adds at most.
         """
         if law.is_exact:
             return 0
@@ -936,25 +775,14 @@ Sets: TypeAlias = tuple[tuple[int, ...], ...]
 class RebuiltError:
     """The result of a group follows from several noisy tables by weighted least squares; which
     one has the largest error depends on the grouping set.
-
-    Parameters
-    ----------
-    inner
-        How the result's error follows from those of the rebuilt numbers.
-    sizes
-        How many values each column has.
-    sets
-        The columns of each grouping set that is released.
-    measured
-        For each rebuilt number the columns of each of its noisy tables.
-    weights
-        For each the weights of these, in proportion to one over their variances.
     """
 
+    # How the result's error follows from those of the rebuilt numbers.
     inner: PartError | MeanError | VarianceError
-    sizes: tuple[int, ...]
-    sets: Sets
-    measured: tuple[Sets, ...]
+    sizes: tuple[int, ...]  # How many values each column has
+    sets: Sets  # The columns of each grouping set that is released
+    measured: tuple[Sets, ...]  # For each rebuilt number the columns of each of its noisy tables
+    # For each the weights of these, in proportion to one over their variances.
     weights: tuple[tuple[Fraction, ...], ...]
 
     def __post_init__(self) -> None:
@@ -996,13 +824,8 @@ class RebuiltError:
 
     def noises(self, drawn: Sequence[Drawn], kept: tuple[int, ...]) -> JointNoise:
         """The law of the rebuilt numbers in a group of one of the sets, each with its step.
-
-        Parameters
-        ----------
-        drawn
-            The noise of each noisy table, its step and the number of its draw, in their order.
-        kept
-            The columns of the set.
+        `drawn`: the noise of each noisy table, its step and the number of its draw, in their order.
+        `kept`: the columns of the set.
         """
         found, start = list[NoisyTables](), 0
         for measured, weights in zip(self.measured, self.weights, strict=True):

@@ -110,24 +110,12 @@ KeptColumns = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RolledDistribution(BoundAggregate):
-    """Distribution functions by several grouping sets at once.
+    """Distribution functions by several grouping sets at once."""
 
-    Parameters
-    ----------
-    inner
-        The distribution functions of the finest groups.
-    axes
-        The columns of the grouping sets, and the steps between edges.
-    scope
-        The scope of the query.
-    strategy
-        What is measured.
-    """
-
-    inner: BoundDistribution
-    axes: SetAxes
-    scope: QueryScope
-    strategy: Strategy
+    inner: BoundDistribution  # The distribution functions of the finest groups
+    axes: SetAxes  # The columns of the grouping sets, and the steps between edges
+    scope: QueryScope  # The scope of the query
+    strategy: Strategy  # What is measured
 
     def by(self, degree: Degree) -> RolledDistribution:
         """The same where a rho is shared (1) or an epsilon (2)."""
@@ -213,12 +201,8 @@ class RolledDistribution(BoundAggregate):
 
 
 def rolled_distribution(inner: BoundDistribution, scope: QueryScope) -> RolledDistribution:
-    """Distribution functions by grouping sets.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When nothing limits how far one individual moves a table.
+    """Distribution functions by grouping sets. Raises `UnboundedSensitivity` when nothing limits
+    how far one individual moves a table.
     """
     groups = scope.groups
     assert isinstance(groups, SetGroups)
@@ -271,28 +255,15 @@ _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum, UnitCount, UnitRow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RolledAggregate(BoundAggregate):
-    """An aggregate by several grouping sets at once.
+    """An aggregate by several grouping sets at once."""
 
-    Parameters
-    ----------
-    inner
-        The aggregate by the finest groups.
-    axes
-        The columns of the grouping sets, and more cells.
-    strategies
-        For each way in which a spend is shared (rho, epsilon) what is measured of each of its
-        parts.
-    degree
-        Which of them is used.
-    own_totals
-        The same strategies where totals are tables separately, and so may be drawn jointly with
-        those of other parts; None where they are.
-    """
-
-    inner: BoundAggregate
-    axes: SetAxes
+    inner: BoundAggregate  # The aggregate by the finest groups
+    axes: SetAxes  # The columns of the grouping sets, and more cells
+    # For each way in which a spend is shared (rho, epsilon) what is measured of each of its parts.
     strategies: PartStrategies
-    degree: Degree
+    degree: Degree  # Which of them is used
+    # The same strategies where totals are tables separately, and so may be drawn jointly with those
+    # of other parts; None where they are.
     own_totals: PartStrategies | None = None
 
     def by(self, degree: Degree) -> RolledAggregate:
@@ -494,12 +465,8 @@ def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Se
 
 
 def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
-    """An aggregate by groups unchanged; by grouping sets, all of these at once.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When its parts do not add up over groups.
+    """An aggregate by groups unchanged; by grouping sets, all of these at once. Raises
+    `UnsupportedOperation` when its parts do not add up over groups.
     """
     groups = scope.groups
     if not isinstance(groups, SetGroups):
@@ -564,12 +531,8 @@ def _is_several_times(inner: BoundAggregate, scope: QueryScope) -> bool:
 
 
 def _by_own_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
-    """The aggregate with a table of its own for each set.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it has none.
+    """The aggregate with a table of its own for each set. Raises `UnsupportedOperation` when it has
+    none.
     """
     made = in_own_sets(inner, scope)
     if made is not None:
@@ -606,34 +569,17 @@ Kept: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelatedAggregate(BoundAggregate):
-    """An aggregate whose table is a margin of what other queries ask for.
+    """An aggregate whose table is a margin of what other queries ask for."""
 
-    Parameters
-    ----------
-    inner
-        The aggregate by its own groups.
-    groups
-        The grouping sets that all queries have in common.
-    shown
-        The sets that it shows, and the groups of each.
-    strategies
-        For each way in which a spend is shared (rho, epsilon) what is measured of each of its
-        parts for all queries.
-    portions
-        What of the error of each strategy counts for it.
-    units
-        The sensitivity of each of its parts if it were the only output.
-    degree
-        Which of the strategies is used.
-    """
-
-    inner: BoundAggregate
-    groups: SetGroups
-    shown: SetsOfQuery
+    inner: BoundAggregate  # The aggregate by its own groups
+    groups: SetGroups  # The grouping sets that all queries have in common
+    shown: SetsOfQuery  # The sets that it shows, and the groups of each
+    # For each way in which a spend is shared (rho, epsilon) what is measured of each of its parts
+    # for all queries.
     strategies: PartStrategies
-    portions: tuple[Fraction, ...]
-    units: tuple[Fraction, ...]
-    degree: Degree
+    portions: tuple[Fraction, ...]  # What of the error of each strategy counts for it
+    units: tuple[Fraction, ...]  # The sensitivity of each of its parts if it were the only output
+    degree: Degree  # Which of the strategies is used
 
     def by(self, degree: Degree) -> RelatedAggregate:
         """The same where a rho is shared (1) or an epsilon (2)."""
@@ -768,21 +714,10 @@ def _is_related(aggregate: BoundAggregate, scope: QueryScope) -> bool:
 def related_outputs(
     queries: Sequence[Query], common: CommonSets, scope: QueryScope
 ) -> list[tuple[Output, ...]]:
-    """The outputs of several queries, rebuilt from margins of all of them.
-
-    Parameters
-    ----------
-    queries
-        Those that `common` is of, in its order.
-    common
-        What their groups have in common.
-    scope
-        Their rows by the common groups.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When nothing limits how far one individual moves a margin.
+    """The outputs of several queries, rebuilt from margins of all of them. `queries`: those that
+    `common` is of, in its order. `common`: what their groups have in common. `scope`: their rows by
+    the common groups. Raises `UnboundedSensitivity` when nothing limits how far one individual
+    moves a margin.
     """
     wanted: dict[Table, dict[Kept, Fraction]] = {}
     for query, shown in zip(queries, common.shown, strict=True):
@@ -801,22 +736,14 @@ def related_outputs(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Related:
-    """What the aggregates of several queries are made of.
+    """What the aggregates of several queries are made of."""
 
-    Parameters
-    ----------
-    common, scope
-        As in `related_outputs`.
-    wanted
-        How much the errors of the tables of each statistic count.
-    found
-        What is measured of each statistic.
-    """
-
+    # As in `related_outputs`.
     common: CommonSets
     scope: QueryScope
+    # How much the errors of the tables of each statistic count.
     wanted: Mapping[Table, Mapping[Kept, Fraction]]
-    found: dict[tuple[Table, Degree], Strategy]
+    found: dict[tuple[Table, Degree], Strategy]  # What is measured of each statistic
 
     def output(self, output: Output, query: Query, shown: SetsOfQuery) -> Output:
         made = {
@@ -867,27 +794,14 @@ _TOTAL = Wanted(("total",))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TotalledCells(BoundAggregate):
-    """A histogram, or a count of rows, that is rebuilt from noisy cells and their noisy total.
+    """A histogram, or a count of rows, that is rebuilt from noisy cells and their noisy total."""
 
-    Parameters
-    ----------
-    inner
-        What it is on its own.
-    table
-        The exact counts of cells that cover all rows.
-    strategies
-        What is measured of them, where a rho is shared and where an epsilon is.
-    portion
-        How much its own error counts in these.
-    degree
-        Which of them is used.
-    """
-
-    inner: BoundHistogram | BoundCount
-    table: Table
+    inner: BoundHistogram | BoundCount  # What it is on its own
+    table: Table  # The exact counts of cells that cover all rows
+    # What is measured of them, where a rho is shared and where an epsilon is.
     strategies: Strategies
-    portion: Fraction
-    degree: Degree
+    portion: Fraction  # How much its own error counts in these
+    degree: Degree  # Which of them is used
 
     def by(self, degree: Degree) -> TotalledCells:
         """The same where a rho is shared (1) or an epsilon (2)."""
@@ -1077,30 +991,17 @@ _EDGES = Wanted(("prefixes",))
 class TotalledLevels(BoundAggregate):
     """A distribution function, or a count of rows or values, that is rebuilt from noisy levels of
     all cells.
-
-    Parameters
-    ----------
-    inner
-        What it is on its own.
-    table
-        The exact counts of cells: those of the distribution function first, then one for all other
-        rows where there may be any.
-    run
-        How many of the cells its last number is of.
-    strategies
-        What is measured of them, where a rho is shared and where an epsilon is.
-    portion
-        How much its own error counts in these.
-    degree
-        Which of them is used.
     """
 
-    inner: BoundDistribution | BoundCount
+    inner: BoundDistribution | BoundCount  # What it is on its own
+    # The exact counts of cells: those of the distribution function first, then one for all other
+    # rows where there may be any.
     table: Table
-    run: int
+    run: int  # How many of the cells its last number is of
+    # What is measured of them, where a rho is shared and where an epsilon is.
     strategies: Strategies
-    portion: Fraction
-    degree: Degree
+    portion: Fraction  # How much its own error counts in these
+    degree: Degree  # Which of them is used
 
     def by(self, degree: Degree) -> TotalledLevels:
         """The same where a rho is shared (1) or an epsilon (2)."""
@@ -1244,19 +1145,13 @@ def _count_of_values(function: BoundDistribution) -> Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Totalled:
-    """What is rebuilt of one query.
+    """What is rebuilt of one query."""
 
-    Parameters
-    ----------
-    table, strategies
-        As in `TotalledLevels`.
-    runs
-        For each aggregate that is moved how many cells its last number is of, and how much of the
-        error is its own.
-    """
-
+    # As in `TotalledLevels`.
     table: Table
     strategies: Strategies
+    # For each aggregate that is moved how many cells its last number is of, and how much of the
+    # error is its own.
     runs: Mapping[int, tuple[int, Fraction]]
 
     @classmethod
@@ -1333,16 +1228,9 @@ def _level_strategies(
 
 def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: Laws) -> float:
     """The sum over the parts of an aggregate, and its grouping sets, of their mean squared errors,
-    each by its effect and relative to what one individual adds to it.
-
-    Parameters
-    ----------
-    aggregate
-        Of selections what is expected of their score.
-    scope
-        The scope of the query.
-    laws
-        The noise of each of its parts on its own.
+    each by its effect and relative to what one individual adds to it. `aggregate`: of selections
+    what is expected of their score. `scope`: the scope of the query. `laws`: the noise of each of
+    its parts on its own.
     """
     if isinstance(aggregate, RelatedAggregate):
         return aggregate.expected_error(laws)

@@ -37,12 +37,8 @@ BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATE
 
 
 def bind(request: Request, scope: QueryScope) -> BoundAggregate:
-    """The request, as an aggregate of a frame.
-
-    Raises
-    ------
-    DPFrameError
-        When it is refused, before any data is touched.
+    """The request, as an aggregate of a frame. Raises `DPFrameError` when it is refused, before any
+    data is touched.
     """
     aggregate = request.aggregate
     assert isinstance(aggregate, Aggregate)

@@ -57,14 +57,9 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """The kernel's rules for tables of one frame by some groups.
+    """The kernel's rules for tables of one frame by some groups."""
 
-    Parameters
-    ----------
-    facts, groups
-        The frame and the groups.
-    """
-
+    # The frame and the groups.
     facts: FrameFacts
     groups: Groups | None
     tables: dict[Table, int] = field(default_factory=dict)
@@ -237,33 +232,16 @@ class Asked(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One dp aggregate of one expression.
+    """One dp aggregate of one expression."""
 
-    Parameters
-    ----------
-    aggregate
-        Which one, with its bounds, q, bins, candidates, k, ...
-    name
-        The output column it is first used in.
-    tree
-        The expression, None for a count of rows.
-    weight
-        Its share of the cost relative to the other outputs.
-    mechanism
-        ``"auto"`` or a mechanism's name.
-    score
-        For a selection, the request that scores candidates, or None for the number of rows.
-    denominator
-        For a ratio, the expression below the line.
-    """
-
-    aggregate: Asked
-    name: str
-    tree: Tree | None
-    weight: Fraction = Fraction(1)
-    mechanism: str = "auto"
+    aggregate: Asked  # Which one, with its bounds, q, bins, candidates, k,
+    name: str  # The output column it is first used in
+    tree: Tree | None  # The expression, None for a count of rows
+    weight: Fraction = Fraction(1)  # Its share of the cost relative to the other outputs
+    mechanism: str = "auto"  # ``"auto"`` or a mechanism's name
+    # For a selection, the request that scores candidates, or None for the number of rows.
     score: Request | Tree | None = None
-    denominator: Tree | None = None
+    denominator: Tree | None = None  # For a ratio, the expression below the line
 
     @property
     def kind(self) -> str:
@@ -298,12 +276,8 @@ class QueryScope:
 
     @property
     def spread(self) -> ContributionBounds:
-        """How many rows one individual may have in these groups.
-
-        Raises
-        ------
-        UnboundedSensitivity
-            When nothing limits them.
+        """How many rows one individual may have in these groups. Raises `UnboundedSensitivity` when
+        nothing limits them.
         """
         found = self.rules.spread
         if self.norm is not None:
@@ -333,12 +307,8 @@ class QueryScope:
 
     @property
     def unit_spread(self) -> ContributionBounds:
-        """In how many of these groups one individual may be, once in each.
-
-        Raises
-        ------
-        UnboundedSensitivity
-            When nothing limits them.
+        """In how many of these groups one individual may be, once in each. Raises
+        `UnboundedSensitivity` when nothing limits them.
         """
         found = self.rules.spread
         if found.groups is None and found.rows is None:

@@ -19,21 +19,11 @@ Ends = tuple[pl.Series, pl.Series]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """A result.
+    """A result."""
 
-    Parameters
-    ----------
-    values
-        As many for each group as its shape has rows.
-    shape
-        How it stands in a frame.
-    ends
-        Its interval.
-    """
-
-    values: pl.Series
-    shape: Shape
-    ends: Ends | None = None
+    values: pl.Series  # As many for each group as its shape has rows
+    shape: Shape  # How it stands in a frame
+    ends: Ends | None = None  # Its interval
 
 
 class Shape:
@@ -109,31 +99,19 @@ ONE = Shape()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Later:
-    """A frame that is made where it is looked at: plans of many bins have no use for their labels.
+    """A frame that is made where it is read: plans of many bins do not use their labels."""
 
-    Parameters
-    ----------
-    make
-        Makes it.
-    height
-        How many rows it has.
-    """
-
-    make: Callable[[], pl.DataFrame]
-    height: int
+    make: Callable[[], pl.DataFrame]  # Makes it
+    height: int  # How many rows it has
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table(Shape):
     """Several values per group: a row each in a table, or a list each in a frame with other
     outputs.
-
-    Parameters
-    ----------
-    public
-        The public columns, with a row for each value of a group; long ones may be made later.
     """
 
+    # The public columns, with a row for each value of a group; long ones may be made later.
     public: pl.DataFrame | Later
 
     @property
@@ -190,15 +168,9 @@ class _Table(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts(_Table):
-    """A count for each category or bin; lists are of structs.
+    """A count for each category or bin; lists are of structs."""
 
-    Parameters
-    ----------
-    has_ends
-        Whether bins come with their ends.
-    """
-
-    has_ends: bool
+    has_ends: bool  # Whether bins come with their ends
 
     def names(self, output: str) -> list[str]:
         edges = ("lower", "upper") if self.has_ends else ()
@@ -214,14 +186,9 @@ class Counts(_Table):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cumulative(_Table):
-    """The number of rows up to each edge, and its share of all; lists are of structs.
+    """The number of rows up to each edge, and its share of all; lists are of structs."""
 
-    Parameters
-    ----------
-    has_total
-        Whether the number of all rows comes after those up to edges; it is in no row of a table.
-    """
-
+    # Whether the number of all rows comes after those up to edges; it is in no row of a table.
     has_total: bool
 
     @property

@@ -596,19 +596,14 @@ class PairSum(Statistic):
     Proof
     -----
     The scaled number is clamped to the grid again, as that of any sum; the factor is row-wise.
-
-    Parameters
-    ----------
-    value, grid
-        The number that is summed, and the grid between its bounds, which hold 0.
-    other, other_grid
-        The number next to it.
     """
 
     engines = EVERYWHERE
 
+    # The number that is summed, and the grid between its bounds, which hold 0.
     value: Value
     grid: Grid
+    # The number next to it.
     other: Value
     other_grid: Grid
 
@@ -653,18 +648,12 @@ class PairSum(Statistic):
 
 @dataclass(frozen=True, slots=True)
 class UnitPairSum(UnitStatistic):
-    """A sum over individuals of one of their two totals, which are clamped together.
-
-    Parameters
-    ----------
-    of
-        What is made of a pair of totals.
-    """
+    """A sum over individuals of one of their two totals, which are clamped together."""
 
     engines = EVERYWHERE
     gathers_two: ClassVar[bool] = True
 
-    of: PairSum
+    of: PairSum  # What is made of a pair of totals
 
     def map_exprs(self, change: Change) -> Self:
         return replace(self, of=self.of.map_exprs(change))
@@ -744,14 +733,9 @@ _BEFORE = {"quantile": "0.5, ", "histogram": "10, bounds="}
 def is_per_unit(
     request: Request, scope: QueryScope, per: Per, bounds: GivenBounds, dtype: DType | None = None
 ) -> bool:
-    """Whether it is over individuals; False where each has one row, which is the same.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When no identifier says who owns the rows, or a total of the type has no meaning.
-    UnboundedSensitivity
-        When totals have no bounds.
+    """Whether it is over individuals; False where each has one row, which is the same. Raises
+    `UnsupportedOperation` when no identifier says who owns the rows, or a total of the type has no
+    meaning. Raises `UnboundedSensitivity` when totals have no bounds.
     """
     if per != "unit":
         return False
@@ -784,12 +768,8 @@ def is_per_unit(
 
 
 def require_rows_scored(request: Request, scope: QueryScope, per: Per, bounds: GivenBounds) -> None:
-    """Refuse totals of individuals as scores of candidates.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is over individuals.
+    """Refuse totals of individuals as scores of candidates. Raises `UnsupportedOperation` when it
+    is over individuals.
     """
     if is_per_unit(request, scope, per, bounds):
         raise UnsupportedOperation(
@@ -818,18 +798,11 @@ def rows_of(statistic: Statistic) -> GridSum | SquareSum | ValueCount:
 
 @dataclass(frozen=True, slots=True)
 class TotalValue(Value):
-    """The total of an individual's rows in a group, as a number; null where no row has a value.
+    """The total of an individual's rows in a group, as a number; null where no row has a value."""
 
-    Parameters
-    ----------
-    of_rows
-        What is known of each row's value; `domain` is of totals.
-    grid
-        How finely rows are placed before they are added up: integers exactly, others to a part of
-        the range in which totals are distinguished.
-    """
-
-    of_rows: Domain
+    of_rows: Domain  # What is known of each row's value; `domain` is of totals
+    # How finely rows are placed before they are added up: integers exactly, others to a part of the
+    # range in which totals are distinguished.
     grid: Grid
 
     @property
@@ -856,14 +829,8 @@ class TotalValue(Value):
 
 
 def total_value(value: Value, ends: tuple[Fraction, Fraction]) -> TotalValue:
-    """The totals of a value.
-
-    Parameters
-    ----------
-    value
-        The value of each row.
-    ends
-        Between what totals are distinguished.
+    """The totals of a value. `value`: the value of each row. `ends`: between what totals are
+    distinguished.
     """
     value.require_totals()
     lo, hi = ends

@@ -50,26 +50,16 @@ MOST_ROWS = 2**32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundSum(BoundAggregate):
-    """A sum of clamped values on a grid.
+    """A sum of clamped values on a grid."""
 
-    Parameters
-    ----------
-    value, bounds, grid
-        The values as numbers, what they are clamped to, and the grid of what is summed.
-    per
-        Whether it is totals of individuals that are clamped.
-    nonnegative
-        Whether negative results become 0.
-    scale
-        The decimal places of a sum of Decimals; None for other types, and where its largest number
-        has more than 38 digits.
-    """
-
+    # The values as numbers, what they are clamped to, and the grid of what is summed.
     value: Value
     bounds: tuple[Fraction, Fraction]
     grid: Grid
-    per: Per
-    nonnegative: bool
+    per: Per  # Whether it is totals of individuals that are clamped
+    nonnegative: bool  # Whether negative results become 0
+    # The decimal places of a sum of Decimals; None for other types, and where its largest number
+    # has more than 38 digits.
     scale: int | None = None
 
     monotone: ClassVar[bool] = True
@@ -231,12 +221,8 @@ def fits_int64(bounds: tuple[Fraction, Fraction]) -> bool:
 
 
 def _require_room(value: Value, bounds: tuple[Fraction, Fraction]) -> None:
-    """Refuse whole numbers whose sum the type of the result might not hold.
-
-    Raises
-    ------
-    InvalidBounds
-        When bounds are too large for a Decimal of 38 digits, or durations for milliseconds.
+    """Refuse whole numbers whose sum the type of the result might not hold. Raises `InvalidBounds`
+    when bounds are too large for a Decimal of 38 digits, or durations for milliseconds.
     """
     if not value.is_whole:
         return

@@ -47,18 +47,10 @@ _EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds=", "cdf": "100, bound
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A row-wise expression that is taken as a number.
+    """A row-wise expression that is taken as a number."""
 
-    Parameters
-    ----------
-    tree
-        The expression.
-    domain
-        What is known of it.
-    """
-
-    tree: Tree
-    domain: Domain
+    tree: Tree  # The expression
+    domain: Domain  # What is known of it
 
     @property
     def is_whole(self) -> bool:
@@ -104,11 +96,7 @@ class Value:
 
     def require_totals(self) -> None:
         """Refuse totals of individuals that may lie beyond Int64, in which they are gathered.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the value itself may lie beyond it.
+        Raises `UnsupportedOperation` when the value itself may lie beyond it.
         """
         if self.is_wide:
             raise UnsupportedOperation(
@@ -122,12 +110,8 @@ class Value:
 
     def require_int64(self, first: Fraction, last: Fraction, where: str) -> None:
         """Refuse to compare whole numbers with numbers beyond Int64, or, where they may lie beyond
-        it themselves, with its limits.
-
-        Raises
-        ------
-        InvalidBounds
-            When the least or the largest of the numbers is too large.
+        it themselves, with its limits. Raises `InvalidBounds` when the least or the largest of the
+        numbers is too large.
         """
         least = -(2**63) + (self.domain.dtype.name == "Int128")
         if self.is_whole and not (least <= first and last <= 2**63 - 1 - self.is_wide):
@@ -144,12 +128,8 @@ def _least(dtype: DType) -> int:
 
 
 def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:
-    """The expression as a number.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When its type has no numbers, such as text.
+    """The expression as a number. Raises `UnsupportedOperation` when its type has no numbers, such
+    as text.
     """
     if domain.dtype.is_ordered:
         return Value(tree, domain)
@@ -184,21 +164,10 @@ def or_declare(way: str, tree: Tree, what: str, example: str) -> str | tuple[str
 def bounds_of(
     value: Value, bounds: object, aggregate: str, *, distinct: bool = False
 ) -> tuple[Fraction, Fraction]:
-    """The bounds to clamp to, as numbers: those given, else those inferred.
-
-    Parameters
-    ----------
-    bounds
-        A pair (lo, hi), or None to use the inferred interval.
-    distinct
-        Whether equal bounds are refused.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When none are given and none can be inferred.
-    InvalidBounds
-        When they are reversed, infinite, NaN, not numbers or (with `distinct`) equal.
+    """The bounds to clamp to, as numbers: those given, else those inferred. `bounds`: a pair (lo,
+    hi), or None to use the inferred interval. `distinct`: whether equal bounds are refused. Raises
+    `UnboundedSensitivity` when none are given and none can be inferred. Raises `InvalidBounds` when
+    they are reversed, infinite, NaN, not numbers or (with `distinct`) equal.
     """
     where = f"{words(value.tree)}.dp_{aggregate}({'' if bounds is None else bounds})"
     if bounds is None:
@@ -260,12 +229,8 @@ def is_listed(values: object) -> TypeGuard[Collection[Any]]:
 
 
 def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
-    """A constant that a user wrote, as a number in the physical units of `dtype`.
-
-    Raises
-    ------
-    InvalidBounds
-        When it is NaN, infinite, or not a value of that type.
+    """A constant that a user wrote, as a number in the physical units of `dtype`. Raises
+    `InvalidBounds` when it is NaN, infinite, or not a value of that type.
     """
     if dtype.is_temporal:
         zoned = isinstance(scalar, datetime) and scalar.tzinfo is not None
@@ -297,12 +262,8 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
 
 
 def given_numbers(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
-    """Many constants that a user wrote, as `number_of` reads each.
-
-    Raises
-    ------
-    InvalidBounds
-        When one is NaN, infinite, or not a value of that type.
+    """Many constants that a user wrote, as `number_of` reads each. Raises `InvalidBounds` when one
+    is NaN, infinite, or not a value of that type.
     """
     plain = isinstance(scalars, np.ndarray) and scalars.dtype in (np.int64, np.float64)
     given = scalars.tolist() if plain else list(scalars)  # type: ignore[attr-defined]
@@ -427,12 +388,8 @@ def unit_words(dtype: DType) -> str:
 
 
 def asked_quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fraction, ...]:
-    """One or several quantiles, as fractions.
-
-    Raises
-    ------
-    InvalidBounds
-        For what is no number between 0 and 1, or has more than six decimals; and for none at all.
+    """One or several quantiles, as fractions. Raises `InvalidBounds` for what is no number between
+    0 and 1, or has more than six decimals; and for none at all.
     """
     where = f"{words(value.tree)}.dp_quantile({as_given(given)})"
     found = []

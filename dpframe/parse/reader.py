@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
+from dpframe.core.dtypes import FLOAT32
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.hints import (
@@ -38,10 +39,11 @@ from dpframe.parse.size import (
     serialised,
     too_large,
 )
-from dpframe.parse.sql import adapted, standing
+from dpframe.parse.sql import COMPARISONS, adapted, dtype_of, standing
+from dpframe.rows.constants import nearest_float32
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.fold import words
-from dpframe.rows.operation import OPERAND, Operand, operand
+from dpframe.rows.operation import OPERAND, Operand, Values, operand
 from dpframe.rows.registry import READERS
 from dpframe.rows.suggest import unknown_column
 
@@ -276,6 +278,8 @@ class Reader:
             raise refuse(name())
         operands: Sequence[Operand] = [self._node(node, depth) for node in nodes]
         try:
+            if key in COMPARISONS:
+                operands = self._in_float32(nodes, operands)
             if self._sql:
                 found = adapted(key, operands, params, self._schema)
                 if isinstance(found, Column | Literal | Call):
@@ -286,3 +290,27 @@ class Reader:
             raise _located(error, operands) from None
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
             raise refuse(name()) from None
+
+    def _in_float32(
+        self, nodes: Sequence[object], operands: Sequence[Operand]
+    ) -> Sequence[Operand]:
+        """The operands of a comparison. As in Polars, a number without a type is rounded to Float32
+        where everything else that is compared has that type.
+        """
+        untyped = [isinstance(n, dict) and "Dyn" in n.get("Literal", ()) for n in nodes]
+        typed = [o for o, is_free in zip(operands, untyped, strict=True) if not is_free]
+        if not any(untyped) or not all(_is_float32(o, self._schema) for o in typed):
+            return operands
+        return [_rounded(o) if is_free else o for o, is_free in zip(operands, untyped, strict=True)]
+
+
+def _is_float32(operand: Operand, schema: Mapping[str, pl.DataType]) -> bool:
+    return not isinstance(operand, Values) and dtype_of(operand, schema) == FLOAT32
+
+
+def _rounded(operand: Operand) -> Operand:
+    """The nearest Float32 of a number that is a Float64; anything else stays."""
+    if not isinstance(operand, Literal) or not isinstance(operand.value, int | float):
+        return operand
+    number = float(operand.value)
+    return Literal(nearest_float32(number), FLOAT32) if number == operand.value else operand

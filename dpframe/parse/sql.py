@@ -196,7 +196,7 @@ _HINTS: tuple[tuple[Callable[[str], bool], Remedy], ...] = (
 # moment of that day there, and ``CAST(at AS DATE)`` is the day there.
 
 
-_COMPARISONS = {
+COMPARISONS = {
     *(f"Operator.{name}" for name in ("Eq", "NotEq", "Lt", "LtEq", "Gt", "GtEq")),
     *("Operator.EqValidity", "Operator.NotEqValidity", "Boolean.IsBetween"),
 }
@@ -255,7 +255,7 @@ def adapted(
     key: str, operands: Sequence[Operand], params: Any, schema: Schema
 ) -> Tree | Sequence[Operand]:
     """What a function of SQL means where that is not what it means in Polars; else its operands."""
-    if key in _COMPARISONS and not any(isinstance(one, Values) for one in operands):
+    if key in COMPARISONS and not any(isinstance(one, Values) for one in operands):
         return _alike([one for one in operands if not isinstance(one, Values)], schema)
     if key == "Boolean.IsIn" or (key == "Sql" and isinstance(params, Mapping) and "IsIn" in params):
         return _member(operands, schema)
@@ -274,7 +274,7 @@ def adapted(
             return operands
 
 
-def _dtype(tree: Tree, schema: Schema) -> DType | None:
+def dtype_of(tree: Tree, schema: Schema) -> DType | None:
     """The type of an expression, where it has one."""
     known = {name: domain_of_dtype(from_polars(schema[name])) for name in column_names(tree)}
     with suppress(DPFrameError):
@@ -287,13 +287,13 @@ def _dtype(tree: Tree, schema: Schema) -> DType | None:
 
 def _alike(trees: Sequence[Tree], schema: Schema) -> Sequence[Tree]:
     """Operands that can be compared: moments all with a zone, or all without one."""
-    types = [_dtype(tree, schema) for tree in trees]
+    types = [dtype_of(tree, schema) for tree in trees]
     moments = [t for t in types if t is not None and t.is_temporal]
     if not moments:
         return trees
     target = next((t for t in moments if t.name == "Datetime"), moments[0])
     made = [_read_beside(tree, target) for tree in trees]
-    return _in_one_zone(made, [_dtype(tree, schema) for tree in made])
+    return _in_one_zone(made, [dtype_of(tree, schema) for tree in made])
 
 
 def _read_beside(tree: Tree, target: DType) -> Tree:
@@ -345,7 +345,7 @@ def _member(operands: Sequence[Operand], schema: Schema) -> Sequence[Operand]:
     source, listed = operands
     if isinstance(source, Values) or not isinstance(listed, Values):
         return operands
-    dtype = _dtype(source, schema)
+    dtype = dtype_of(source, schema)
     if dtype is None or not dtype.is_temporal:
         return operands
     if listed.parameter is None and listed.dtype == STRING:
@@ -402,7 +402,7 @@ def _cast(tree: Tree, target: DType, schema: Schema) -> Tree | None:
         return None
     if isinstance(tree, Literal) and isinstance(tree.value, str) and tree.parameter is None:
         return _read(tree.value, target) if target.zone is None else None
-    dtype = _dtype(tree, schema)
+    dtype = dtype_of(tree, schema)
     if dtype is None or dtype.name != "Datetime" or dtype.zone is None or target.zone is not None:
         return None
     match target.name:
@@ -421,7 +421,7 @@ def _parsed(operands: Sequence[Operand], params: Any, schema: Schema) -> Tree | 
     dtype, options = read_dtype_expression(params[0]), params[1]
     if isinstance(source, Values) or options["format"] is not None:
         return operands
-    if _dtype(source, schema) == STRING and not isinstance(source, Literal):
+    if dtype_of(source, schema) == STRING and not isinstance(source, Literal):
         return operands
     if isinstance(source, Literal) and source.parameter is None and isinstance(source.value, str):
         return _read(source.value, dtype)
@@ -447,7 +447,7 @@ def _truncated(operands: Sequence[Operand], schema: Schema) -> Tree | None:
         return None
     assert not isinstance(source, Values)
     source = _text_as_moment(source)
-    dtype = _dtype(source, schema)
+    dtype = dtype_of(source, schema)
     if dtype is not None and dtype.name == "Datetime" and dtype.zone is not None:
         source = _on_clocks(source)
     return Call(Truncate(str(unit.value).removeprefix(TRUNCATED)), (source,))

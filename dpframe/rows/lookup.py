@@ -350,7 +350,18 @@ def _result(domain: Domain) -> Domain:
 
 
 def _check_keys(domain: Domain, old: tuple[Scalar, ...]) -> None:
-    """Refuse old values that cannot be compared with the column, or that repeat."""
+    """Refuse old values that cannot be compared with the column, that no value of it equals where
+    Polars rounds them to one, or that repeat.
+    """
+    if domain.dtype.name == "Float32":
+        for value in old:
+            if isinstance(value, float) and not _fits(value, domain.dtype):
+                shown = constant_words(value)
+                raise UnsupportedOperation(
+                    f"the old value {shown} is not a Float32, so no value equals it",
+                    remedy="compare with the nearest Float32, as Polars does: "
+                    f"pl.when(column == {shown}).then(...).otherwise(...)",
+                )
     _require_distinct([repr(key) for key in keyed(pl.lit(None), domain, old).keys])
 
 

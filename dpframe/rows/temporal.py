@@ -699,9 +699,10 @@ class Truncate(ToBoundary):
 
 @operation
 class Round(ToBoundary):
-    """The nearest boundary of a constant window.
+    """The nearest boundary of a constant window; half a month is 14 days, as in Polars.
 
-    Ties go up. Parts of a day are counted on the clock's ticks, also where it is set.
+    Half a window is a length of time: 14 days for each month, 12 hours for each day. It is added,
+    and the last boundary that is not later is the result.
     """
 
     engines = EVERYWHERE
@@ -714,19 +715,15 @@ class Round(ToBoundary):
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
         every = window(self.every)
-        if every.nanoseconds:
-            half = every.nanoseconds // (2 * (10**9 // dtype.units_per_second))
-            later = value + point(ns, half, DType("Duration", unit=dtype.unit))
-            return _truncate(ns, later, dtype, every)
-
-        def nearest(local: pl.Expr) -> pl.Expr:
-            before = local.dt.truncate(every.text)
-            after = before.dt.offset_by(every.text)
-            is_nearer = (after - local) <= (local - before)
-            found: pl.Expr = ns.when(is_nearer).then(after).otherwise(before)
-            return found
-
-        return move_locally(ns, value, dtype, nearest)
+        half = (
+            (28 * every.months + 7 * every.weeks + every.days) * _DAY_NS + every.nanoseconds
+        ) // 2
+        if dtype.name == "Date":  # boundaries are at midnight, so half a day decides nothing
+            later = value.dt.offset_by(f"{half // _DAY_NS}d")
+        else:
+            physical = half // (10**9 // dtype.units_per_second)
+            later = value + point(ns, physical, DType("Duration", unit=dtype.unit))
+        return _truncate(ns, later, dtype, every)
 
 
 def _truncate(ns: Namespace, value: pl.Expr, dtype: DType, every: Span) -> pl.Expr:

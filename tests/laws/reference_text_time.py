@@ -450,8 +450,9 @@ def _boundaries(local: int, every: str) -> tuple[int, int]:
     """
     total = _span(every)
     if total["mo"]:
-        day = (_EPOCH + timedelta(microseconds=local)).date()
-        index = (day.year - 1970) * 12 + day.month - 1
+        era = local > 7_000 * 365 * _DAY  # 400 years earlier, where Python has dates
+        day = (_EPOCH + timedelta(microseconds=local - era * 146_097 * _DAY)).date()
+        index = (day.year + era * 400 - 1970) * 12 + day.month - 1
         index -= index % total["mo"]
         return _month_starts(index), _month_starts(index + total["mo"])
     start = 4 * _DAY if total["w"] else 0
@@ -484,17 +485,13 @@ def _truncate(value: Any, every: str) -> Any:
     )
 
 
-def _nearest(local: Any, every: str) -> Any:
-    micros = _since_epoch(local)
-    before, after = _boundaries(micros, every)
-    return _of_micros(after if after - micros <= micros - before else before, local)
-
-
 def _round(value: Any, every: str) -> Any:
     total, zone = _span(every), _zone(value)
-    if zone is None or not total["n"]:
-        return _locally(lambda local: _nearest(local, every))(value)
-    later = value.astimezone(UTC) + timedelta(microseconds=total["n"] // 2000)
+    days = 28 * total["mo"] + 7 * total["w"] + total["d"]
+    half = (days * _DAY * 1000 + total["n"]) // 2000
+    if zone is None:
+        return _of_micros(_boundaries(_since_epoch(value) + half, every)[0], value)
+    later = value.astimezone(UTC) + timedelta(microseconds=half)
     return _truncate(later.astimezone(ZoneInfo(zone)), every)
 
 

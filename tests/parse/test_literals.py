@@ -14,14 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.core.dtypes import DType, datetime_type, duration_type
+from dpframe.core.domain import columns, domain_of_dtype
+from dpframe.core.dtypes import FLOAT32, DType, datetime_type, duration_type
 from dpframe.core.tree import Call, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read
 from dpframe.rows.cast import Cast
-from dpframe.rows.constants import cast_literal, constant, from_physical, to_physical
+from dpframe.rows.constants import (
+    cast_literal,
+    constant,
+    from_physical,
+    nearest_float32,
+    to_physical,
+)
+from dpframe.rows.fold import lower
 from dpframe.rows.lookup import IsIn, interval_labels
-from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.polars_dtypes import from_polars, to_polars
 
 PARIS = ZoneInfo("Europe/Paris")
 VALUES = [
@@ -204,3 +212,45 @@ def test_decimals_have_as_many_digits_as_their_type() -> None:
         assert made == Literal(Decimal(most).quantize(Decimal("0.01")), price)
     for beyond in (10**8, -(10**8), Decimal("1e8"), Decimal("0.001")):
         assert cast_literal(Literal(beyond, constant(beyond).dtype), price) is None
+
+
+_SINGLES = [0.1, 0.2, 0.3, None, 1 / 3, 16_777_216.0, -0.0, float("inf"), float("nan"), 1e-45]
+
+
+@pytest.mark.parametrize("number", [0.1, 1 / 3, 16_777_217, 1e300, 1e-300, -0.0, 2, 0.5])
+def test_a_number_without_a_type_is_compared_with_float32_as_in_polars(number: float) -> None:
+    f, typed = pl.col("f"), pl.lit(number, dtype=pl.Float64)
+    for expression in (
+        *(f == number, f != number, f < number, f <= number, f > number, f >= number),
+        *(f.eq_missing(number), f.ne_missing(number), f.is_between(number, 0.3), f == typed),
+        *(f.is_between(number, 0.3, closed="none"), pl.lit(number) == f, pl.lit(number) < f),
+        *(f.cast(pl.Float64) <= number, pl.col("d").cast(pl.Float32) <= number, pl.col("d") == f),
+    ):
+        data = pl.DataFrame({"f": _SINGLES, "d": _SINGLES}, schema_overrides={"f": pl.Float32})
+        expected = data.select(x=expression)["x"].to_list()
+        [named] = read(expression, data.schema)
+        types = {name: domain_of_dtype(from_polars(dtype)) for name, dtype in data.schema.items()}
+        assert data.select(x=lower(named.tree, columns(types)))["x"].to_list() == expected
+
+
+def test_the_rounded_number_is_what_conditions_are_derived_from() -> None:
+    [named] = read(pl.col("f") <= 0.1, {"f": pl.Float32()})
+    assert isinstance(named.tree, Call)
+    assert named.tree.args[1] == Literal(nearest_float32(0.1), FLOAT32)
+    assert nearest_float32(0.1) > 0.1
+
+
+@pytest.mark.parametrize("old", [0.1, float("nan"), 0.5, 2])
+def test_replacing_a_number_that_is_no_float32_is_refused(old: float) -> None:
+    """Polars rounds it; replacing nothing would be wrong without a word."""
+    data = pl.DataFrame({"f": _SINGLES}, schema={"f": pl.Float32})
+    types = columns({"f": domain_of_dtype(from_polars(data["f"].dtype))})
+    f = pl.col("f")
+    for expression in (f.replace(old, 0.5), f.replace_strict([old], [1], default=0)):
+        [named] = read(expression, data.schema)
+        if old == 0.1:
+            with pytest.raises(UnsupportedOperation, match=r"0\.1 is not a Float32"):
+                lower(named.tree, types)
+            continue
+        found = data.select(x=lower(named.tree, types))["x"]
+        assert found.eq_missing(data.select(x=expression)["x"]).all()

@@ -196,6 +196,17 @@ def test_half_way_is_rounded_up() -> None:
     assert apply("dt_round", days, every="1mo") == [first, next_month, date(2020, 2, 1)]
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize("every", ["1d", "3d", "1w", "5w", "1mo", "2mo", "1q", "7mo", "1y"])
+def test_rounding_is_as_in_polars(every: str, zone: str | None) -> None:
+    """Half a window counts months as 28 days and days as 24 hours."""
+    hours = pl.datetime_range(datetime(2023, 1, 1), datetime(2025, 3, 1), "83h", eager=True)
+    times = hours.dt.replace_time_zone("UTC").dt.convert_time_zone(zone) if zone else hours
+    assert apply("dt_round", times, every=every) == times.dt.round(every).to_list()
+    days = hours.dt.date()
+    assert apply("dt_round", days, every=every) == days.dt.round(every).to_list()
+
+
 def test_time_of_day() -> None:
     column = pl.Series("x", [datetime(2020, 1, 1, 7, 8, 9, 10)])
     assert apply("dt_time", column) == [time(7, 8, 9, 10)]
