@@ -383,8 +383,10 @@ def with_dropped(asked: Query) -> Queries:
             where="report_dropped=True",
             remedy="give the output another name, with .alias(...)",
         )
-    if groups is not None and not _is_listed(asked, groups):
-        groups = None
+    if groups is not None and (
+        groups.discovered or isinstance(groups, SetGroups) or asked.chooses_groups
+    ):
+        groups = None  # no result has a row for each listed group
     kept, before = asked.relation, unlimited_relation(asked.relation)
     if isinstance(kept.facts.unit, Identifier):
         spread = spread_of(kept.facts, asked.groups)
@@ -404,11 +406,6 @@ def with_dropped(asked: Query) -> Queries:
         ),
         _SHARES,
     )
-
-
-def _is_listed(asked: Query, groups: Groups) -> bool:
-    """Whether a result has a row for each of some listed groups."""
-    return not (groups.discovered or isinstance(groups, SetGroups) or asked.chooses_groups)
 
 
 def _untouched(clamps: Iterable[Clamp], columns: Columns) -> Tree | None:

@@ -37,7 +37,6 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
-from dpframe.ledger.account import Entry
 from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
@@ -406,38 +405,6 @@ class ProtectedRows:
         raise TypeError("protected rows cannot be pickled or copied out of their session")
 
 
-def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
-    """One row per charge, with amounts in the column of the measure's currency."""
-    mains = [nearest(e.cost.main) for e in entries]
-    none: list[float | None] = [None] * len(entries)
-    amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
-    columns = {
-        "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
-        "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
-        "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
-        "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
-        "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
-        "status": pl.Series([e.status for e in entries], dtype=pl.String),
-        "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
-        "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
-        "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
-        "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
-        "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
-    }
-    if any(isinstance(e.scope, WindowScope) for e in entries):
-        whole = [
-            nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
-        ]
-        words = [
-            e.scope.windows.words() if isinstance(e.scope, WindowScope) else None for e in entries
-        ]
-        columns["windows"] = pl.Series(words, dtype=pl.String)
-        columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
-    if measure is GDP:
-        columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
-    return pl.DataFrame(columns)
-
-
 # -- The budget of a session ----------------------------------------------------------------------
 
 
@@ -519,7 +486,36 @@ class SessionBudget:
         for each. These amounts are for a person's rows in one window; for a person with rows in n
         of them epsilon is n times as large.
         """
-        return history_of(self._payer.ledger.entries, self._payer.measure)
+        entries, measure = self._payer.ledger.entries, self._payer.measure
+        mains = [nearest(e.cost.main) for e in entries]
+        none: list[float | None] = [None] * len(entries)
+        amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
+        columns = {
+            "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
+            "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
+            "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
+            "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
+            "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
+            "status": pl.Series([e.status for e in entries], dtype=pl.String),
+            "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
+            "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
+            "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
+            "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
+            "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
+        }
+        if any(isinstance(e.scope, WindowScope) for e in entries):
+            whole = [
+                nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
+            ]
+            words = [
+                e.scope.windows.words() if isinstance(e.scope, WindowScope) else None
+                for e in entries
+            ]
+            columns["windows"] = pl.Series(words, dtype=pl.String)
+            columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
+        if measure is GDP:
+            columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
+        return pl.DataFrame(columns)
 
     def releases(self) -> pl.DataFrame:
         """One row per kept result of the budget, including those of other processes:

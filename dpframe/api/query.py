@@ -227,7 +227,11 @@ def bind_public_frames(given: object, relation: Relation, source: Source | Sourc
         if source.holds(frames[name]):
             raise _private("the protected frame itself, or one with rows of it,")
         if isinstance(frames[name], pl.LazyFrame) and origins_of(frames[name]).unknown:
-            raise _untold(name)
+            raise UnsupportedOperation(
+                f"the public frame for {name!r} is lazy, so its rows may be the protected ones",
+                where=_WHERE,
+                remedy="collect it, if it is public: simulate(frame.collect(), ...)",
+            )
         found[token] = _fitting(_public(frames[name]), schemas[token], name)
     return found
 
@@ -276,14 +280,6 @@ def _private(what: str) -> UnsupportedOperation:
         where=_WHERE,
         why="the errors of a simulation are published without noise",
         remedy="pass public or synthetic data with the same columns",
-    )
-
-
-def _untold(name: str) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"the public frame for {name!r} is lazy, so its rows may be the protected ones",
-        where=_WHERE,
-        remedy="collect it, if it is public: simulate(frame.collect(), ...)",
     )
 
 

@@ -186,7 +186,10 @@ def identity_of(
     return Identity(
         plan.fingerprint,
         tuple(dict.fromkeys(names)),
-        tuple(_columns(query) for query in queries),
+        tuple(
+            (*(() if q.groups is None else q.groups.names), *(output.name for output in q.outputs))
+            for q in queries
+        ),
         None if interval is None else interval.words,
         tuple(sorted((one.name, one.value) for one in plan.parameters)),
         repeat.period,
@@ -206,11 +209,6 @@ def _types(queries: Sequence[Query], plan: Plan) -> str:
     frames = (frame for query in queries for frame in frames_of(query.relation))
     owners = [frame.owners.told() for frame in frames if frame.owners is not None]
     return digest_of_types([*types, owners] if owners else types)
-
-
-def _columns(query: Query) -> tuple[str, ...]:
-    groups = () if query.groups is None else query.groups.names
-    return (*groups, *(output.name for output in query.outputs))
 
 
 def is_named(queries: Sequence[Query]) -> bool:
@@ -370,13 +368,11 @@ class Keeper:
             said += f" in the run {found.begun.run!r}"
         remark = f"this is the result that was released on {said}, and nothing was charged for it"
         if found.content is None:
-            self._keeping.finish(found.number, self._digest(found))
+            digest = content_digest(kept_blobs(found, self._keeping) or [])
+            self._keeping.finish(found.number, digest)
             remark += "; who computed it had ended before it could be handed out"
         origin = self._origin(found.number)
         return Done(content.frames, origin, content.doubts, True, remark, content, content.place)
-
-    def _digest(self, found: Attempt) -> str:
-        return content_digest(kept_blobs(found, self._keeping) or [])
 
     def _origin(self, number: int) -> str:
         return f"{self._keeping.origin} {number}"

@@ -556,12 +556,23 @@ class Session(SessionBudget):
                 where="session.protect(...)",
                 remedy="protect the frame in the session that divided its frame",
             )
-        _require_text(name)
+        if not isinstance(name, str | None):
+            raise UnsupportedOperation(
+                f"the name of a frame is text, not a {type(name).__name__}",
+                where="session.protect(..., name=...)",
+                remedy='write for example name="people"',
+            )
         through = unit if isinstance(unit, Through) else None
         who = as_unit(unit) if through is None else through._unit_in(self)
         require_windows(who, payer.ledger.per)
         if payer.unit is not None and payer.unit.kind != who.kind:
-            raise _other_kind(payer.unit, who, unit)
+            raise UnsupportedOperation(
+                f"the session protects {payer.unit.kind}, and this frame would be protected as "
+                f"{who.kind}",
+                where=f"unit={as_given(unit)}",
+                why="their costs do not add up",
+                remedy="open another session for this kind of unit",
+            )
         source = protected_source(frame, engine, schema, storage_options)
         source = (source if through is None else through._owned(source)).within(memory, spill)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
@@ -1046,24 +1057,6 @@ def _of_any_frame(name: str) -> UnsupportedOperation:
         where=f"stream({name!r}, ...)",
         remedy='name it: session.protect(..., name="visits"), and give no other frame this name',
     )
-
-
-def _other_kind(known: Unit, who: Unit, given: object) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"the session protects {known.kind}, and this frame would be protected as {who.kind}",
-        where=f"unit={as_given(given)}",
-        why="their costs do not add up",
-        remedy="open another session for this kind of unit",
-    )
-
-
-def _require_text(name: object) -> None:
-    if not isinstance(name, str | None):
-        raise UnsupportedOperation(
-            f"the name of a frame is text, not a {type(name).__name__}",
-            where="session.protect(..., name=...)",
-            remedy='write for example name="people"',
-        )
 
 
 class _PartSession(Session):

@@ -288,11 +288,12 @@ class Stream:
         due = self._asked.due(number)
         if due is None or due <= clock.now():
             return
-        first = self._asked.schedule.first(number)
+        schedule = self._asked.schedule
+        first, delay = schedule.first(number), schedule.delay.words() if schedule.delay else ""
         raise TooEarly(
             f"the period of {first} may be released from {due:%Y-%m-%d %H:%M:%S} UTC on",
             due=due,
-            where=f"stream {self.name!r}, delay={_delay(self._asked.schedule)!r}",
+            where=f"stream {self.name!r}, delay={delay!r}",
             why="the stream waits for rows that come late; nothing was drawn or charged",
             remedy="release it after that time",
         )
@@ -340,10 +341,6 @@ def _require_undoubted(opened: OpenedStream) -> None:
                 "pay for all periods once more: `dpframe ledger redraw --charge-again`",
             ),
         )
-
-
-def _delay(schedule: Schedule) -> str:
-    return "" if schedule.delay is None else schedule.delay.words()
 
 
 def _first(number: int, length: object) -> int:
