@@ -21,8 +21,8 @@ MOST = {
     "modules": 384,
     "file names used twice or more": 39,
     "modules that only one other imports": 86,
-    "lines": 113_807,
-    "uses of Any": 1_186,
+    "lines": 113_528,
+    "uses of Any": 1_184,
 }
 """Counts that may only fall: write the lower number when one does."""
 

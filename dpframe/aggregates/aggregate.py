@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -161,6 +162,17 @@ class BoundAggregate(ABC):
         Where the shape has several rows per group, so has the result.
         """
 
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
+        """The sum over its parts, and grouping sets, of the mean squared errors that are expected.
+        Each counts by its effect, relative to what one individual adds to the part. Of selections
+        it is what is expected of their score. `laws` has the noise of each part on its own. This
+        compares ways to measure the same.
+        """
+        return sum(
+            effect_of(use, scope) * _squared(laws, key, scope)
+            for use, key in zip(self.uses, self.keys, strict=True)
+        )
+
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
@@ -218,6 +230,20 @@ def variance_of(laws: Laws, key: MeasurementKey) -> float:
     law = laws[key]
     assert isinstance(law, AdditiveMechanism)
     return law.variance()
+
+
+def effect_of(use: MeasurementUse, scope: QueryScope) -> float:
+    """What an error of a part does, relative to what one individual can."""
+    linf = use.part.sensitivity(scope).linf
+    return float(use.impact / (linf or Fraction(1)) ** 2)
+
+
+def _squared(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
+    law, (part, mechanism) = laws[key], key
+    if isinstance(law, AdditiveMechanism):
+        return law.variance()
+    task = part.task("", part.sensitivity(scope), mechanism, scope)
+    return math.exp(2.0 * law.log_noise(task.alternatives))
 
 
 # -- aggregates: one class each, which defines the arguments and binds it to a frame --------------

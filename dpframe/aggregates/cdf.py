@@ -20,6 +20,7 @@ from dpframe.aggregates.aggregate import (
     Laws,
     MeasurementUse,
     Noisy,
+    variance_of,
 )
 from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, listed_edges
 from dpframe.aggregates.count import UNBIASED
@@ -196,15 +197,11 @@ class BoundDistribution(BoundAggregate):
         """An edge as people write it."""
         return edge_words(self.cells.edges.numbers[number], self.cells.value)
 
-    def expected_error(self, laws: Laws) -> float:
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
         """The mean squared error of its numbers, in proportion to what it would be if they were
-        added up from noisy cells; for comparing ways to measure the same.
+        added up from noisy cells.
         """
-        variances = []
-        for key in self.keys:
-            law = laws[key]
-            assert isinstance(law, AdditiveMechanism)
-            variances.append(law.variance())
+        variances = [variance_of(laws, key) for key in self.keys]
         if self.is_root:
             (variance,) = variances
             return variance * _mean_of_root(self.cells.size) / 2**32 / float(_flat(self.strategy))

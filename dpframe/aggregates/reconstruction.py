@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, TypeAlias, TypeGuard
+from typing import Final, Self, TypeAlias, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -17,11 +17,11 @@ from dpframe.aggregates.aggregate import (
     BoundAggregate,
     Clamp,
     Laws,
-    MeasurementKey,
     MeasurementUse,
     Noisy,
     Output,
     Query,
+    effect_of,
     variance_of,
 )
 from dpframe.aggregates.cdf import BoundDistribution
@@ -69,6 +69,7 @@ from dpframe.aggregates.statistics import (
     GridSum,
     RowCount,
     SquareSum,
+    Statistic,
     UnitCount,
     UnitRows,
     UnitTotal,
@@ -102,34 +103,42 @@ from dpframe.workloads import (
     whole_deviation,
 )
 
-# -- distribution functions by grouping sets ------------------------------------------------------
-# They are rebuilt from the tables of runs of cells that are best to measure.
+# -- what all have in common ----------------------------------------------------------------------
 
-KeptColumns = tuple[int, ...]
+Kept: TypeAlias = tuple[int, ...]
+Strategies: TypeAlias = Mapping[Degree, tuple[Strategy, ...]]
+Interval: TypeAlias = tuple[pl.Series, pl.Series]
+_BITS: Final = 20
+_DEGREES: Final[tuple[Degree, ...]] = (1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RolledDistribution(BoundAggregate):
-    """Distribution functions by several grouping sets at once."""
+class Reconstruction(BoundAggregate):
+    """An aggregate that is rebuilt by least squares from the vectors that are best to measure."""
 
-    inner: BoundDistribution  # The distribution functions of the finest groups
-    axes: SetAxes  # The columns of the grouping sets, and the steps between edges
-    scope: QueryScope  # The scope of the query
-    strategy: Strategy  # What is measured
+    inner: BoundAggregate  # What it is on its own; by grouping sets, of the finest groups
+    # What is measured of each of its parts, where a rho is shared (1) and where an epsilon is (2).
+    strategies: Strategies
+    degree: Degree  # Which of them is used
 
-    def by(self, degree: Degree) -> RolledDistribution:
+    def by(self, degree: Degree) -> Self:
         """The same where a rho is shared (1) or an epsilon (2)."""
-        if degree == self.strategy.degree:
-            return self
-        strategy = _best(self.inner.uses[0].part, self.axes, self.scope, degree)
-        return replace(
-            self, strategy=strategy, uses=_distribution_uses(self.inner, self.axes, strategy)
-        )
+        return replace(self, degree=degree, uses=tuple(self._uses(self.strategies[degree])))
+
+    def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
+        """The vectors, with what makes the shares of a plan's cost those of the strategies."""
+        raise NotImplementedError(self.request.kind)
 
     @property
-    def sets(self) -> tuple[KeptColumns, ...]:
-        """The columns of each grouping set."""
-        return self.axes.groups.sets
+    def used(self) -> tuple[Strategy, ...]:
+        """What is measured of each part of the aggregate."""
+        return self.strategies[self.degree]
+
+    @property
+    def strategy(self) -> Strategy:
+        """What is measured, of an aggregate of one part."""
+        (strategy,) = self.used
+        return strategy
 
     @property
     def shape(self) -> Shape:
@@ -138,6 +147,70 @@ class RolledDistribution(BoundAggregate):
     @property
     def clamps(self) -> tuple[Clamp, ...]:
         return self.inner.clamps
+
+    @property
+    def is_nonnegative(self) -> bool:
+        return self.inner.is_nonnegative
+
+
+def _laws_of(noise: JointNoise) -> list[AdditiveMechanism]:
+    assert isinstance(noise, Independent)
+    return [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
+
+
+def _joined(ends: Iterable[Interval]) -> Interval:
+    """The intervals of several grouping sets."""
+    lows, highs = zip(*ends, strict=True)
+    return pl.concat(lows), pl.concat(highs)
+
+
+def _changed(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
+    """The query with changed aggregates."""
+    outputs = [
+        replace(output, aggregates={p: change(a) for p, a in output.aggregates.items()})
+        for output in query.outputs
+    ]
+    return replace(query, outputs=tuple(outputs))
+
+
+def _has_known_groups(query: Query) -> bool:
+    """Whether rows count alike, in groups that neither noise nor data decide about."""
+    found = query.groups is not None and query.groups.discovered
+    scope = query.scope
+    return scope.norm is None and scope.parts == 1 and not found and not query.chooses_groups
+
+
+# -- distribution functions by grouping sets ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetDistributions(Reconstruction):
+    """Distribution functions by several grouping sets at once, rebuilt from tables of runs of
+    cells.
+    """
+
+    inner: BoundDistribution
+    axes: SetAxes  # The columns of the grouping sets, and the steps between edges
+    scope: QueryScope  # The scope of the query
+
+    def by(self, degree: Degree) -> Self:
+        """The same where a rho is shared (1) or an epsilon (2), whose search may take long."""
+        found = self.strategies.get(degree)
+        if found is None:
+            found = (_best(self.inner.uses[0].part, self.axes, self.scope, degree),)
+        strategies = {**self.strategies, degree: found}
+        uses = tuple(self._uses(found))
+        return replace(self, strategies=strategies, degree=degree, uses=uses)
+
+    def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
+        (strategy,) = strategies
+        weight = strategy.workload.flat(strategy.workload.tables[0])
+        return margin_uses(self.inner.uses[0], self.axes, strategy, weight)
+
+    @property
+    def sets(self) -> tuple[Kept, ...]:
+        """The columns of each grouping set."""
+        return self.axes.groups.sets
 
     @property
     def note(self) -> str:
@@ -149,28 +222,26 @@ class RolledDistribution(BoundAggregate):
 
     @property
     def error(self) -> DistributionSetsError:
-        strategy = self.strategy
-        axis, weights = strategy.workload.axes[-1], list[Fraction]()
-        for part, weight in zip(strategy.parts, margin_weights(strategy), strict=True):
-            weights.append(weight * part.energy(part.levels))
-        last, edges = len(self.axes.sizes) - 1, self.inner.cells.edges.size
-        columns = tuple(
-            tuple(i for i in range(last) if part.shape[i] > 1) for part in strategy.parts
+        strategy, sizes = self.strategy, self.axes.groups.sizes
+        axis, last = strategy.workload.axes[-1], len(sizes)
+        weights = margin_weights(strategy)
+        return DistributionSetsError(
+            sizes,
+            self.sets,
+            axis.size,
+            axis.branching,
+            tuple(tuple(i for i in range(last) if p.shape[i] > 1) for p in strategy.parts),
+            tuple(part.levels[last] for part in strategy.parts),
+            tuple(w * p.energy(p.levels) for p, w in zip(strategy.parts, weights, strict=True)),
+            self.inner.cells.edges.size,
         )
-        measured = columns, tuple(part.levels[last] for part in strategy.parts), tuple(weights)
-        sizes = self.axes.groups.sizes
-        return DistributionSetsError(sizes, self.sets, axis.size, axis.branching, *measured, edges)
 
     @property
     def ranges(self) -> RangesBySets:
         own = self.inner.ranges
         return RangesBySets(own.value_of, own.edges, self.error, self.axes.groups)
 
-    def edge_words(self, number: int) -> str:
-        """An edge as people write it."""
-        return self.inner.edge_words(number)
-
-    def expected_error(self, laws: Laws) -> float:
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
         """The sum over the sets of the mean squared errors of its numbers, in proportion to what
         they would be if they were added up from noisy cells of their own.
         """
@@ -181,35 +252,18 @@ class RolledDistribution(BoundAggregate):
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> tuple[pl.Series, pl.Series] | None:
-        assert isinstance(noise, Independent)
-        laws = [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
-        lows, highs = list[pl.Series](), list[pl.Series]()
-        for kept, found in zip(self.sets, self._rebuilt(values), strict=True):
-            reach = self.error.reaches(laws, kept, level)
-            lows.append(self.inner.column_of(found - reach))
-            highs.append(self.inner.column_of(found + reach))
-        return pl.concat(lows), pl.concat(highs)
+    ) -> Interval | None:
+        laws, column = _laws_of(noise), self.inner.column_of
+        reaches = (self.error.reaches(laws, kept, level) for kept in self.sets)
+        both = zip(self._rebuilt(values), reaches, strict=True)
+        return _joined((column(found - reach), column(found + reach)) for found, reach in both)
 
     def _rebuilt(self, values: Sequence[Noisy]) -> Iterator[NDArray[np.int64]]:
         """For each set the number of rows up to each edge, of shape (groups, cells)."""
-        strategy = self.strategy
-        whole = WholeTables(Estimate(strategy, values_of(strategy, values)))
+        whole = WholeTables(Estimate(self.strategy, values_of(self.strategy, values)))
         prefixes = [False] * len(self.axes.groups.sizes) + [True]
         for kept in self.axes.kept:
             yield whole.cells(kept, prefixes).reshape(-1, self.axes.width)
-
-
-def rolled_distribution(inner: BoundDistribution, scope: QueryScope) -> RolledDistribution:
-    """Distribution functions by grouping sets. Raises `UnboundedSensitivity` when nothing limits
-    how far one individual moves a table.
-    """
-    groups = scope.groups
-    assert isinstance(groups, SetGroups)
-    axes = SetAxes(groups, inner.cells)
-    strategy = _best(inner.uses[0].part, axes, scope, 1)  # which is found soonest
-    uses = _distribution_uses(inner, axes, strategy)
-    return RolledDistribution(inner.request, uses, inner, axes, scope, strategy)
 
 
 def _best(part: Measurement, axes: SetAxes, scope: QueryScope, degree: Degree) -> Strategy:
@@ -238,61 +292,128 @@ _TRIED: Final = 2
 """This many trees are tried."""
 
 
-def _distribution_uses(
-    inner: BoundDistribution, axes: SetAxes, strategy: Strategy
-) -> tuple[MeasurementUse, ...]:
-    """The tables, with what makes the shares of a plan's cost those of the strategy."""
-    workload, use = strategy.workload, inner.uses[0]
-    return tuple(margin_uses(use, axes, strategy, workload.flat(workload.tables[0])))
-
-
 # -- additive aggregates by grouping sets ---------------------------------------------------------
-
-PartStrategies: TypeAlias = Mapping[Degree, tuple[Strategy, ...]]
 
 _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum, UnitCount, UnitRows, UnitTotal)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RolledAggregate(BoundAggregate):
+class MarginReconstruction(Reconstruction):
+    """An aggregate by one or several grouping sets, rebuilt from the margins that are best."""
+
+    axes: SetAxes  # The columns of the grouping sets that are measured, and the cells in them
+
+    @property
+    def sets(self) -> tuple[Kept, ...]:
+        """The axes of each table that it shows."""
+        return self.axes.sets
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether the tables of all sets are moved together, so that no number is negative."""
+        return False
+
+    @property
+    def error(self) -> OutputError:
+        return self.rule
+
+    @property
+    def rule(self) -> RebuiltError:
+        """How the errors of numbers that may be negative follow from those of the margins."""
+        inner = self.inner.error
+        assert isinstance(inner, (PartError, MeanError, VarianceError))
+        return RebuiltError(
+            inner,
+            self.axes.sizes,
+            self.sets,
+            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
+            tuple(margin_weights(strategy) for strategy in self.used),
+        )
+
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
+        """The sum over its grouping sets and parts of their mean squared errors, in proportion to
+        what one individual adds.
+        """
+        total, start, columns = 0.0, 0, len(self.axes.sizes)
+        for strategy, effect in zip(self.used, self._effects(scope), strict=True):
+            end = start + len(strategy.parts)
+            noise = [variance_of(laws, key) for key in self.keys[start:end]]
+            for kept in self.sets:
+                total += effect * strategy.error(table_wanted(kept, columns), noise)
+            start = end
+        return total
+
+    def _effects(self, scope: QueryScope) -> list[float]:
+        """What an error of each part does."""
+        return [effect_of(use, scope) for use in self.inner.uses]
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return self.inner.combine([np.concatenate(sets) for sets in self._tables(values)])
+
+    def _tables(self, values: Sequence[Noisy]) -> list[list[Noisy]]:
+        """The integers of each part, for the groups of each set; of shape (groups, cells)."""
+        return [self._signed(estimate) for estimate in self._estimates(values)]
+
+    def _estimates(self, values: Sequence[Noisy]) -> Iterator[Estimate]:
+        """What is known of each part."""
+        start = 0
+        for strategy in self.used:
+            end = start + len(strategy.parts)
+            yield Estimate(strategy, values_of(strategy, values[start:end]))
+            start = end
+
+    def _signed(self, estimate: Estimate) -> list[Noisy]:
+        """The tables of the sets, which may have negative numbers."""
+        whole = WholeTables(estimate)
+        return [whole.cells(kept).reshape(-1, self.axes.width) for kept in self.axes.kept]
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> Interval | None:
+        rule, drawn = self.rule, drawn_of(noise)
+        tables = [self._signed(estimate) for estimate in self._estimates(values)]
+        found = list[Interval]()
+        for kept, numbers in zip(self.sets, zip(*tables, strict=True), strict=True):
+            ends = self.inner.interval(numbers, rule.noises(drawn, kept), level)
+            if ends is None:
+                return None
+            found.append(ends)
+        return _joined(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetReconstruction(MarginReconstruction):
     """An aggregate by several grouping sets at once."""
 
-    inner: BoundAggregate  # The aggregate by the finest groups
-    axes: SetAxes  # The columns of the grouping sets, and more cells
-    # For each way in which a spend is shared (rho, epsilon) what is measured of each of its parts.
-    strategies: PartStrategies
-    degree: Degree  # Which of them is used
     # The same strategies where totals are tables separately, and so may be drawn jointly with those
     # of other parts; None where they are.
-    own_totals: PartStrategies | None = None
+    own_totals: Strategies | None = None
 
-    def by(self, degree: Degree) -> RolledAggregate:
-        """The same where a rho is shared (1) or an epsilon (2)."""
-        uses = _set_uses(self.inner, self.axes, self.strategies[degree])
-        return replace(self, degree=degree, uses=uses)
-
-    def with_own_totals(self) -> RolledAggregate:
+    def with_own_totals(self) -> SetReconstruction:
         """The same where no other table has a total."""
         if self.own_totals is None:
             return self
         return replace(self, strategies=self.own_totals, own_totals=None).by(self.degree)
 
-    @property
-    def used(self) -> tuple[Strategy, ...]:
-        """What is measured of each part of the aggregate."""
-        return self.strategies[self.degree]
+    def from_finest(self) -> SetReconstruction:
+        """The same where larger groups are added up from the finest of the grouping sets alone."""
+        finest = {
+            degree: tuple(strategy.of_finest() for strategy in used)
+            for degree, used in self.strategies.items()
+        }
+        return replace(self, strategies=finest).by(self.degree)
 
-    @property
-    def clamps(self) -> tuple[Clamp, ...]:
-        return self.inner.clamps
+    def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
+        for use, strategy in zip(self.inner.uses, strategies, strict=True):
+            yield from margin_uses(use, self.axes, strategy, use.impact)
 
     @property
     def note(self) -> str:
         said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}"
-        if self._totals_apart:
+        if all(isinstance(s, (UnitRows, UnitTotal)) for s in self._statistics):
             whole = f"{_TOTALS}; {whole}"
-        if self.is_nonnegative:
+        if self.is_projected:
             return f"{whole}; {_PROJECTED}{self._rounding}"
         return f"{self.inner.note}; {whole}" if self.inner.note else whole
 
@@ -316,24 +437,16 @@ class RolledAggregate(BoundAggregate):
         )
 
     @property
-    def _totals_apart(self) -> bool:
-        """Whether each individual counts a bounded number in each of the finest groups, and
-        larger groups have the sums.
-        """
-        statistics = [use.part.tables[0].statistic for use in self.inner.uses]
-        return all(isinstance(s, (UnitRows, UnitTotal)) for s in statistics)
+    def _statistics(self) -> list[Statistic]:
+        return [use.part.tables[0].statistic for use in self.inner.uses]
 
     @property
-    def shape(self) -> Shape:
-        return self.inner.shape
-
-    @property
-    def is_nonnegative(self) -> bool:
-        return self.inner.is_nonnegative
+    def is_projected(self) -> bool:
+        return self.is_nonnegative
 
     @property
     def error(self) -> OutputError:
-        if self.is_nonnegative:
+        if self.is_projected:
             return NoErrorBound(
                 f"{self.name!r} is moved to near tables without negative numbers, by how "
                 "much depends on the data",
@@ -342,43 +455,9 @@ class RolledAggregate(BoundAggregate):
             )
         return self.rule
 
-    @property
-    def rule(self) -> RebuiltError:
-        """How the errors of numbers that may be negative follow from those of the margins."""
-        inner = self.inner.error
-        assert isinstance(inner, (PartError, MeanError, VarianceError))
-        return RebuiltError(
-            inner,
-            self.axes.sizes,
-            self.axes.sets,
-            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
-            tuple(margin_weights(strategy) for strategy in self.used),
-        )
-
-    def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.inner.combine(self._rebuilt(values))
-
-    def _rebuilt(self, values: Sequence[Noisy]) -> list[Noisy]:
-        """The integers of each part, for all groups of all sets."""
-        return [
-            np.concatenate([cells.reshape(-1, self.axes.width) for cells in sets])
-            for sets in (
-                self._held(estimate) if self.is_nonnegative else self._signed(estimate)
-                for estimate in self._estimates(values)
-            )
-        ]
-
-    def _estimates(self, values: Sequence[Noisy]) -> Iterator[Estimate]:
-        """What is known of each part."""
-        start = 0
-        for strategy in self.used:
-            end = start + len(strategy.parts)
-            yield Estimate(strategy, values_of(strategy, values[start:end]))
-            start = end
-
-    def _signed(self, estimate: Estimate) -> list[Noisy]:
-        whole = WholeTables(estimate)
-        return [whole.cells(kept) for kept in self.axes.kept]
+    def _tables(self, values: Sequence[Noisy]) -> list[list[Noisy]]:
+        rebuilt = self._held if self.is_projected else self._signed
+        return [rebuilt(estimate) for estimate in self._estimates(values)]
 
     def _held(self, estimate: Estimate) -> list[Noisy]:
         """The sets' tables from zero up, which are margins of one table."""
@@ -389,33 +468,19 @@ class RolledAggregate(BoundAggregate):
             self.axes.sizes,
         )
         whole = apportioned(cells)
-        return [
+        tables = [
             whole.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
             for kept in self.axes.kept
         ]
+        return [table.reshape(-1, self.axes.width) for table in tables]
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> tuple[pl.Series, pl.Series] | None:
-        rule, start = self.rule, 0
-        rebuilt = [
-            np.concatenate([cells.reshape(-1, self.axes.width) for cells in self._signed(estimate)])
-            for estimate in self._estimates(values)
-        ]
-        drawn = drawn_of(noise)
-        lows, highs = list[pl.Series](), list[pl.Series]()
-        groups = self.axes.groups
-        for kept, within in zip(groups.sets, self.axes.sets, strict=True):
-            end = start + groups.entries(kept)
-            here = [numbers[start:end] for numbers in rebuilt]
-            ends = self.inner.interval(here, rule.noises(drawn, within), level)
-            if ends is None:
-                return None
-            lows.append(ends[0])
-            highs.append(ends[1])
-            start = end
-        low, high = pl.concat(lows), pl.concat(highs)
-        return _around(low, high, self.combine(values)) if self.is_nonnegative else (low, high)
+    ) -> Interval | None:
+        ends = MarginReconstruction.interval(self, values, noise, level)
+        if ends is None or not self.is_projected:
+            return ends
+        return _around(*ends, self.combine(values))
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         return (pl.len(),) if self._counts_individuals else self.inner.plain(column)
@@ -464,15 +529,17 @@ def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Se
     return ends.to_series(0), ends.to_series(1)
 
 
-def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
+def by_grouping_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     """An aggregate by groups unchanged; by grouping sets, all of these at once. Raises
-    `UnsupportedOperation` when its parts do not add up over groups.
+    `UnsupportedOperation` when its parts do not add up over groups, and `UnboundedSensitivity` when
+    nothing limits how far one individual moves a table.
     """
     groups = scope.groups
     if not isinstance(groups, SetGroups):
         return inner
     if isinstance(inner, BoundDistribution):
-        return rolled_distribution(inner, scope)
+        axes = SetAxes(groups, inner.cells)
+        return SetDistributions(inner.request, (), inner, {}, 1, axes, scope).by(1)  # found soonest
     tables = [_additive(inner, use) for use in inner.uses]
     if None in tables or _is_several_times(inner, scope):
         return _by_own_sets(inner, scope)
@@ -480,35 +547,23 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     strategies, own = (
         _set_strategies(inner, axes, scope, has_total) for has_total in (True, False)
     )
-    uses = _set_uses(inner, axes, strategies[2])
     beside = any(s.total_of is not None for used in strategies.values() for s in used)
     own_totals = own if beside and axes.cells is None else None
-    return RolledAggregate(inner.request, uses, inner, axes, strategies, 2, own_totals)
+    made = SetReconstruction(inner.request, (), inner, strategies, 2, axes, own_totals)
+    return made.by(2)
 
 
 def _set_strategies(
     inner: BoundAggregate, axes: SetAxes, scope: QueryScope, has_total: bool
-) -> PartStrategies:
+) -> Strategies:
     """What is best to measure of each part."""
     workload = sets_wanted(axes.sizes, tuple((kept, Fraction(1)) for kept in axes.sets))
-    degrees: tuple[Degree, ...] = (1, 2)
     return {
         degree: tuple(
             best_margins(use.part, axes, workload, scope, degree, has_total) for use in inner.uses
         )
-        for degree in degrees
+        for degree in _DEGREES
     }
-
-
-def _set_uses(
-    inner: BoundAggregate, axes: SetAxes, strategies: Sequence[Strategy]
-) -> tuple[MeasurementUse, ...]:
-    """The margins of each part."""
-    return tuple(
-        made
-        for use, strategy in zip(inner.uses, strategies, strict=True)
-        for made in margin_uses(use, axes, strategy, use.impact)
-    )
 
 
 def _additive(inner: BoundAggregate, use: MeasurementUse) -> Table | None:
@@ -562,145 +617,60 @@ _APART: Final = 'session.collect([frame.group_by("a", "b", ...).agg(...), ...])'
 
 
 # -- additive aggregates of several queries whose tables are margins of one another ---------------
-# They are rebuilt together from the margins that are best to measure.
-
-Kept: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RelatedAggregate(BoundAggregate):
-    """An aggregate whose table is a margin of what other queries ask for."""
+class RelatedReconstruction(MarginReconstruction):
+    """An aggregate of one of several queries, rebuilt from margins that serve all of them."""
 
-    inner: BoundAggregate  # The aggregate by its own groups
-    groups: SetGroups  # The grouping sets that all queries have in common
     shown: SetsOfQuery  # The sets that it shows, and the groups of each
-    # For each way in which a spend is shared (rho, epsilon) what is measured of each of its parts
-    # for all queries.
-    strategies: PartStrategies
     portions: tuple[Fraction, ...]  # What of the error of each strategy counts for it
-    units: tuple[Fraction, ...]  # The sensitivity of each of its parts if it were the only output
-    degree: Degree  # Which of the strategies is used
+    # The sensitivity of each of its parts if it were the only output.
+    units: tuple[Fraction, ...]
+    before: BoundAggregate  # What it is without the other queries
 
-    def by(self, degree: Degree) -> RelatedAggregate:
-        """The same where a rho is shared (1) or an epsilon (2)."""
-        uses = _related_uses(self.inner, self.groups, self.strategies[degree], self.portions)
-        return replace(self, degree=degree, uses=uses)
-
-    @property
-    def used(self) -> tuple[Strategy, ...]:
-        """What is measured of each part of the aggregate."""
-        return self.strategies[self.degree]
+    def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
+        for use, strategy, portion in zip(self.inner.uses, strategies, self.portions, strict=True):
+            yield from margin_uses(use, self.axes, strategy, portion, is_shared=False)
 
     @property
-    def clamps(self) -> tuple[Clamp, ...]:
-        return self.inner.clamps
+    def sets(self) -> tuple[Kept, ...]:
+        return self.shown.sets
 
     @property
     def note(self) -> str:
-        said = dict.fromkeys(margin_words(strategy, SetAxes(self.groups)) for strategy in self.used)
+        said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}, as related tables are"
-        return f"{self.inner.note}; {whole}" if self.inner.note else whole
+        return f"{self.before.note}; {whole}" if self.before.note else whole
 
-    @property
-    def is_nonnegative(self) -> bool:
-        return self.inner.is_nonnegative
+    def _effects(self, scope: QueryScope) -> list[float]:
+        pairs = zip(self.inner.uses, self.units, strict=True)
+        return [float(use.impact / unit**2) for use, unit in pairs]
 
-    @property
-    def error(self) -> RebuiltError:
-        return self.rule
-
-    @property
-    def rule(self) -> RebuiltError:
-        """How the errors of numbers follow from those of the margins."""
-        inner = _plain(self.inner).error
-        assert isinstance(inner, (PartError, MeanError, VarianceError))
-        return RebuiltError(
-            inner,
-            self.groups.sizes,
-            self.shown.sets,
-            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
-            tuple(margin_weights(strategy) for strategy in self.used),
-        )
-
-    def expected_error(self, laws: Laws) -> float:
-        """The sum over its grouping sets and parts of their mean squared errors, in proportion to
-        what one individual adds.
-        """
-        total, start = 0.0, 0
-        for use, strategy, unit in zip(_plain(self.inner).uses, self.used, self.units, strict=True):
-            end = start + len(strategy.parts)
-            noise = [variance_of(laws, key) for key in self.keys[start:end]]
-            for kept in self.shown.sets:
-                error = strategy.error(table_wanted(kept, len(self.groups.by)), noise)
-                total += float(use.impact / unit**2) * error
-            start = end
-        return total
-
-    def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return _plain(self.inner).combine(self._rebuilt(values, self.shown.sets))
-
-    def _rebuilt(self, values: Sequence[Noisy], sets: Sequence[Kept]) -> list[Noisy]:
-        """The integers of each part, for the shown groups of some sets."""
-        found, start = [], 0
-        for strategy in self.used:
-            end = start + len(strategy.parts)
-            whole = WholeTables(Estimate(strategy, values[start:end]))
-            start = end
-            found.append(np.concatenate([self._table(whole, kept) for kept in sets]))
+    def _signed(self, estimate: Estimate) -> list[Noisy]:
+        whole, found = WholeTables(estimate), list[Noisy]()
+        for kept, rows in zip(self.shown.sets, self.shown.rows, strict=True):
+            cells = whole.cells([i in kept for i in self.axes.everything]).reshape(-1, 1)
+            found.append(cells if rows is None else cells[rows])
         return found
 
-    def _table(self, whole: WholeTables, kept: Kept) -> Noisy:
-        cells = whole.cells([i in kept for i in range(len(self.groups.by))]).reshape(-1, 1)
-        rows = self.shown.rows[self.shown.sets.index(kept)]
-        return cells if rows is None else cells[rows]
 
-    def interval(
-        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> tuple[pl.Series, pl.Series] | None:
-        drawn = drawn_of(noise)
-        lows, highs = list[pl.Series](), list[pl.Series]()
-        for kept in self.shown.sets:
-            here = self._rebuilt(values, [kept])
-            ends = _plain(self.inner).interval(here, self.rule.noises(drawn, kept), level)
-            if ends is None:
-                return None
-            lows.append(ends[0])
-            highs.append(ends[1])
-        return pl.concat(lows), pl.concat(highs)
-
-
-def _plain(inner: BoundAggregate) -> BoundAggregate:
+def _plain(aggregate: BoundAggregate) -> BoundAggregate:
     """The aggregate by the groups of one set."""
-    return inner.inner if isinstance(inner, RolledAggregate) else inner
-
-
-def _related_uses(
-    inner: BoundAggregate,
-    groups: SetGroups,
-    strategies: Sequence[Strategy],
-    portions: Sequence[Fraction],
-) -> tuple[MeasurementUse, ...]:
-    return tuple(
-        made
-        for use, strategy, portion in zip(_plain(inner).uses, strategies, portions, strict=True)
-        for made in margin_uses(use, SetAxes(groups), strategy, portion, is_shared=False)
-    )
+    return aggregate.inner if isinstance(aggregate, SetReconstruction) else aggregate
 
 
 def can_be_related(query: Query) -> bool:
     """Whether all outputs of a query can be rebuilt from margins of finer tables."""
-    scope, groups = query.scope, query.groups
-    if scope.norm is not None or scope.parts != 1 or query.depends_on_noise:
+    if query.depends_on_noise or not _has_known_groups(query):
         return False
-    if groups is not None and (groups.discovered or query.chooses_groups):
-        return False
-    return all(_is_related(aggregate, scope) for aggregate in query.aggregates)
+    return all(_is_related(aggregate, query.scope) for aggregate in query.aggregates)
 
 
 def _is_related(aggregate: BoundAggregate, scope: QueryScope) -> bool:
     inner = _plain(aggregate)
-    if isinstance(aggregate, RolledAggregate) and aggregate.is_nonnegative:
-        return False  # whose sets are moved together
+    if isinstance(aggregate, SetReconstruction) and aggregate.is_projected:
+        return False
     if aggregate.request.mechanism != "auto" or aggregate.shape is not ONE:
         return False
     if not isinstance(inner.error, (PartError, MeanError, VarianceError)):
@@ -714,181 +684,136 @@ def _is_related(aggregate: BoundAggregate, scope: QueryScope) -> bool:
 def related_outputs(
     queries: Sequence[Query], common: CommonSets, scope: QueryScope
 ) -> list[tuple[Output, ...]]:
-    """The outputs of several queries, rebuilt from margins of all of them. `queries`: those that
-    `common` is of, in its order. `common`: what their groups have in common. `scope`: their rows by
-    the common groups. Raises `UnboundedSensitivity` when nothing limits how far one individual
-    moves a margin.
+    """The outputs of several queries, rebuilt from margins of all of them. `queries` are those
+    that `common` is of, in its order, and `scope` has their rows by the common groups. Raises
+    `UnboundedSensitivity` when nothing limits how far one individual moves a margin.
     """
-    wanted: dict[Table, dict[Kept, Fraction]] = {}
+    axes, sets = SetAxes(common.groups), common.groups.sets
+    wanted: dict[Table, dict[Kept, Fraction]] = {}  # how much the errors of each table count
     for query, shown in zip(queries, common.shown, strict=True):
         for aggregate in query.aggregates:
             for use in _plain(aggregate).uses:
                 (table,) = use.part.tables
-                weights = wanted.setdefault(table, dict.fromkeys(common.groups.sets, Fraction(0)))
+                weights = wanted.setdefault(table, dict.fromkeys(sets, Fraction(0)))
                 for kept in shown.sets:
                     weights[kept] += use.impact * aggregate.request.weight
-    made = _Related(common, scope, wanted, {})
-    return [
-        tuple(made.output(output, query, shown) for output in query.outputs)
-        for query, shown in zip(queries, common.shown, strict=True)
-    ]
+    known: dict[tuple[Table, Degree], Strategy] = {}
 
+    def strategy_of(use: MeasurementUse, degree: Degree) -> Strategy:
+        (table,) = use.part.tables
+        if (table, degree) not in known:
+            weights = tuple((k, w) for k, w in wanted[table].items() if w)
+            workload = sets_wanted(axes.sizes, weights)
+            known[table, degree] = best_margins(use.part, axes, workload, scope, degree)
+        return known[table, degree]
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Related:
-    """What the aggregates of several queries are made of."""
-
-    # As in `related_outputs`.
-    common: CommonSets
-    scope: QueryScope
-    # How much the errors of the tables of each statistic count.
-    wanted: Mapping[Table, Mapping[Kept, Fraction]]
-    found: dict[tuple[Table, Degree], Strategy]  # What is measured of each statistic
-
-    def output(self, output: Output, query: Query, shown: SetsOfQuery) -> Output:
-        made = {
-            p: self._aggregate(aggregate, query, shown)
-            for p, aggregate in output.aggregates.items()
-        }
-        where = "of all rows" if query.groups is None else f"in {query.groups.words()}"
-        return replace(output, aggregates=made, words=f"{output.words} {where}")
-
-    def _aggregate(
-        self, aggregate: BoundAggregate, query: Query, shown: SetsOfQuery
-    ) -> RelatedAggregate:
+    def related(
+        aggregate: BoundAggregate, query: Query, shown: SetsOfQuery
+    ) -> RelatedReconstruction:
         inner, weight = _plain(aggregate), aggregate.request.weight
-        degrees: tuple[Degree, ...] = (1, 2)
-        strategies: dict[Degree, tuple[Strategy, ...]] = {
-            degree: tuple(self._strategy(use, degree) for use in inner.uses) for degree in degrees
+        strategies: Strategies = {
+            d: tuple(strategy_of(use, d) for use in inner.uses) for d in _DEGREES
         }
         portions = tuple(
-            use.impact * weight * len(shown.sets) / sum(self.wanted[use.part.tables[0]].values())
+            use.impact * weight * len(shown.sets) / sum(wanted[use.part.tables[0]].values())
             for use in inner.uses
         )
-        groups = self.common.groups
         units = tuple(use.part.sensitivity(query.scope).linf for use in inner.uses)
-        uses = _related_uses(inner, groups, strategies[2], portions)
-        about = aggregate, groups, shown, strategies, portions, units
-        return RelatedAggregate(aggregate.request, uses, *about, 2)
+        about = axes, shown, portions, units, aggregate
+        return RelatedReconstruction(aggregate.request, (), inner, strategies, 2, *about).by(2)
 
-    def _strategy(self, use: MeasurementUse, degree: Degree) -> Strategy:
-        (table,) = use.part.tables
-        key = table, degree
-        if key not in self.found:
-            groups = self.common.groups
-            sets = tuple((k, w) for k, w in self.wanted[table].items() if w)
-            workload = sets_wanted(groups.sizes, sets)
-            self.found[key] = best_margins(use.part, SetAxes(groups), workload, self.scope, degree)
-        return self.found[key]
+    found = []
+    for query, shown in zip(queries, common.shown, strict=True):
+        where = "of all rows" if query.groups is None else f"in {query.groups.words()}"
+        outputs = list[Output]()
+        for output in query.outputs:
+            made = {p: related(a, query, shown) for p, a in output.aggregates.items()}
+            outputs.append(replace(output, aggregates=made, words=f"{output.words} {where}"))
+        found.append(tuple(outputs))
+    return found
 
 
 # -- histograms with counts of the same rows ------------------------------------------------------
 # The counts of all cells add up to the number of rows, so both are rebuilt from noisy cells and a
 # noisy total, at the shares that are best for both.
 
-Strategies: TypeAlias = Mapping[Degree, Strategy]
-_BITS: Final = 20
 _CELLS = Wanted(("cells",))
 _TOTAL = Wanted(("total",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TotalledCells(BoundAggregate):
+class LevelReconstruction(Reconstruction):
+    """An aggregate that is rebuilt from noisy levels of cells that others have in common."""
+
+    table: Table  # The exact counts of cells
+    portion: Fraction  # How much its own error counts in the strategies
+
+    def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
+        (strategy,) = strategies
+        (axis,), role = strategy.workload.axes, self.inner.uses[0].role
+        whole = dyadic_down(Fraction(strategy.objective()), _BITS) * self.portion
+        for level, share in zip(levels_of(strategy), strategy.shares, strict=True):
+            part, impact = (
+                LevelSums(self.table, axis.branching, level),
+                share ** (strategy.degree + 1),
+            )
+            yield MeasurementUse(part, role, whole * impact, share, is_shared=False)
+
+    def _whole(self, values: Sequence[Noisy]) -> WholeTables:
+        """The whole numbers of each group, from arrays of shape (groups, cells)."""
+        lines = [np.ascontiguousarray(numbers.T) for numbers in values]
+        return WholeTables(Estimate(self.strategy, lines, lines=lines[0].shape[1]))
+
+    def _edges(self, shown: int) -> DistributionError:
+        """The errors of the numbers up to each of this many edges."""
+        (axis,) = self.strategy.workload.axes
+        levels, weights = levels_of(self.strategy), weights_of(self.strategy)
+        return DistributionError(axis.size, axis.branching, levels, weights, shown)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellReconstruction(LevelReconstruction):
     """A histogram, or a count of rows, that is rebuilt from noisy cells and their noisy total."""
-
-    inner: BoundHistogram | BoundCount  # What it is on its own
-    table: Table  # The exact counts of cells that cover all rows
-    # What is measured of them, where a rho is shared and where an epsilon is.
-    strategies: Strategies
-    portion: Fraction  # How much its own error counts in these
-    degree: Degree  # Which of them is used
-
-    def by(self, degree: Degree) -> TotalledCells:
-        """The same where a rho is shared (1) or an epsilon (2)."""
-        uses = _uses(self.inner, self.table, self.strategies[degree], self.portion)
-        return replace(self, degree=degree, uses=uses)
-
-    @property
-    def strategy(self) -> Strategy:
-        """What is measured."""
-        return self.strategies[self.degree]
-
-    @property
-    def shape(self) -> Shape:
-        return self.inner.shape
-
-    @property
-    def is_nonnegative(self) -> bool:
-        return self.inner.is_nonnegative
 
     @property
     def note(self) -> str:
         return f"{self.inner.note}; {strategy_words(self.strategy, 'cells')}"
 
     @property
-    def _wanted(self) -> Wanted:
-        return _CELLS if isinstance(self.inner, BoundHistogram) else _TOTAL
+    def _has_cells(self) -> bool:
+        return isinstance(self.inner, BoundHistogram)
 
     @property
     def error(self) -> RebuiltError:
-        strategy = self.strategy
-        (axis,) = strategy.workload.axes
-        weights = tuple(
-            share**strategy.degree / norm
-            for share, norm in zip(strategy.shares, strategy.norms, strict=True)
-        )
-        kept = (0,) if self._wanted is _CELLS else ()
-        measured = tuple((0,) if level else () for level in levels_of(strategy))
+        (axis,), weights = self.strategy.workload.axes, margin_weights(self.strategy)
+        kept = (0,) if self._has_cells else ()
+        measured = tuple((0,) if level else () for level in levels_of(self.strategy))
         return RebuiltError(PartError(), (axis.size,), (kept,), (measured,), (weights,))
 
     @property
     def ranges(self) -> Ranges | None:
-        own = self.inner.ranges
-        if not isinstance(own, BinRanges):
-            return own
-        (axis,) = self.strategy.workload.axes
-        levels, weights = levels_of(self.strategy), weights_of(self.strategy)
-        rule = DistributionError(axis.size, axis.branching, levels, weights, axis.size)
-        return replace(own, rule=rule)
+        own, (axis,) = self.inner.ranges, self.strategy.workload.axes
+        return replace(own, rule=self._edges(axis.size)) if isinstance(own, BinRanges) else own
 
-    def expected_error(self, laws: Laws) -> float:
-        """Its mean squared error."""
-        return self.strategy.error(self._wanted, [variance_of(laws, key) for key in self.keys])
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
+        """Its mean squared error, in proportion to what one individual adds."""
+        wanted, (use,) = _CELLS if self._has_cells else _TOTAL, self.inner.uses
+        noise = [variance_of(laws, key) for key in self.keys]
+        return effect_of(use, scope) * self.strategy.error(wanted, noise)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         return self.inner.combine([self._rebuilt(values)])
 
     def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
         """The integers of cells, or of their total, of each group; of shape (groups, cells)."""
-        lines = [np.ascontiguousarray(numbers.T) for numbers in values]
-        estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
-        return np.ascontiguousarray(WholeTables(estimate).cells((self._wanted is _CELLS,)).T)
+        return np.ascontiguousarray(self._whole(values).cells((self._has_cells,)).T)
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> tuple[pl.Series, pl.Series] | None:
-        drawn = drawn_of(noise)
+    ) -> Interval | None:
         (kept,) = self.error.sets
-        law = self.error.noises(drawn, kept)
+        law = self.error.noises(drawn_of(noise), kept)
         return self.inner.interval([self._rebuilt(values)], law, level)
-
-
-def _uses(
-    inner: BoundAggregate, table: Table, strategy: Strategy, portion: Fraction
-) -> tuple[MeasurementUse, ...]:
-    """The levels, with what makes the shares of a plan's cost those of the strategy."""
-    (axis,), role = strategy.workload.axes, inner.uses[0].role
-    whole = dyadic_down(Fraction(strategy.objective()), _BITS) * portion
-    return tuple(
-        MeasurementUse(
-            LevelSums(table, axis.branching, level),
-            role,
-            whole * share ** (strategy.degree + 1),
-            share,
-            is_shared=False,
-        )
-        for level, share in zip(levels_of(strategy), strategy.shares, strict=True)
-    )
 
 
 def with_totals(query: Query) -> Query:
@@ -896,8 +821,7 @@ def with_totals(query: Query) -> Query:
     rebuilt from the same noisy numbers; the query itself where it has not both.
     """
     scope = query.scope
-    discovered = query.groups is not None and query.groups.discovered
-    if scope.norm is not None or scope.parts != 1 or discovered or query.chooses_groups:
+    if not _has_known_groups(query):
         return query
     shown = [a for a in query.aggregates if _is_of_rows(a)]
     counts = [a for a in query.aggregates if shown and _is_number_of_rows(a, scope)]
@@ -909,21 +833,18 @@ def with_totals(query: Query) -> Query:
         return query
     same = [a for a in shown if a.cells == least.cells]
     table = Table(RowCount(), cells)
-    weights = [sum((_weight(a) for a in some), Fraction(0)) for some in (same, counts)]
-    strategies = _cell_strategies(table, weights[0], weights[1], scope)
-    moved = {
-        id(a): TotalledCells(
-            a.request, _uses(a, table, strategies[2], portion), a, table, strategies, portion, 2
-        )
-        for a in (*same, *counts)
-        for portion in [_weight(a) / sum(weights)]
-        if isinstance(a, (BoundHistogram, BoundCount))
-    }
-    outputs = tuple(
-        replace(o, aggregates={p: moved.get(id(a), a) for p, a in o.aggregates.items()})
-        for o in query.outputs
-    )
-    return replace(query, outputs=outputs)
+    of_cells, of_total = (sum(map(_weight, some), Fraction(0)) for some in (same, counts))
+    strategies = _cell_strategies(table, of_cells, of_total, scope)
+    moved = {id(a) for a in (*same, *counts)}
+
+    def rebuilt(aggregate: BoundAggregate) -> BoundAggregate:
+        if id(aggregate) not in moved:
+            return aggregate
+        portion = _weight(aggregate) / (of_cells + of_total)
+        about = aggregate.request, (), aggregate, strategies
+        return CellReconstruction(*about, 2, table, portion).by(2)
+
+    return _changed(query, rebuilt)
 
 
 def _weight(aggregate: BoundAggregate) -> Fraction:
@@ -963,21 +884,18 @@ def _all_cells(cells: CategoryCells | BinCells, columns: Columns) -> CategoryCel
 
 def _cell_strategies(
     table: Table, of_cells: Fraction, of_total: Fraction, scope: QueryScope
-) -> dict[Degree, Strategy]:
+) -> Strategies:
     assert table.cells is not None
     axis = Axis.nominal(table.cells.size)
     wanted = (replace(_CELLS, weight=of_cells), replace(_TOTAL, weight=of_total))
     parts = [Part((Factor(axis, level),)) for level in (0, 1)]
     found = [LevelSums(table, axis.branching, level).sensitivity(scope) for level in (0, 1)]
-    made: dict[Degree, Strategy] = {}
+    made: dict[Degree, tuple[Strategy, ...]] = {}
     for degree in _DEGREES:
         squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]
         norms = {p: square / squares[1] for p, square in zip(parts, squares, strict=True)}
-        made[degree] = tables(Workload((axis,), wanted), degree, norms.__getitem__)
+        made[degree] = (tables(Workload((axis,), wanted), degree, norms.__getitem__),)
     return made
-
-
-_DEGREES: Final[tuple[Degree, ...]] = (1, 2)
 
 
 # -- distribution functions with counts of the same rows ------------------------------------------
@@ -988,50 +906,18 @@ _EDGES = Wanted(("prefixes",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TotalledLevels(BoundAggregate):
+class PrefixReconstruction(LevelReconstruction):
     """A distribution function, or a count of rows or values, that is rebuilt from noisy levels of
-    all cells.
+    all cells: those of the distribution function first, then one for all other rows where there may
+    be any.
     """
 
-    inner: BoundDistribution | BoundCount  # What it is on its own
-    # The exact counts of cells: those of the distribution function first, then one for all other
-    # rows where there may be any.
-    table: Table
     run: int  # How many of the cells its last number is of
-    # What is measured of them, where a rho is shared and where an epsilon is.
-    strategies: Strategies
-    portion: Fraction  # How much its own error counts in these
-    degree: Degree  # Which of them is used
-
-    def by(self, degree: Degree) -> TotalledLevels:
-        """The same where a rho is shared (1) or an epsilon (2)."""
-        uses = _uses(self.inner, self.table, self.strategies[degree], self.portion)
-        return replace(self, degree=degree, uses=uses)
-
-    @property
-    def strategy(self) -> Strategy:
-        """What is measured."""
-        return self.strategies[self.degree]
-
-    @property
-    def shape(self) -> Shape:
-        return self.inner.shape
-
-    @property
-    def clamps(self) -> tuple[Clamp, ...]:
-        return self.inner.clamps
-
-    @property
-    def is_nonnegative(self) -> bool:
-        return self.inner.is_nonnegative
 
     @property
     def note(self) -> str:
-        return f"{self._sign}; {strategy_words(self.strategy)}"
-
-    @property
-    def _sign(self) -> str:
-        return self.inner.sign if isinstance(self.inner, BoundDistribution) else self.inner.note
+        own = self.inner.sign if isinstance(self.inner, BoundDistribution) else self.inner.note
+        return f"{own}; {strategy_words(self.strategy)}"
 
     @property
     def error(self) -> DistributionError | RunError:
@@ -1040,12 +926,10 @@ class TotalledLevels(BoundAggregate):
     @property
     def edges(self) -> DistributionError:
         """The errors of the numbers up to each edge."""
-        (axis,) = self.strategy.workload.axes
-        levels, weights = levels_of(self.strategy), weights_of(self.strategy)
-        shown = axis.size
         if isinstance(self.inner, BoundDistribution):
-            shown = self.inner.cells.edges.size
-        return DistributionError(axis.size, axis.branching, levels, weights, shown)
+            return self._edges(self.inner.cells.edges.size)
+        (axis,) = self.strategy.workload.axes
+        return self._edges(axis.size)
 
     @property
     def rule(self) -> RunError:
@@ -1057,20 +941,20 @@ class TotalledLevels(BoundAggregate):
         own = self.inner.ranges
         return replace(own, rule=self.edges) if isinstance(own, CumulativeRanges) else own
 
-    def expected_error(self, laws: Laws) -> float:
-        """The mean squared error of its numbers, of a distribution function in proportion to what
-        it would be if they were added up from noisy cells.
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
+        """The mean squared error of its numbers, of a count in proportion to what one individual
+        adds, of a distribution function to what it would be if they were added up from noisy cells.
         """
         noise = [variance_of(laws, key) for key in self.keys]
         (axis,), past = self.strategy.workload.axes, self.run
         whole = self.strategy.error(_TOTAL, noise)
-        if not isinstance(self.inner, BoundDistribution):
-            if past == axis.size:
-                return whole
-            return self.edges.measured.moments_of(0, past, noise, [0.0] * len(noise))[0]
-        edges = axis.size * self.strategy.error(_EDGES, noise)
-        mean = (edges - (axis.size - past) * whole) / past
-        return mean / float(_flat(past))
+        if isinstance(self.inner, BoundDistribution):
+            edges = axis.size * self.strategy.error(_EDGES, noise)
+            return (edges - (axis.size - past) * whole) / past / float(_flat(past))
+        if past < axis.size:
+            whole = self.edges.measured.moments_of(0, past, noise, [0.0] * len(noise))[0]
+        (use,) = self.inner.uses
+        return effect_of(use, scope) * whole
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         return self._column(self._rebuilt(values))
@@ -1083,16 +967,12 @@ class TotalledLevels(BoundAggregate):
 
     def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows in the first 1, 2, ... cells; of shape (groups, cells)."""
-        lines = [np.ascontiguousarray(numbers.T) for numbers in values]
-        estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
-        return WholeTables(estimate).cells((True,), (True,)).T
+        return self._whole(values).cells((True,), (True,)).T
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> tuple[pl.Series, pl.Series] | None:
-        assert isinstance(noise, Independent)
-        laws = [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
-        found = self._rebuilt(values)
+    ) -> Interval | None:
+        laws, found = _laws_of(noise), self._rebuilt(values)
         if isinstance(self.inner, BoundDistribution):
             reach = self.edges.reaches(laws, level)
             return self._column(found - reach), self._column(found + reach)
@@ -1105,8 +985,7 @@ def with_whole_levels(query: Query) -> Query:
     cells, rebuilt from the same noisy numbers; the query itself where it has not both.
     """
     scope = query.scope
-    discovered = query.groups is not None and query.groups.discovered
-    if scope.norm is not None or scope.parts != 1 or discovered or query.chooses_groups:
+    if not _has_known_groups(query):
         return query
     functions = [
         a
@@ -1119,12 +998,27 @@ def with_whole_levels(query: Query) -> Query:
     counts = [a for a in query.aggregates if _is_number_of_all(a, least, scope)]
     if not counts:
         return query
-    made = _Totalled.of(least, [a for a in functions if a.cells == least.cells], counts, scope)
-    outputs = tuple(
-        replace(o, aggregates={p: made.moved(a) for p, a in o.aggregates.items()})
-        for o in query.outputs
-    )
-    return replace(query, outputs=outputs)
+    cells, values = least.cells, _count_of_values(least)
+    same = [a for a in functions if a.cells == cells]
+    rows = {id(a) for a in counts if a.uses[0].part != values}
+    whole: Cells = cells
+    if rows and not _holds_all(least, scope.facts.columns):
+        whole = WholeCells(cells)
+    table = Table(RowCount(), whole)
+    weights = {id(a): _flat(cells.size) * a.request.weight for a in same}
+    of_edges = sum(weights.values(), Fraction(0))
+    weights |= {id(a): _weight(a) for a in counts}
+    total = sum(weights.values(), Fraction(0))
+    strategies = _level_strategies(table, of_edges, total - of_edges, scope)
+
+    def rebuilt(aggregate: BoundAggregate) -> BoundAggregate:
+        if id(aggregate) not in weights:
+            return aggregate
+        run = whole.size if id(aggregate) in rows else cells.size
+        about = table, weights[id(aggregate)] / total, run
+        return PrefixReconstruction(aggregate.request, (), aggregate, strategies, 2, *about).by(2)
+
+    return _changed(query, rebuilt)
 
 
 def _is_number_of_all(
@@ -1143,51 +1037,6 @@ def _count_of_values(function: BoundDistribution) -> Additive:
     return Additive(Table(ValueCount(function.cells.value.tree)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Totalled:
-    """What is rebuilt of one query."""
-
-    # As in `TotalledLevels`.
-    table: Table
-    strategies: Strategies
-    # For each aggregate that is moved how many cells its last number is of, and how much of the
-    # error is its own.
-    runs: Mapping[int, tuple[int, Fraction]]
-
-    @classmethod
-    def of(
-        cls,
-        least: BoundDistribution,
-        functions: Sequence[BoundDistribution],
-        counts: Sequence[BoundAggregate],
-        scope: QueryScope,
-    ) -> _Totalled:
-        """Functions of the same cells, and counts of rows or of their values."""
-        cells, values = least.cells, _count_of_values(least)
-        rows = [a for a in counts if a.uses[0].part != values]
-        whole: Cells = cells
-        if rows and not _holds_all(least, scope.facts.columns):
-            whole = WholeCells(cells)
-        table = Table(RowCount(), whole)
-        weights = {id(a): _flat(cells.size) * a.request.weight for a in functions}
-        weights |= {id(a): a.uses[0].impact * a.request.weight for a in counts}
-        of_functions = sum((weights[id(a)] for a in functions), Fraction(0))
-        total = sum(weights.values(), Fraction(0))
-        strategies = _level_strategies(table, of_functions, total - of_functions, scope)
-        runs = {id(a): whole.size if a in rows else cells.size for a in (*functions, *counts)}
-        return cls(table, strategies, {n: (runs[n], weights[n] / total) for n in runs})
-
-    def moved(self, aggregate: BoundAggregate) -> BoundAggregate:
-        """The rebuilt aggregate."""
-        if id(aggregate) not in self.runs:
-            return aggregate
-        assert isinstance(aggregate, (BoundDistribution, BoundCount))
-        run, portion = self.runs[id(aggregate)]
-        uses = _uses(aggregate, self.table, self.strategies[2], portion)
-        about = aggregate, self.table, run, self.strategies, portion
-        return TotalledLevels(aggregate.request, uses, *about, 2)
-
-
 def _flat(cells: int) -> Fraction:
     """The mean squared error of numbers that are added up from this many cells."""
     return Fraction(cells + 1, 2)
@@ -1201,7 +1050,7 @@ def _holds_all(function: BoundDistribution, columns: Columns) -> bool:
 
 def _level_strategies(
     table: Table, of_edges: Fraction, of_total: Fraction, scope: QueryScope
-) -> dict[Degree, Strategy]:
+) -> Strategies:
     """What to measure of the cells, whose last prefix is the number of all rows."""
     assert table.cells is not None
     size = table.cells.size
@@ -1209,7 +1058,7 @@ def _level_strategies(
     found = [
         LevelSums(table, max(2, size), level).sensitivity(scope) for level in (0, int(size > 1))
     ]
-    made: dict[Degree, Strategy] = {}
+    made: dict[Degree, tuple[Strategy, ...]] = {}
     for degree in _DEGREES:
         squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]
         of_all = squares[0] / squares[1]
@@ -1219,73 +1068,14 @@ def _level_strategies(
 
         flat = tables(Workload((Axis.ordered(size, max(2, size)),), wanted), degree, norm)
         tree = best_tables(Workload((Axis.ordered(size),), wanted), degree, norm)
-        made[degree] = flat if flat.objective() <= tree.objective() else tree
+        made[degree] = (flat if flat.objective() <= tree.objective() else tree,)
     return made
-
-
-# -- expected errors of aggregates, however they are measured, to compare ways to do so -----------
-
-
-def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: Laws) -> float:
-    """The sum over the parts of an aggregate, and its grouping sets, of their mean squared errors,
-    each by its effect and relative to what one individual adds to it. `aggregate`: of selections
-    what is expected of their score. `scope`: the scope of the query. `laws`: the noise of each of
-    its parts on its own.
-    """
-    if isinstance(aggregate, RelatedAggregate):
-        return aggregate.expected_error(laws)
-    if isinstance(aggregate, TotalledCells):
-        (use,) = aggregate.inner.uses
-        return _relative(use, scope) * aggregate.expected_error(laws)
-    if isinstance(aggregate, (BoundDistribution, RolledDistribution)):
-        return aggregate.expected_error(laws)
-    if isinstance(aggregate, TotalledLevels):
-        found = aggregate.expected_error(laws)
-        if isinstance(aggregate.inner, BoundDistribution):
-            return found
-        (use,) = aggregate.inner.uses
-        return _relative(use, scope) * found
-    if not isinstance(aggregate, RolledAggregate):
-        return sum(
-            _relative(use, scope) * _squared(laws, key, scope)
-            for use, key in zip(aggregate.uses, aggregate.keys, strict=True)
-        )
-    total, start, columns = 0.0, 0, len(aggregate.axes.sizes)
-    for use, strategy in zip(aggregate.inner.uses, aggregate.used, strict=True):
-        end = start + len(strategy.parts)
-        noise = [_squared(laws, key, scope) for key in aggregate.keys[start:end]]
-        start = end
-        effect = _relative(use, scope)
-        for kept in aggregate.axes.sets:
-            total += effect * strategy.error(table_wanted(kept, columns), noise)
-    return total
-
-
-def _relative(use: MeasurementUse, scope: QueryScope) -> float:
-    """What an error of a part does, relative to what one individual can."""
-    linf = use.part.sensitivity(scope).linf
-    return float(use.impact / (linf or Fraction(1)) ** 2)
-
-
-def _squared(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
-    law, (part, mechanism) = laws[key], key
-    if isinstance(law, AdditiveMechanism):
-        return law.variance()
-    task = part.task("", part.sensitivity(scope), mechanism, scope)
-    return math.exp(2.0 * law.log_noise(task.alternatives))
 
 
 # -- the ways in which a query can be measured, where what is best rests on the spend -------------
 
-_MEASURED = (
-    RolledAggregate,
-    RolledDistribution,
-    BoundDistribution,
-    RelatedAggregate,
-    TotalledCells,
-    TotalledLevels,
-)
-"""Aggregates rebuilt from parts that depend on how a spend is shared."""
+_MEASURED = (BoundDistribution, Reconstruction)
+"""Aggregates whose parts depend on how a spend is shared."""
 
 
 def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
@@ -1299,7 +1089,7 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     degrees: tuple[Degree, ...] = (1,)
     if isinstance(spend, (PureDP, ApproxDP)):
         degrees = (2, 1) if spend.slack else (2,)
-    ways = [_measured(query, degree) for degree in degrees]
+    ways = [_shared_as(query, degree) for degree in degrees]
     roots: list[Query] = []
     if len(degrees) > 1:  # many parts may be composed better than one: both are compared
         roots = [way for way in ways[1:] if any(map(_is_root, way.aggregates))]
@@ -1327,11 +1117,11 @@ def _with_own_totals(query: Query) -> Query:
     """The query where totals of grouping sets are tables separately, where that lets them be
     drawn jointly with others.
     """
-    rolled = [a for a in query.aggregates if isinstance(a, RolledAggregate)]
-    tables = {table for a in rolled for use in a.inner.uses for table in use.part.tables}
-    if len(tables) < 2 or all(a.own_totals is None for a in rolled):
+    by_sets = [a for a in query.aggregates if isinstance(a, SetReconstruction)]
+    tables = {table for a in by_sets for use in a.inner.uses for table in use.part.tables}
+    if len(tables) < 2 or all(a.own_totals is None for a in by_sets):
         return query
-    return _changed(query, lambda a: a.with_own_totals() if isinstance(a, RolledAggregate) else a)
+    return _changed(query, lambda a: a.with_own_totals() if isinstance(a, SetReconstruction) else a)
 
 
 def _of_finest(query: Query) -> Query:
@@ -1339,25 +1129,8 @@ def _of_finest(query: Query) -> Query:
     are the best for each part on its own, but parts may have smaller errors if they are drawn
     jointly at the whole spend.
     """
-    return _changed(query, lambda a: _added_up(a) if isinstance(a, RolledAggregate) else a)
+    return _changed(query, lambda a: a.from_finest() if isinstance(a, SetReconstruction) else a)
 
 
-def _added_up(rolled: RolledAggregate) -> RolledAggregate:
-    finest = {
-        degree: tuple(strategy.of_finest() for strategy in used)
-        for degree, used in rolled.strategies.items()
-    }
-    return replace(rolled, strategies=finest).by(rolled.degree)
-
-
-def _measured(query: Query, degree: Degree) -> Query:
+def _shared_as(query: Query, degree: Degree) -> Query:
     return _changed(query, lambda a: a.by(degree) if isinstance(a, _MEASURED) else a)
-
-
-def _changed(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
-    """The query with changed aggregates."""
-    outputs = [
-        replace(output, aggregates={p: change(a) for p, a in output.aggregates.items()})
-        for output in query.outputs
-    ]
-    return replace(query, outputs=tuple(outputs))

@@ -19,7 +19,7 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, JointSums, Measurement, Responses, Selection
 from dpframe.aggregates.nightly import NightlySums
-from dpframe.aggregates.reconstruction import RolledAggregate, RolledDistribution, rolled
+from dpframe.aggregates.reconstruction import Reconstruction, by_grouping_sets
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import UNKNOWN, QueryScope
 from dpframe.aggregates.statistics import GridSum, PairSum, SquareSum, UnitPairSum, UnitTotal
@@ -84,7 +84,7 @@ def _is_named(aggregate: BoundAggregate) -> bool:
 def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     if not _is_named(aggregate):
         return aggregate
-    return rolled(bind(replace(aggregate.request, mechanism="auto"), scope), scope)
+    return by_grouping_sets(bind(replace(aggregate.request, mechanism="auto"), scope), scope)
 
 
 def cost_of_forcing(
@@ -381,9 +381,7 @@ def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) ->
     if not used:  # the groups alone, which are chosen by the first part
         used = {0: None}
     releases = tuple(used)
-    if isinstance(
-        output.only, (RolledAggregate, RolledDistribution, BoundDistribution)
-    ):  # a vector may be a table, and its total as well
+    if isinstance(output.only, (Reconstruction, BoundDistribution)):  # a vector may have its total
         releases = tuple(numbers[key] for key in output.only.keys)
     return PlanOutput(
         output.name,

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final, TypeGuard
+from typing import Final
 
 import polars as pl
 
@@ -22,11 +22,10 @@ from dpframe.aggregates.keys import group_keys_in
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.reconstructed_error import EdgesError, OutputError
 from dpframe.aggregates.reconstruction import (
-    RelatedAggregate,
-    RolledAggregate,
-    RolledDistribution,
-    TotalledCells,
-    TotalledLevels,
+    CellReconstruction,
+    MarginReconstruction,
+    PrefixReconstruction,
+    SetDistributions,
 )
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.values import show_value
@@ -340,45 +339,35 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         return "exact: no individual can change it"
     if output.only is None:
         return "arithmetic of noisy results"
-    if isinstance(output.only, TotalledCells):
+    if isinstance(output.only, CellReconstruction):
         ((_, error),) = errors_by_set(output.only.error, used, _LEVEL)
         return f"{output.only.note}; 95% of results are within {show(error)}"
-    if isinstance(output.only, TotalledLevels):
+    if isinstance(output.only, PrefixReconstruction):
         return output.only.note + _of_levels(output.only, used)
     if isinstance(output.only, BoundDistribution):
         return output.only.note + _by_edge(
             output.only, output.only.error, _in_order(output.only, used)
         )
-    if isinstance(output.only, RolledDistribution):
+    if isinstance(output.only, SetDistributions):
         return output.only.note + _by_set_and_edge(output.only, _in_order(output.only, used))
-    return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
+    if isinstance(output.only, MarginReconstruction):
+        return output.only.note + _by_set(output.only, used)
+    return output.only.note
 
 
-def _is_rolled_number(
-    aggregate: BoundAggregate,
-) -> TypeGuard[RolledAggregate | RelatedAggregate]:
-    """Whether it is a number by grouping sets whose error rests on no data."""
-    return isinstance(aggregate, (RolledAggregate, RelatedAggregate)) and isinstance(
-        aggregate.rule.inner, PartError
-    )
-
-
-def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyAggregate]) -> str:
-    """The error of the results of each grouping set."""
-    rule = aggregate.rule
-    if isinstance(aggregate, RolledAggregate):
-        names = aggregate.axes.names
-        used = _in_order(aggregate, used)
-    else:
-        names = tuple(aggregate.groups.names)
+def _by_set(aggregate: MarginReconstruction, used: Sequence[NoisyAggregate]) -> str:
+    """The error of the results of each grouping set, where it rests on no data."""
+    rule, names = aggregate.rule, aggregate.axes.names
+    if not isinstance(rule.inner, PartError):
+        return ""
+    used = _in_order(aggregate, used)
     first = replace(rule, sets=rule.sets[:_SETS])
     shown = [
         f"{show(error)} {by_words(tuple(names[i] for i in kept))}"
         for kept, error in errors_by_set(first, used, _LEVEL)
     ]
     more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
-    moved = isinstance(aggregate, RolledAggregate) and aggregate.is_nonnegative
-    before = "before that " if moved else ""
+    before = "before that " if aggregate.is_projected else ""
     return f"; {before}95% of results are within {', '.join(shown)}{more}"
 
 
@@ -391,7 +380,7 @@ def _in_order(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> list
     return [found[key] for key in aggregate.keys]
 
 
-def _of_levels(aggregate: TotalledLevels, used: Sequence[NoisyAggregate]) -> str:
+def _of_levels(aggregate: PrefixReconstruction, used: Sequence[NoisyAggregate]) -> str:
     """The error of a distribution function, or of a count, that has the same noise as others."""
     if isinstance(aggregate.inner, BoundDistribution):
         return _by_edge(aggregate.inner, aggregate.edges, used)
@@ -399,13 +388,13 @@ def _of_levels(aggregate: TotalledLevels, used: Sequence[NoisyAggregate]) -> str
     return f"; 95% of results are within {show(error)}"
 
 
-def _by_set_and_edge(aggregate: RolledDistribution, used: Sequence[NoisyAggregate]) -> str:
+def _by_set_and_edge(aggregate: SetDistributions, used: Sequence[NoisyAggregate]) -> str:
     """The largest error of any edge in the groups of each set."""
     rule, names = aggregate.error, aggregate.axes.names
     shown = []
     for kept, errors in errors_of_sets(replace(rule, sets=rule.sets[:_SETS]), used, _LEVEL):
         worst = int(errors.argmax())
-        where = f"up to {aggregate.edge_words(worst)} (the worst)"
+        where = f"up to {aggregate.inner.edge_words(worst)} (the worst)"
         shown.append(
             f"{show(int(errors[worst]))} {where} {by_words(tuple(names[i] for i in kept))}"
         )

@@ -30,7 +30,7 @@ from dpframe.aggregates.aggregate import (
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Median, Quantile
-from dpframe.aggregates.reconstruction import rolled
+from dpframe.aggregates.reconstruction import by_grouping_sets
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
@@ -271,7 +271,9 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
         said = {p: text for p, (_, text) in chosen.items()}
         own = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
         name = spec.prefix + own + spec.suffix
-        bound = {p: rolled(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()}
+        bound = {
+            p: by_grouping_sets(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()
+        }
         about = _fill(spec.words, said), post_tree, spec.interval_optional
         outputs.append(Output(name, bound, spec.post, *about))
     return outputs

@@ -9,15 +9,13 @@ from typing import TypeAlias
 
 from dpframe.aggregates.aggregate import Output
 from dpframe.aggregates.reconstruction import (
-    RelatedAggregate,
-    TotalledCells,
-    TotalledLevels,
-    expected_squared_error,
+    Reconstruction,
+    RelatedReconstruction,
 )
 from dpframe.describe import PAYS, gain_words
 from dpframe.planning.prepared import Prepared
 
-Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells] | type[TotalledLevels]
+Together: TypeAlias = type[Reconstruction]
 """The aggregates that are measured with others."""
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
@@ -43,9 +41,7 @@ def errors_of(prepared: Iterable[Prepared]) -> list[ExpectedError]:
     """What is expected of the outputs of queries."""
     return [
         ExpectedError(
-            sum(
-                expected_squared_error(a, one.query.scope, laws) for a in output.aggregates.values()
-            ),
+            sum(a.squared_error(one.query.scope, laws) for a in output.aggregates.values()),
             float(sum(a.request.weight for a in output.aggregates.values())),
         )
         for one in prepared
@@ -156,5 +152,5 @@ def telling_gains(
 def _told(asked: Output, among: Collection[Together], gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
     kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
-    paying = gain < PAYS and RelatedAggregate not in kinds  # these have a sentence already
+    paying = gain < PAYS and RelatedReconstruction not in kinds  # these have a sentence already
     return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)

@@ -14,9 +14,9 @@ from typing import TypeAlias, TypeVar
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.reconstruction import (
-    RelatedAggregate,
-    TotalledCells,
-    TotalledLevels,
+    CellReconstruction,
+    PrefixReconstruction,
+    RelatedReconstruction,
     ways_to_measure,
     with_totals,
     with_whole_levels,
@@ -51,7 +51,7 @@ from dpframe.planning.gains import (
 from dpframe.planning.prepared import Prepared
 
 T = TypeVar("T")
-_TOTALLED = (TotalledCells, TotalledLevels)
+_WITH_COUNTS = (CellReconstruction, PrefixReconstruction)
 Errors: TypeAlias = Sequence[ExpectedError]
 
 
@@ -90,7 +90,7 @@ class Planning:
                 after = errors_of(made)
                 error = relative_error(before, after)
                 if error < least:
-                    told = telling_gains(made, range(len(made)), before, after, _TOTALLED)
+                    told = telling_gains(made, range(len(made)), before, after, _WITH_COUNTS)
                     best, least = told, error
         return best
 
@@ -120,7 +120,7 @@ class Planning:
                 after = errors_of(made[number] for number in at)
                 error = relative_error(before, after)
                 if error < least:
-                    told = telling_gains(made, at, before, after, [RelatedAggregate])
+                    told = telling_gains(made, at, before, after, [RelatedReconstruction])
                     best, least = (told, new_places), error
         return best
 

@@ -25,7 +25,7 @@ from dpframe.aggregates.noise import (
     excess_of,
     noise_of_numbers,
 )
-from dpframe.aggregates.reconstruction import RolledAggregate
+from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.api.query import parts
 from dpframe.mechanisms import CombinedNoise, DiscreteBox, DiscreteGaussian
 from dpframe.workloads import Estimate, rounding_variance
@@ -45,16 +45,16 @@ def prepared(spend: Any, asked: str = "rollup") -> pipeline.Prepared:
     return pipeline.plan(parts(query)[0], spend, None)
 
 
-def output(found: pipeline.Prepared, name: str) -> tuple[RolledAggregate, Any, list[Any]]:
+def output(found: pipeline.Prepared, name: str) -> tuple[SetReconstruction, Any, list[Any]]:
     """An output's aggregate, its rule, and the noise of its tables."""
     (aggregate,) = (o.only for o in found.query.outputs if o.name == name)
-    assert isinstance(aggregate, RolledAggregate)
+    assert isinstance(aggregate, SetReconstruction)
     (planned,) = (o for o in found.plan.outputs if o.name == name)
     used = [found.plan.releases[number] for number in planned.releases]
     return aggregate, planned.error, [(r.noise, r.step, r.draw) for r in used]
 
 
-def coefficients(aggregate: RolledAggregate, number: int, kept: tuple[int, ...]) -> list[Any]:
+def coefficients(aggregate: SetReconstruction, number: int, kept: tuple[int, ...]) -> list[Any]:
     """By least squares itself, of each entry of each table of a number: what it counts in the first
     group by some columns.
     """

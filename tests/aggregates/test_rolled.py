@@ -19,7 +19,7 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.noise import WeightedNoise, excess_of, rebuilt_noise
-from dpframe.aggregates.reconstruction import RolledAggregate, ways_to_measure
+from dpframe.aggregates.reconstruction import SetReconstruction, ways_to_measure
 from dpframe.frames.groups import SetGroups
 from dpframe.infer import measurements_of
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
@@ -163,7 +163,7 @@ def test_shares_of_a_rho_are_those_of_the_strategy() -> None:
     plan = people.group_by(dp.cube(*NAMES), keys=KEYS).dp_count().plan(rho="0.1")
     (query,) = ways_to_measure(asked(people), dp.ZCDP(1))
     rolled = query.aggregates[0]
-    assert isinstance(rolled, RolledAggregate)
+    assert isinstance(rolled, SetReconstruction)
     (strategy,) = rolled.used
     total = sum(strategy.shares)
     for release, share in zip(plan.releases, strategy.shares, strict=True):

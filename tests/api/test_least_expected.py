@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.reconstruction import RolledAggregate
+from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import gains, planning
 from dpframe.planning.prepared import Prepared
@@ -56,11 +56,11 @@ def variances(way: Way) -> list[float]:
     for one in way:
         (aggregate,) = one.query.aggregates
         if isinstance(aggregate, BoundDistribution):
-            found.append(aggregate.expected_error(one.laws))
+            found.append(aggregate.squared_error(one.query.scope, one.laws))
             continue
         laws = [one.laws[key] for key in aggregate.keys]
         noise = [law.variance() for law in laws if isinstance(law, AdditiveMechanism)]
-        if isinstance(aggregate, RolledAggregate):
+        if isinstance(aggregate, SetReconstruction):
             (strategy,) = aggregate.used
         else:
             strategy = aggregate.strategy  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from dpframe import pipeline
 from dpframe.aggregates import reconstruction
 from dpframe.aggregates.aggregate import BoundAggregate
 from dpframe.aggregates.quantile import BoundQuantile
-from dpframe.aggregates.reconstruction import RolledAggregate, expected_squared_error
+from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.api.query import parts
 from dpframe.frames.groups import SetGroups
 from dpframe.infer.several import Queries
@@ -178,11 +178,7 @@ def errors(prepared: pipeline.PreparedTogether) -> dict[str, float]:
         for output in query.outputs
         # the error in ranks of quantiles is another function of the noise for each way
         if not any(isinstance(a, BoundQuantile) for a in output.aggregates.values())
-        if (
-            found := sum(
-                expected_squared_error(a, query.scope, laws) for a in output.aggregates.values()
-            )
-        )
+        if (found := sum(a.squared_error(query.scope, laws) for a in output.aggregates.values()))
     }
 
 
@@ -237,7 +233,7 @@ def of_sets(seed: int) -> Case:
 
 
 def _is_number(aggregate: BoundAggregate) -> bool:
-    return isinstance(aggregate, RolledAggregate) and aggregate.axes.cells is None
+    return isinstance(aggregate, SetReconstruction) and aggregate.axes.cells is None
 
 
 def above_the_finest(case: Case) -> dict[str, float]:

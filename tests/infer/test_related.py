@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.aggregates.reconstruction import RelatedAggregate, _is_related, can_be_related
+from dpframe.aggregates.reconstruction import RelatedReconstruction, _is_related, can_be_related
 from dpframe.infer import related_blocks
 from tests.laws.neighbours import query_of
 
@@ -64,7 +64,7 @@ def test_portions_of_what_is_measured_of_one_statistic_add_up_to_one() -> None:
     for one in found:
         sums: Counter[Any] = Counter()
         for aggregate in one.query.aggregates:
-            assert isinstance(aggregate, RelatedAggregate)
+            assert isinstance(aggregate, RelatedReconstruction)
             inner = getattr(aggregate.inner, "inner", aggregate.inner)
             for use, portion in zip(inner.uses, aggregate.portions, strict=True):
                 sums[use.part.tables[0]] += portion

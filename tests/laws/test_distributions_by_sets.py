@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.grouping_sets import with_total
 from dpframe.aggregates.margins import Margin, RunMargin, RunMarginWithTotal
-from dpframe.aggregates.reconstruction import RolledDistribution, ways_to_measure
+from dpframe.aggregates.reconstruction import SetDistributions, ways_to_measure
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows
@@ -245,7 +245,7 @@ def test_runs_are_tables_of_neighbours(spend: Any) -> None:
     pairs = list(fixed())
     for way in ways_to_measure(asked, spend):
         (bound,) = way.aggregates
-        assert isinstance(bound, RolledDistribution)
+        assert isinstance(bound, SetDistributions)
         counted = exact_tables(way, pairs[-1].after)
         for part in (use.part for use in measurements_of(way)):
             assert isinstance(part, Margin)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.margins import LevelSums
-from dpframe.aggregates.reconstruction import TotalledCells, ways_to_measure, with_totals
+from dpframe.aggregates.reconstruction import CellReconstruction, ways_to_measure, with_totals
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
@@ -113,7 +113,7 @@ def test_every_histogram_has_a_total(text: str) -> None:
     ways = together(query(["dp.count()", text], Rows(), "f"))
     assert len(ways) == 2
     for way in ways:
-        assert all(isinstance(aggregate, TotalledCells) for aggregate in way.aggregates)
+        assert all(isinstance(aggregate, CellReconstruction) for aggregate in way.aggregates)
         for use in measurements_of(way):
             assert isinstance(use.part, LevelSums)
 

@@ -15,7 +15,11 @@ import dpframe as dp
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cells import WholeCells
 from dpframe.aggregates.margins import LevelSums
-from dpframe.aggregates.reconstruction import TotalledLevels, ways_to_measure, with_whole_levels
+from dpframe.aggregates.reconstruction import (
+    PrefixReconstruction,
+    ways_to_measure,
+    with_whole_levels,
+)
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
@@ -122,7 +126,7 @@ def test_every_distribution_function_has_counts(text: str, of_values: bool) -> N
     ways = together(query([count, text], Rows(), "f"))
     assert len(ways) == 2
     for way in ways:
-        assert all(isinstance(aggregate, TotalledLevels) for aggregate in way.aggregates)
+        assert all(isinstance(aggregate, PrefixReconstruction) for aggregate in way.aggregates)
         for use in measurements_of(way):
             assert isinstance(use.part, LevelSums)
             assert isinstance(use.part.table.cells, WholeCells) != of_values
