@@ -25,7 +25,7 @@ from dpframe.api.expressions import (
     output_of,
 )
 from dpframe.api.functions import argmax, count
-from dpframe.api.limits import asked_or_unlimited
+from dpframe.api.limits import query_or_missing_limit
 from dpframe.api.no_raw_access import GROUP_HINTS, GROUP_REASONS, NoRawAccess
 from dpframe.api.payer import ProtectedRows
 from dpframe.api.query import PrivateQuery
@@ -52,8 +52,8 @@ def query_of(
                 remedy="name the columns one by one",
             )
         specs.extend(output_of(each, alias) for each in found)
-    asked, unlimited = asked_or_unlimited(rows, groups, specs)
-    return PrivateQuery(asked, rows.source, rows.payer, unlimited)
+    asked, missing = query_or_missing_limit(rows, groups, specs)
+    return PrivateQuery(asked, rows.source, rows.payer, missing)
 
 
 def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:

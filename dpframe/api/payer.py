@@ -21,8 +21,8 @@ from dpframe.api.release import (
     warn_of_queries,
     warn_of_results,
 )
-from dpframe.api.reuse import ONCE_MORE, Keeper, Repeat, kept_frame, unkept
-from dpframe.api.source import Source, Sources, opened_together
+from dpframe.api.reuse import ONCE_MORE, ReleaseCache, ReusePolicy, new_outcome, releases_frame
+from dpframe.api.source import Source, Sources, open_together
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.choose import Split
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
@@ -243,7 +243,7 @@ class Payer:
         spend: Spend,
         interval: Intervals | None = None,
         engine: PolarsMode = "auto",
-        repeat: Repeat = ONCE_MORE,
+        repeat: ReusePolicy = ONCE_MORE,
     ) -> Releases:
         """Charge the budget, run the queries on their data and add noise; or hand out results that
         are kept.
@@ -255,7 +255,7 @@ class Payer:
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
 
         def run(keep: Keep | None) -> pipeline.Results:
-            executions = opened_together(data, tokens, engine)
+            executions = open_together(data, tokens, engine)
             needed = self._approved(prepared.plan)
             return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
 
@@ -264,11 +264,10 @@ class Payer:
                 return self.prepare(queries, spend)
 
         if self.keeps:
-            plan_before = lambda: prepare_before().plan  # noqa: E731
-            about = queries.queries, prepared.plan, interval, repeat, plan_before
-            done = Keeper(self.ledger.keeping, *about).done(run)
+            about = queries.queries, prepared.plan, interval, repeat, lambda: prepare_before().plan
+            done = ReleaseCache(self.ledger.keeping, *about).done(run)
         elif repeat.reuse == "never":
-            done = unkept(run(None))
+            done = new_outcome(run(None))
         else:
             raise UnsupportedOperation(
                 "the session keeps no releases, so there is nothing to reuse",
@@ -526,7 +525,7 @@ class SessionBudget:
         The same query with ``reuse="same"`` returns a stored result again, and ``dpframe ledger
         restore`` writes it to a file.
         """
-        return kept_frame(self._payer.ledger.keeping)
+        return releases_frame(self._payer.ledger.keeping)
 
     def plot(self) -> Any:
         """The spent budget over time, as an Altair chart: `history` added up, below the budget.

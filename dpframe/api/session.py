@@ -22,7 +22,7 @@ from dpframe.api.payer import Payer, ProtectedRows, SessionBudget, Spend, requir
 from dpframe.api.query import (
     PrivateQuery,
     batch_of,
-    changed,
+    change_result,
     limit_of,
     named_spend,
     parts,
@@ -31,9 +31,9 @@ from dpframe.api.query import (
     require_unchanged,
 )
 from dpframe.api.release import Release, Releases
-from dpframe.api.reuse import Repeat, Reuse
+from dpframe.api.reuse import Reuse, ReusePolicy
 from dpframe.api.source import Source, protected_source, refuse_protected_keys
-from dpframe.api.stream import Stream, StreamAsked
+from dpframe.api.stream import Stream, StreamRequest
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
@@ -63,7 +63,7 @@ from dpframe.sealed import all_sealed
 from dpframe.streaming import rehearse, with_rising_totals
 
 
-def declared(
+def declare_columns(
     source: Source, bounds: Mapping[str, IntoBounds], categories: Mapping[str, Sequence[Any]]
 ) -> Mapping[str, Domain]:
     """The domains of the source's columns, with what the data owner declared."""
@@ -104,7 +104,7 @@ def declared(
     return columns(table)
 
 
-def stated_typical(
+def read_typical(
     given: Mapping[str, Any], table: Mapping[str, Domain]
 ) -> tuple[tuple[str, Fraction], ...]:
     """What a data owner says that values of columns are like."""
@@ -575,10 +575,10 @@ class Session(SessionBudget):
             )
         source = protected_source(frame, engine, schema, storage_options)
         source = (source if through is None else through._owned(source)).within(memory, spill)
-        facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
+        facts = protected_facts(declare_columns(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)
-        stated = stated_typical(typical or {}, facts.columns)
+        stated = read_typical(typical or {}, facts.columns)
         relation = Relation.of(
             label, facts, source.remarks, named=named, by_place=not name, typical=stated
         )
@@ -819,8 +819,8 @@ class Session(SessionBudget):
         require_interval(query, asked)
         found = self._release(query, weights, spend, asked, engine, reuse, limits)
         if isinstance(query, PrivateQuery):
-            return changed(query, found[0].frame)
-        return [changed(*pair) for pair in zip(query, found.frames, strict=True)]
+            return change_result(query, found[0].frame)
+        return [change_result(*pair) for pair in zip(query, found.frames, strict=True)]
 
     @overload
     def release(
@@ -900,7 +900,7 @@ class Session(SessionBudget):
         limits: Limits,
     ) -> Releases:
         batch, sources, payer = batch_of(query, weights, limits, spend, self._payer)
-        return payer.release(batch, sources, spend, interval, engine, Repeat(reuse))
+        return payer.release(batch, sources, spend, interval, engine, ReusePolicy(reuse))
 
     # -- streams ---------------------------------------------------------------------------------
 
@@ -1020,7 +1020,7 @@ class Session(SessionBudget):
 
     def _asked_stream(
         self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
-    ) -> tuple[StreamAsked, Payer]:
+    ) -> tuple[StreamRequest, Payer]:
         require_query(query)
         lacking = limit_of(query)
         if lacking is not None:  # name the limits of streams: those of one night are refused next
@@ -1036,7 +1036,7 @@ class Session(SessionBudget):
         prepared = payer.prepare_stream(asked, schedule, spend)
         if monotone:
             prepared = with_rising_totals(prepared)
-        made = StreamAsked(
+        made = StreamRequest(
             short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
         )
         return made, payer

@@ -509,7 +509,7 @@ class Sources:
         raise _not_copied()
 
 
-def opened_together(
+def open_together(
     sources: Sequence[Source | Sources], tokens: Sequence[int], engine: object = "auto"
 ) -> list[Execution]:
     """Where several queries run: queries of one engine and place run together."""

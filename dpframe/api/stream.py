@@ -34,7 +34,7 @@ LOG = logging.getLogger("dpframe")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamAsked:
+class StreamRequest:
     """What a stream is of."""
 
     name: str
@@ -52,7 +52,7 @@ class StreamAsked:
         types = types_of(self.prepared, self.schedule)
         return StreamOpening(self.name, definition, self.schedule.periods, kept, types)
 
-    def as_opened(self, opened: OpenedStream) -> StreamAsked:
+    def as_opened(self, opened: OpenedStream) -> StreamRequest:
         """The same as it was planned when it was opened, which another version may have done."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
         if opened.kept is None or opened.definition == definition:
@@ -82,7 +82,7 @@ class Stream:
     stays unchanged afterwards. `NightlySums` has the proof.
     """
 
-    def __init__(self, asked: StreamAsked, payer: Payer, opened: OpenedStream) -> None:
+    def __init__(self, asked: StreamRequest, payer: Payer, opened: OpenedStream) -> None:
         self._asked = asked.as_opened(opened)
         self._payer = payer
         self._opened = opened
