@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.lower.engines.supported import TYPES
+from dpframe.lower.engines.engine import TYPES
 from dpframe.rows.registry import OPERATIONS
 
 from . import from_polars, polars_page, rules_page

@@ -15,13 +15,13 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 144,
+    "a grouped count: files that run": 139,
     "a grouped count: functions that run": 1_007,
     "a grouped count: depth of calls": 32,
-    "modules": 384,
-    "file names used twice or more": 39,
-    "modules that only one other imports": 86,
-    "lines": 113_528,
+    "modules": 351,
+    "file names used twice or more": 29,
+    "modules that only one other imports": 73,
+    "lines": 113_185,
     "uses of Any": 1_184,
 }
 """Counts that may only fall: write the lower number when one does."""

@@ -31,7 +31,7 @@ from dpframe.ledger.ledger import Keeping
 from dpframe.ledger.locks import close_all
 from dpframe.plan.document import stated_in
 from dpframe.release import Doubt
-from dpframe.release.keep import Doubts
+from dpframe.release.results import Doubts
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 

@@ -18,10 +18,10 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
-from dpframe.lower.engines import datasets
+from dpframe.lower.engines import scans
 from dpframe.lower.engines.choice import native_engine
-from dpframe.lower.engines.datasets import without_filter
-from dpframe.lower.text import (
+from dpframe.lower.engines.scans import without_filter
+from dpframe.lower.text_files import (
     TEXT_KINDS,
     WITHOUT_DATA,
     no_file,
@@ -329,7 +329,7 @@ def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     import pyarrow as pa
 
     rows, condition = without_filter(dataset)
-    datasets.require_readable(rows)
+    scans.require_readable(rows)
 
     def batches(columns: list[str] | None) -> Iterator[Any]:
         if condition is None:

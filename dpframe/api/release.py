@@ -46,7 +46,7 @@ from dpframe.plan import confidence_of
 from dpframe.plan.looks import looks_identifying
 from dpframe.plan.several import own_plan
 from dpframe.release import Doubt
-from dpframe.release.keep import Doubts
+from dpframe.release.results import Doubts
 from dpframe.report import Plan
 from dpframe.report.notebook import release_html, release_page
 from dpframe.report.numbers import released_table

@@ -40,7 +40,7 @@ from dpframe.pipeline import Results
 from dpframe.plan.document import earlier_fingerprint, job_digest
 from dpframe.plan.types_read import digest_of_types, types_read
 from dpframe.release import Intervals, Keep
-from dpframe.release.keep import Doubts
+from dpframe.release.results import Doubts
 from dpframe.report import Plan
 
 

@@ -38,11 +38,17 @@ from dpframe.frames.joins import joined
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
 from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.polars_engine import NOT_PUSHING, POLARS, PolarsEngine
-from dpframe.lower.engines.room import bytes_of, has_disk, room_for
+from dpframe.lower.engines.polars_engine import (
+    NOT_PUSHING,
+    POLARS,
+    PolarsEngine,
+    bytes_of,
+    has_disk,
+    room_for,
+)
 from dpframe.lower.engines.scans import guarded, kinds_of, require_no_pushdown
 from dpframe.lower.sink import can_sink
-from dpframe.lower.text import (
+from dpframe.lower.text_files import (
     WITHOUT_DATA,
     declared_types,
     no_file,

@@ -37,7 +37,7 @@ from dpframe.mechanisms import (
 )
 from dpframe.planning import Exact
 from dpframe.release import Draw
-from dpframe.release.numbers import Runs, is_identity
+from dpframe.release.numbers import PointRuns, is_identity
 from dpframe.simulate.runs import NoisyParts
 
 # How much of its declared sensitivity a pair of neighbours moves each part of a plan.
@@ -127,9 +127,9 @@ def _ranges(exact: Exact, part: Selection, query: Query, one: Counted, other: Co
     return found
 
 
-def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
+def _steps(ballots: Noisy | PointRuns) -> tuple[Noisy, Noisy]:
     """Codes from which on candidates have a score, and the scores."""
-    if isinstance(ballots, Runs):
+    if isinstance(ballots, PointRuns):
         return ballots.starts, ballots.scores
     return np.arange(ballots.shape[1]), ballots[0]
 

@@ -18,10 +18,9 @@ from dpframe.frames.per_individual import without
 from dpframe.frames.relation import Relation
 from dpframe.lower.buckets import in_buckets, people_of
 from dpframe.lower.choosing import Chooser, Numbers, chosen_keys, order_of
-from dpframe.lower.engines.engine import ClusterLost, Engine
+from dpframe.lower.engines.engine import ClusterLost, Engine, require_supported
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.engines.supported import require_supported
 from dpframe.lower.from_plan import PlanTables
 from dpframe.lower.read_once import columns_read, read_once
 from dpframe.lower.tables import Lowered, count_cells, lower_query

@@ -39,7 +39,7 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import Runs, exact_numbers, first_choice, scores_of
+from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of
 
 __all__ = ["Exact", "Translation", "physical", "translate"]
 
@@ -155,7 +155,7 @@ class Exact:
 
     def scores(
         self, part: Selection, counted: Mapping[ExactTable, CellCounts], first: int, end: int
-    ) -> Integers | Runs:
+    ) -> Integers | PointRuns:
         """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
         node = self.nodes[part]
         assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)

@@ -1,17 +1,27 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
-from dpframe.release.asked import Intervals, read_intervals
-from dpframe.release.doubts import Doubt, doubts_of
-from dpframe.release.draw import CandidateScores, Draw, Places, draw, draw_node
-from dpframe.release.keep import Keep
-from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
-from dpframe.release.missing import MissingRows
+from dpframe.release.draws import (
+    CandidateScores,
+    Draw,
+    KeyChoice,
+    Places,
+    chooser_of,
+    draw,
+    draw_node,
+    drawn_with_groups,
+    number_of,
+    with_some_key,
+)
+from dpframe.release.intervals import Intervals, MissingRows, read_intervals
 from dpframe.release.nightly import Drawn, RunningResults, law_of, part_of
-from dpframe.release.order import in_order
 from dpframe.release.results import (
+    Doubt,
+    Keep,
     aggregate_column,
     assemble,
     check_post,
+    doubts_of,
+    in_order,
     laws_of,
     made_up_result,
     output_column,

@@ -17,7 +17,7 @@ from dpframe.aggregates.nightly import NightlyAggregate, NightlySums
 from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.frames.schedule import PERIOD, Schedule
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.release.draw import Draw
+from dpframe.release.draws import Draw
 from dpframe.workloads import RunningSums
 
 __all__ = ["Drawn", "RunningResults", "law_of", "part_of"]

@@ -24,7 +24,7 @@ from dpframe.workloads import PeriodTree, block_sums, sum_of_night, toeplitz_sum
 
 __all__ = [
     "AnyChoice",
-    "Runs",
+    "PointRuns",
     "are_points",
     "candidates_of",
     "exact_numbers",
@@ -41,7 +41,7 @@ AnyChoice: TypeAlias = kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Runs:
+class PointRuns:
     """Candidates of one private selection per group: runs of points that have one score.
 
     Parameters
@@ -212,7 +212,7 @@ def scores_of(
     counted: Sequence[CellCounts],
     first: int,
     end: int,
-) -> Integers | Runs:
+) -> Integers | PointRuns:
     """The scores of groups `first` to `end` - 1: a row each, where each candidate's code is its
     column, or runs where candidates stand for several points.
     """
@@ -241,7 +241,9 @@ def rank_scores(q: Fraction, below: Integers, upto: Integers, rows: Integers) ->
     return score
 
 
-def _scores_of_points(table: CellCounts, q: Fraction, first: int, end: int, points: int) -> Runs:
+def _scores_of_points(
+    table: CellCounts, q: Fraction, first: int, end: int, points: int
+) -> PointRuns:
     """Runs of points with the same score: the occupied ones, and the gaps before and after."""
     assert table.cells is not None
     offsets = table.offsets(first, end)
@@ -262,4 +264,4 @@ def _scores_of_points(table: CellCounts, q: Fraction, first: int, end: int, poin
     kept = weights > 0
     left = np.append(0, np.cumsum(kept))
     scores = rank_scores(q, upto - rows, upto, np.repeat(upto[ends - 1], sizes))
-    return Runs(scores[kept], weights[kept], starts[kept], left[ends] - left[ends - sizes])
+    return PointRuns(scores[kept], weights[kept], starts[kept], left[ends] - left[ends - sizes])

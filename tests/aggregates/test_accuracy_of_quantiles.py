@@ -17,7 +17,7 @@ from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.api.query import parts
 from dpframe.core.budget import ZCDP, Budget, PureDP
-from dpframe.release.numbers import Runs
+from dpframe.release.numbers import PointRuns
 from tests.laws.neighbours import Counted
 
 X: Any = pl.col("x")
@@ -32,7 +32,7 @@ def chosen_far(
     counted = CellCounts(np.zeros(cells.size, np.int64), cells, values, 1)
     tables = Counted(query, {part.tables[0]: counted})
     runs = tables.of(part).scores(part, tables, 0, 1)
-    assert isinstance(runs, Runs)
+    assert isinstance(runs, PointRuns)
     below = (int(runs.scores.max()) - runs.scores).astype(np.float64)
     masses = runs.weights * np.exp(-below / float(scale))
     return float(masses[below * float(part.step) > far].sum() / masses.sum())

@@ -7,7 +7,6 @@ Fractions; the delta of Gaussian noise from its definition.
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -40,7 +39,7 @@ from dpframe.mechanisms import (
     ReportNoisyMax,
 )
 from dpframe.plan import NoisyAggregate
-from dpframe.release import at_once, recursive
+from dpframe.release import draws
 from tests.laws.amounts import amounts
 from tests.laws.frames import nasty_frame
 from tests.laws.neighbours import UNITS
@@ -311,13 +310,13 @@ def test_the_planned_laws_are_those_drawn_from(
         drawn[kernel.Exponential(scale)] += len(shares)
         return [0] * len(shares)
 
-    drawing: Any = sys.modules["dpframe.release.draw"]
-    monkeypatch.setattr(drawing, "noise", no_noise)
-    monkeypatch.setattr(drawing, "choose_each", first)
-    monkeypatch.setattr(drawing, "choose_top_each", first_ones)
-    monkeypatch.setattr(drawing, "choose_points", first_points)
-    monkeypatch.setattr(recursive, "choose_points", first_points)
-    monkeypatch.setattr(at_once, "choose_tuple", first_tuple)
+    monkeypatch.setattr(draws, "noise", no_noise)
+
+    monkeypatch.setattr(draws, "choose_each", first)
+    monkeypatch.setattr(draws, "choose_top_each", first_ones)
+    monkeypatch.setattr(draws, "choose_points", first_points)
+    monkeypatch.setattr(draws, "choose_points", first_points)
+    monkeypatch.setattr(draws, "choose_tuple", first_tuple)
     everything = [text for aggregate in AGGREGATES for text in aggregate.examples]
     asked = query(everything, dp.Rows("change-one", contributions=2), grouping)
     frame = nasty_frame(30).select(names_of(asked))

@@ -16,7 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import BudgetExceeded, DPFrameError, NoGroups
 from dpframe.lower import choosing, execution
-from dpframe.release.keys import KeyChoice
+from dpframe.release.draws import KeyChoice
 
 APPROX: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
 SURE: dict[str, Any] = {"epsilon": 10**5, "delta": "1e-3"}

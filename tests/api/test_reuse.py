@@ -34,7 +34,7 @@ from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.planning import LimitRule
-from dpframe.release.asked import read_intervals
+from dpframe.release.intervals import read_intervals
 from tests.ledger.ledgers import Place, sql
 
 PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})

@@ -11,8 +11,7 @@ import polars as pl
 
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.supported import has_type
+from dpframe.lower.engines.engine import Engine, has_type
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.registry import OPERATIONS
 from tests.engines.operations import _is_listed

@@ -12,8 +12,7 @@ import pytest
 
 from dpframe.core.tree import Call, walk
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.supported import has_type
+from dpframe.lower.engines.engine import Engine, has_type
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Kind
 from tests.laws.checking import expression, run, same, tree_of

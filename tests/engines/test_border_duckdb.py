@@ -17,9 +17,8 @@ import pytest
 import dpframe as dp
 from dpframe.api.query import parts
 from dpframe.infer import measurements_of
-from dpframe.lower.engines import duckdb_border, duckdb_engine
-from dpframe.lower.engines.duckdb_border import Border
-from dpframe.lower.engines.duckdb_engine import DuckDBEngine
+from dpframe.lower.engines import duckdb_engine
+from dpframe.lower.engines.duckdb_engine import Border, DuckDBEngine
 
 c = dp.col
 BASE = [math.nan] * 1000 + [1.0]
@@ -164,7 +163,7 @@ def test_interruptions_do_not_keep_it_off() -> None:
     connection = duckdb.connect()
     border = Border(connection.sql("SELECT 1 AS one"))
     asked: list[str] = []
-    ask = duckdb_border._ask
+    ask = duckdb_engine._ask
 
     def interrupted(relation: Any, sql: str) -> Any:
         asked.append(sql)
@@ -174,7 +173,7 @@ def test_interruptions_do_not_keep_it_off() -> None:
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
-        patch.setattr(duckdb_border, "_ask", interrupted)
+        patch.setattr(duckdb_engine, "_ask", interrupted)
         border.run(lambda: None)
     assert _is_on(connection)
 

@@ -77,7 +77,7 @@ def _plan(frame: Any) -> str:
 
 
 def test_conditions_of_dpframe_and_of_the_owner(sources: dict[str, Any]) -> None:
-    from dpframe.lower.engines.spark_border import border
+    from dpframe.lower.engines.spark_engine import border
 
     of_dpframe = [border(f).filter(c) for f in sources.values() for c in CONDITIONS]
     of_owner = [border(f.filter(c)) for f in sources.values() for c in CONDITIONS]
@@ -97,7 +97,7 @@ def test_one_row_more_is_one_more_in_a_count(store: str, sources: dict[str, Any]
 
 def test_no_scan_is_told_a_condition_but_of_folders(session: Any, files: dict[str, str]) -> None:
     """Also where others are written beside it, in an order that fails where it is not kept."""
-    from dpframe.lower.engines.spark_border import border
+    from dpframe.lower.engines.spark_engine import border
 
     days = session.read.schema("k bigint, x double, day int").parquet(files["days"])
     rows = border(days.filter("day = 1 AND x > 5").select("k", "day").filter("day < 7"))
@@ -112,14 +112,14 @@ def test_no_scan_is_told_a_condition_but_of_folders(session: Any, files: dict[st
 
 
 def test_only_columns_that_are_used_are_read(session: Any, files: dict[str, str]) -> None:
-    from dpframe.lower.engines.spark_border import border
+    from dpframe.lower.engines.spark_engine import border
 
     plan = _plan(border(session.read.parquet(files["rows"])).filter("x > 5").selectExpr("1 AS a"))
     assert "ReadSchema: struct<x:double>" in plan
 
 
 def test_caches_are_used_where_they_have_all_rows(session: Any, files: dict[str, str]) -> None:
-    from dpframe.lower.engines.spark_border import border
+    from dpframe.lower.engines.spark_engine import border
 
     stored = session.read.parquet(files["rows"])
     for make, is_used in {
@@ -137,7 +137,7 @@ def test_caches_are_used_where_they_have_all_rows(session: Any, files: dict[str,
 def test_frames_that_cannot_be_seen_through_are_refused(
     session: Any, files: dict[str, str]
 ) -> None:
-    from dpframe.lower.engines.spark_border import border
+    from dpframe.lower.engines.spark_engine import border
 
     stored = session.read.parquet(files["rows"])
     stored.createOrReplaceTempView("seen")
@@ -164,12 +164,12 @@ def test_a_session_without_a_border_is_refused(
 ) -> None:
     """As one would be whose optimiser moves conditions across what it should not."""
     from dpframe.api import probe
-    from dpframe.lower.engines import spark_border, spark_engine
+    from dpframe.lower.engines import spark_engine
 
     settings = session.sparkContext.getConf().getAll(), session.sql("SET").collect()
-    assert spark_border.holds(session)
+    assert spark_engine.holds(session)
     assert settings == (session.sparkContext.getConf().getAll(), session.sql("SET").collect())
-    monkeypatch.setattr(spark_border, "_EVERY", "true")
+    monkeypatch.setattr(spark_engine, "_EVERY", "true")
     monkeypatch.setattr(spark_engine, "_ACCEPTED", set())
     monkeypatch.setattr(probe, "_tables", lambda *_: probe._expected())
     with pytest.raises(dp.UnsupportedOperation, match="statistics of stored values"):

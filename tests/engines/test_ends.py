@@ -15,13 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines import sums
+from dpframe.lower.engines import numbers as engine_numbers
 from dpframe.lower.engines.calendar import part
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
-from dpframe.lower.engines.engine_expr import EngineExpr
-from dpframe.lower.engines.engine_scope import GroupScope
-from dpframe.lower.engines.frames import EngineFrame, concatenated
-from dpframe.lower.engines.namespace import EngineNamespace
+from dpframe.lower.engines.engine_expr import EngineExpr, GroupScope
+from dpframe.lower.engines.frames import EngineFrame, EngineNamespace, concatenated
 from tests.laws.amounts import examples
 
 FLOATS = st.floats(width=64) | st.sampled_from(
@@ -420,13 +418,13 @@ def test_sums_are_plain_only_where_four_billion_rows_cannot_overflow(
 
         def noted(scope: GroupScope, rows: EngineExpr, careful: Any = careful) -> EngineExpr:
             careful.append(rows)
-            return sums.summed_in_parts(scope, rows)
+            return engine_numbers.summed_in_parts(scope, rows)
 
         def make(frame: EngineFrame, ends: Any = ends) -> EngineFrame:
             return frame.group_by("g").agg(namespace(frame).col("n").clip(*ends).sum().alias("sum"))
 
         schema = {"g": pl.Int64, "n": pl.Int64}
-        monkeypatch.setattr(sums, "wrapped_sum", noted)
+        monkeypatch.setattr(engine_numbers, "wrapped_sum", noted)
         _, found = computed(connection, pl.DataFrame([(0, ends[0])], schema, orient="row"), make)
         assert found["sum"].to_list() == [ends[0]]
         assert bool(careful) == (2**k * (2**32 - 1) >= 2**63)

@@ -12,8 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api.query import parts
-from dpframe.lower.engines.polars_engine import PolarsEngine
-from dpframe.lower.engines.room import Room
+from dpframe.lower.engines.polars_engine import PolarsEngine, Room
 from dpframe.lower.execution import Execution, TablesWanted
 from dpframe.release import chooser_of
 from dpframe.simulate.runs import places_of

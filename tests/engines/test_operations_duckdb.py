@@ -15,7 +15,7 @@ from dpframe.aggregates.cells import Cells
 from dpframe.core.tree import Operation
 from dpframe.frames.relation import Step
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
-from dpframe.lower.engines.supported import TYPES
+from dpframe.lower.engines.engine import TYPES
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.engines.many import KINDS, check_all

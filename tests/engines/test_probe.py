@@ -15,8 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.api import probe
 from dpframe.lower.engines import duckdb_engine
-from dpframe.lower.engines.duckdb_border import Border
-from dpframe.lower.engines.duckdb_engine import DuckDBEngine
+from dpframe.lower.engines.duckdb_engine import Border, DuckDBEngine
 from dpframe.lower.engines.polars_engine import POLARS
 from tests.engines.spark import session
 

@@ -35,7 +35,7 @@ from dpframe.planning import alone, soundness
 from dpframe.planning import physical as physical_plans
 from dpframe.planning.physical import Translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release.draw import Draw
+from dpframe.release.draws import Draw
 from dpframe.release.numbers import exact_numbers, tables_of
 from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
 

@@ -40,7 +40,7 @@ from dpframe.lower import Execution, PlanTables, Sources, lower_query, tables_of
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
 from dpframe.planning import Exact
-from dpframe.release.numbers import Runs
+from dpframe.release.numbers import PointRuns
 from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.laws.frames import frames
@@ -236,8 +236,8 @@ def ballots(part: Selection, counted: Counted, scope: QueryScope) -> list[Ballot
     return found
 
 
-def _split(made: NDArray[np.int64] | Runs) -> list[Ballot]:
-    if not isinstance(made, Runs):
+def _split(made: NDArray[np.int64] | PointRuns) -> list[Ballot]:
+    if not isinstance(made, PointRuns):
         return [Ballot(row, None, np.arange(row.size)) for row in made]
     ends = np.cumsum(made.sizes).tolist()
     assert (ends[-1] if ends else 0) == made.scores.size

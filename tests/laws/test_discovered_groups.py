@@ -28,7 +28,7 @@ from dpframe.core.units import Rows
 from dpframe.core.weights import PARTS
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
-from dpframe.release.keys import KeyChoice
+from dpframe.release.draws import KeyChoice
 from tests.laws import test_several_frames as several
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored

@@ -27,9 +27,15 @@ from dpframe.api.source import Source, protected_source
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.frames.relation import frames_of
 from dpframe.lower import Execution, buckets, places
-from dpframe.lower.engines import room
-from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.engines.room import Room, bytes_of, has_disk, room_for
+from dpframe.lower.engines import polars_engine
+from dpframe.lower.engines.polars_engine import (
+    POLARS,
+    PolarsEngine,
+    Room,
+    bytes_of,
+    has_disk,
+    room_for,
+)
 from dpframe.lower.sink import Sink, can_sink
 from dpframe.lower.spill import Spill, can_spill
 from dpframe.rows.failures import OPTIMIZATIONS
@@ -363,7 +369,7 @@ def test_files_are_closed_after_an_error(
         return collect(asked, frames, rehearsed=rehearsed)
 
     session, collect = dp.Session(epsilon=1), PolarsEngine.collect
-    monkeypatch.setattr(room, "_SMALLEST", 500)
+    monkeypatch.setattr(polars_engine, "_SMALLEST", 500)
     monkeypatch.setattr(source, "has_disk", lambda sizes, schema: True)
     people = session.protect(_file(tmp_path), "who", memory=1000)
     monkeypatch.setattr(buckets, "put_aside", watched)
@@ -429,8 +435,8 @@ def test_control_groups_say_what_there_is(
         (tmp_path / name).write_text(text + "\n")
     if own is not None:
         (tmp_path / "own").write_text(own)
-    monkeypatch.setattr(room, "_OWN", tmp_path / "own")
-    monkeypatch.setattr(room, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(polars_engine, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(polars_engine, "_CGROUPS", tmp_path)
     found = bytes_of("auto")
     assert found > 10**8 if expected is None else found == expected * 3 // 4
 
@@ -465,7 +471,7 @@ def test_rows_are_put_aside_on_disks_with_room(
 ) -> None:
     place = tmp_path / "mounts"
     place.write_text(mounts)
-    monkeypatch.setattr(room, "_MOUNTS", place)
+    monkeypatch.setattr(polars_engine, "_MOUNTS", place)
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
     whole = pl.Schema({"who": pl.Int64, "at": pl.Date, "is": pl.Boolean, "x": pl.Float32})
     text = pl.Schema({**whole, "t": pl.String})
@@ -486,8 +492,8 @@ def test_where_nothing_is_stated_there_is_what_the_machine_has(
     frames = [path, pl.scan_parquet(path), pl.scan_parquet(path).filter(pl.col("who") > 0)]
     whole = [protected_source(frame).within(None, spill=True) for frame in frames]
     assert all(made.engine is POLARS for made in whole)
-    monkeypatch.setattr(room, "_of_machine", lambda: 1000)
-    monkeypatch.setattr(room, "_SMALLEST", 500)
+    monkeypatch.setattr(polars_engine, "_of_machine", lambda: 1000)
+    monkeypatch.setattr(polars_engine, "_SMALLEST", 500)
     for made in (protected_source(frame).within(None, spill=False) for frame in frames):
         assert isinstance(made.engine, PolarsEngine)
         assert made.engine.room is not None
@@ -542,7 +548,7 @@ def test_rows_without_individuals_are_counted_at_once() -> None:
 def test_results_do_not_tell_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _file(tmp_path)
     plans = []
-    monkeypatch.setattr(room, "_SMALLEST", 500)
+    monkeypatch.setattr(polars_engine, "_SMALLEST", 500)
     monkeypatch.setattr(source, "has_disk", lambda sizes, schema: True)
     for options in ({}, {"memory": "1KB"}, {"memory": "1KB", "spill": False}):
         people = dp.Session(epsilon=10**9).protect(path, "who", **options)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.core.exprs import HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.contribution_limits import LimitNorm
+from dpframe.frames.group_by_individual import Gather, Least
 from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
 from dpframe.frames.relation import Binary, Relation, Step, frames_of
 from dpframe.frames.row_steps import Explode
@@ -55,6 +56,7 @@ OTHERS = [
     DistinctIndividuals(X),
     WholeCells(CategoryCells(Y, ("a",))),
     WithoutFound((Named("x", X), Named("g", Y)), 2, pl.DataFrame()),
+    Gather((Named("g", Y),), (("m", Least(), (X,)),), beside=False),
     PerIndividual((Named("g", Y),), (Extremes(X, total=True), Extremes(Y, total=False))),
 ]
 

@@ -29,7 +29,7 @@ from dpframe.mechanisms import (
     NoisyThreshold,
     WeighedThreshold,
 )
-from dpframe.release.keys import KeyChoice
+from dpframe.release.draws import KeyChoice
 from tests.mechanisms.test_noisy_threshold import gaussian_tail, real
 
 Law = dict[object, float]

@@ -24,7 +24,7 @@ from dpframe.core.budget import Budget, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import JointExponential
 from dpframe.planning import translate
-from dpframe.release.at_once import choose_at_once
+from dpframe.release.draws import choose_at_once
 
 X: Any = pl.col("x")
 QUARTILES = ["0.25", "0.5", "0.75"]

@@ -18,8 +18,8 @@ import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantilesAtOnce
 from dpframe.mechanisms.noise import TIES, place_rows
-from dpframe.release import at_once
-from dpframe.release.at_once import PlacedRows
+from dpframe.release import draws
+from dpframe.release.draws import PlacedRows
 from dpframe.samplers import row_places
 from tests.plan.edits import with_digest
 from tests.release.at_once import QUARTILES, X, law_with_ties, planned
@@ -54,7 +54,7 @@ def in_groups(counts: list[int], groups: int) -> CellCounts:
 def test_draws_have_the_law_of_the_definition(
     counts: list[int], ties: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_once, "TIES", ties)
+    monkeypatch.setattr(draws, "TIES", ties)
     found = planned(["1/3", "2/3"], len(counts), epsilon=6)
     law = law_with_ties(found, counts, math.prod(ties))
     assert sum(law.values()) == pytest.approx(1)
@@ -70,8 +70,8 @@ def test_ties_that_are_broken_by_position_are_seen(monkeypatch: pytest.MonkeyPat
         nth = np.arange(tie.size) - np.repeat(np.cumsum(rows) - rows, rows)
         return tie, nth * 2 // rows[tie], np.ones(tie.size, np.int64)
 
-    monkeypatch.setattr(at_once, "TIES", (2,))
-    monkeypatch.setattr(at_once, "place_rows", by_position)
+    monkeypatch.setattr(draws, "TIES", (2,))
+    monkeypatch.setattr(draws, "place_rows", by_position)
     found = planned(["1/3", "2/3"], 2, epsilon=12)
     law = law_with_ties(found, [0, 4], 2)
     codes = found.drawn(in_groups([0, 4], 800), 800)

@@ -18,7 +18,7 @@ from dpframe.core.budget import ZCDP, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
 from dpframe.release import CandidateScores, draw, draw_node
-from dpframe.release.numbers import Runs
+from dpframe.release.numbers import PointRuns
 from tests.laws.neighbours import Counted, ballots, exact_tables, measurements_of, query_of
 
 GROUPS = 23
@@ -166,7 +166,7 @@ def test_remembered_ballots_are_those_that_would_be_made_again(
         for row, order in zip(codes.tolist(), ranked, strict=True):
             assert all(code in best for code, best in zip(row, order, strict=False))
     remembered = sum(
-        len(kept.scores) if isinstance(kept, Runs) else kept.size for kept in box.kept.values()
+        len(kept.scores) if isinstance(kept, PointRuns) else kept.size for kept in box.kept.values()
     )
     assert box.room == room - remembered >= 0
     assert room != 0 or not box.kept

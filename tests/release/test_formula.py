@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Literal, Tree
 from dpframe.parse.reader import read
-from dpframe.release.formula import Ratio, Sum, ratio_of
+from dpframe.release.intervals import Ratio, Sum, ratio_of
 
 A, B = pl.col("a"), pl.col("b")
 

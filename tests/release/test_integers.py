@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpframe.release.integers import Integers, choose
+from dpframe.release.arithmetic import Integers, choose
 
 NUMBERS = st.one_of(
     st.integers(-5, 5),

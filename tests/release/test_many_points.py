@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.release import draw_node, many_points
-from dpframe.release.many_points import _proposals, _Rows, choose_point
+from dpframe.release import draw_node, draws
+from dpframe.release.draws import _proposals, _Rows, choose_point
 from tests.laws.amounts import amounts
 from tests.laws.neighbours import Counted, measurements_of, query_of
 
@@ -61,7 +61,7 @@ def proposals(
 def test_each_point_is_proposed_once_by_a_score_that_is_no_less(given: Any, near: int) -> None:
     scores = all_scores(*given)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_points, "NEAR", near)
+        patch.setattr(draws, "NEAR", near)
         runs, found = proposals(*given)
     assert [point for a, b, _, _ in runs for point in range(a, b)] == list(range(POINTS))
     for a, b, score, is_own in runs:
@@ -94,8 +94,8 @@ def test_points_come_as_often_as_their_scores_say(
     near: int, scale: Fraction, growth: float, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chi-squared test far out."""
-    monkeypatch.setattr(many_points, "NEAR", near)
-    monkeypatch.setattr(many_points, "_GROWTH", growth)
+    monkeypatch.setattr(draws, "NEAR", near)
+    monkeypatch.setattr(draws, "_GROWTH", growth)
     random = np.random.default_rng(3)
     cells = np.sort(random.choice(POINTS, 30, replace=False))
     many = random.integers(1, 6, cells.size)
@@ -114,7 +114,7 @@ def test_points_come_as_often_as_their_scores_say(
 
 def test_a_proposal_that_is_always_kept_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same test with the coin left out, which makes far points likelier."""
-    monkeypatch.setattr(many_points, "keep_points", lambda _, gaps: gaps >= 0)
+    monkeypatch.setattr(draws, "keep_points", lambda _, gaps: gaps >= 0)
     with pytest.raises(AssertionError):
         test_points_come_as_often_as_their_scores_say(1, Fraction(4), 100, 2_000, monkeypatch)
 
@@ -135,14 +135,14 @@ def test_few_proposals_are_not_kept(
         "in the middle": np.arange(size) + points // 2,
     }[shape]
     many = random.integers(1, 500, size)
-    asked, choose = 0, many_points.choose_points
+    asked, choose = 0, draws.choose_points
 
     def counting(*given: Any) -> Any:
         nonlocal asked
         asked += 1
         return choose(*given)
 
-    monkeypatch.setattr(many_points, "choose_points", counting)
+    monkeypatch.setattr(draws, "choose_points", counting)
     for _ in range(20):
         choose_point(Fraction(scale), Fraction(1, 2), cells, many, points)
     assert asked <= 200
@@ -157,7 +157,7 @@ def test_groups_with_many_points_and_with_few(monkeypatch: pytest.MonkeyPatch) -
     query = people.group_by("g", keys=range(-1, 10)).agg(dp.median("x", (0, 1)))
     for many in (1, 100, 10**6):
         monkeypatch.setitem(draw_node.__globals__, "MANY", many)
-        monkeypatch.setattr(many_points, "NEAR", 7)
+        monkeypatch.setattr(draws, "NEAR", 7)
         found = query.collect(epsilon=10_000)
         exact = frame.group_by("g").agg(pl.col("x").median())
         both = found.join(exact, on="g")

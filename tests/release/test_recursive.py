@@ -30,8 +30,8 @@ from dpframe.core.budget import ZCDP, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import RecursiveExponential
 from dpframe.planning import translate
-from dpframe.release import recursive
-from dpframe.release.recursive import choose_recursively
+from dpframe.release import draws
+from dpframe.release.draws import choose_recursively
 from tests.release.recursion import Law, Recursion, largest_log_ratio, log_masses
 
 ONE, ROWS = PureDP(Fraction(1)), dp.Rows()
@@ -125,7 +125,7 @@ def assert_drawn_by(law: Law, codes: Any) -> None:
 def test_draws_have_the_law_of_the_definition(
     rows: list[int], ties: int, epsilon: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recursive, "PLACES", ties)
+    monkeypatch.setattr(draws, "PLACES", ties)
     found = planned(QUARTILES, 4, PureDP(Fraction(epsilon)))
     law = found.recursion(ties).law(rows)
     assert sum(law.values()) == pytest.approx(1)
@@ -137,7 +137,7 @@ def test_draws_have_the_law_of_the_definition(
 def test_draws_of_other_quantiles_have_the_law_of_the_definition(
     q: list[Any], ties: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recursive, "PLACES", ties)
+    monkeypatch.setattr(draws, "PLACES", ties)
     rows = [0, 1, 1, 1]
     found = planned(q, 3, PureDP(Fraction(3)))
     assert_drawn_by(found.recursion(ties).law(rows), found.drawn(counts_of(rows, 20_000)))
@@ -356,10 +356,10 @@ def by_position(rows: Any, source: Any = None, places: int = 2) -> Any:
 
 def test_ties_that_are_broken_by_position_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two rows of a point would always be below its middle."""
-    monkeypatch.setattr(recursive, "PLACES", 2)
+    monkeypatch.setattr(draws, "PLACES", 2)
     found, rows = planned(QUARTILES, 2, PureDP(Fraction(6))), [0, 1, 1]
     law = found.recursion(2).law(rows)
     assert_drawn_by(law, found.drawn(counts_of(rows, 20_000)))
-    monkeypatch.setattr(recursive, "place_rows", lambda rows, _: by_position(rows))
+    monkeypatch.setattr(draws, "place_rows", lambda rows, _: by_position(rows))
     with pytest.raises(AssertionError):
         assert_drawn_by(law, found.drawn(counts_of(rows, 20_000)))

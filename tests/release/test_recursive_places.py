@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.release import recursive
+from dpframe.release import draws
+from dpframe.release.draws import _Choice, _Line, _whole_cells
 from dpframe.release.numbers import rank_scores
-from dpframe.release.recursive import _Choice, _Line, _whole_cells
 from tests.release.test_recursive import counts_of, planned
 
 ROWS = [0, 2, 2, 2, 2, 2, 3]
@@ -23,7 +23,7 @@ def test_the_score_of_a_place_is_that_of_the_rows_beside_it(monkeypatch: Any) ->
         told.extend(losses.tolist())
         return np.ones(losses.size, np.bool_)
 
-    monkeypatch.setattr(recursive, "keep_points", keeps)
+    monkeypatch.setattr(draws, "keep_points", keeps)
     line = _Line(found.tree.cells.size, True, 4)
     for groups in (1, 3):
         pieces = _whole_cells(counts_of(ROWS, groups), line, 0, groups)

@@ -71,9 +71,9 @@ def _compare(
     session: Any, folder: Path, trials: int, border: Callable[[Any], Any] | None = None
 ) -> tuple[int, int]:
     """How many numbers of rows were compared with those of Polars, and how many differ."""
-    from dpframe.lower.engines import spark_border
+    from dpframe.lower.engines import spark_engine
 
-    border = border or spark_border.border
+    border = border or spark_engine.border
     ways = readers(session)
     rng = random.Random(0)
     cases = wrong = 0

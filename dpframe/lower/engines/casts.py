@@ -13,11 +13,9 @@ import polars as pl
 
 from dpframe.core.dtypes import BOOLEAN, FLOAT32, FLOAT64, INT64, INT128, STRING, DType
 from dpframe.core.interval import UNIT, Interval, interval
-from dpframe.lower.engines.engine_expr import EngineExpr
-from dpframe.lower.engines.engine_scope import EngineScope
-from dpframe.lower.engines.moments import DURATION, moment_of, reach
-from dpframe.lower.engines.numbers import floored, real
-from dpframe.lower.engines.search import chosen
+from dpframe.lower.engines.calendar import moment_of, reach
+from dpframe.lower.engines.engine_expr import DURATION, EngineExpr, EngineScope, combined, hull
+from dpframe.lower.engines.numbers import chosen, floored, matched, real
 from dpframe.rows.operands import INT64_LIMITS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
@@ -214,3 +212,26 @@ def _narrowed(scope: EngineScope, a: EngineExpr) -> EngineExpr:
 
 def _refuse(scope: EngineScope, source: DType, target: DType) -> EngineExpr:
     raise scope.dialect.refused(f"a cast from {source} to {target}")
+
+
+# Values that depend on a condition, or on which values are null.
+
+
+def chosen_by(
+    scope: EngineScope, condition: EngineExpr, yes: EngineExpr, no: EngineExpr
+) -> EngineExpr:
+    """One value where a condition holds, else another."""
+    yes, no = matched(scope, yes, no)
+    if condition.dtype != BOOLEAN:
+        condition = cast(scope, condition, BOOLEAN)
+    made = nw.when(condition.expr).then(yes.expr).otherwise(no.expr)
+    dtype = STRING if yes.dtype.is_text and yes.dtype != no.dtype else yes.dtype
+    return combined(made, dtype, condition, yes, no, known=hull(yes, no))
+
+
+def coalesced(scope: EngineScope, *values: EngineExpr) -> EngineExpr:
+    """The first value that is not null."""
+    like = next((m for m in values if m.dtype.name != "Null" and not m.untyped), values[0])
+    parts = [matched(scope, like, m)[1] for m in values]
+    expr = nw.coalesce(*(m.expr for m in parts))
+    return combined(expr, like.dtype, *parts, known=hull(*parts))

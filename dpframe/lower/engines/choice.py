@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.text import TextFiles, text_kind
+from dpframe.lower.text_files import TextFiles, text_kind
 from dpframe.redaction import location
 
 ENGINES = ("polars", "duckdb", "spark")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from glob import glob
+import tempfile
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from glob import escape, glob, iglob
 from pathlib import Path
-from threading import Event, Thread
-from time import monotonic
-from typing import Any
+from threading import Event, Lock, Thread
+from time import monotonic, sleep
+from typing import Any, Final, TypeVar
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import duckdb
 import narwhals.stable.v2 as nw
@@ -18,14 +23,422 @@ import polars as pl
 
 from dpframe.core.interval import interval
 from dpframe.errors import UnsupportedOperation, require
-from dpframe.lower.engines.dialect import COMMON_TYPES, Dialect
-from dpframe.lower.engines.duckdb_border import Border
-from dpframe.lower.engines.duckdb_folders import require_text_of_folders
 from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.frames import EngineFrame
-from dpframe.lower.engines.namespace import EngineNamespace
-from dpframe.lower.engines.results import as_declared
-from dpframe.lower.text import no_file, require_readable
+from dpframe.lower.engines.engine_expr import COMMON_TYPES, Dialect
+from dpframe.lower.engines.frames import EngineFrame, EngineNamespace, as_declared
+from dpframe.lower.text_files import no_file, require_readable
+
+# Columns in the names of folders, such as ``year=2026``, that DuckDB reads: text, or refused.
+#
+# DuckDB guesses their types from all names, so one row with a folder of its own could change a
+# type; and with `hive_types` a name that is no value of the type makes a query fail. Neither plans
+# nor settings show which files a relation reads, and how. Its own SQL does, and so does the SQL of
+# views and of macros.
+
+_READERS: Final = (
+    "SELECT DISTINCT function_name FROM duckdb_functions() "
+    "WHERE list_contains(parameters, 'hive_partitioning')"
+)
+_VIEWS: Final = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"
+_MACROS: Final = (
+    "SELECT function_name, macro_definition FROM duckdb_functions() "
+    "WHERE function_type = 'table_macro' AND NOT internal"
+)
+_WILDCARD: Final = re.compile(r"[*?\[]")
+
+Fetch = Callable[[str], list[tuple[Any, ...]]]
+
+
+def require_text_of_folders(sql: str, fetch: Fetch) -> None:
+    """Refuse a query that reads columns off the names of folders as anything but text.
+
+    Parameters
+    ----------
+    fetch
+        Gives the rows of a query on the same connection.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Saying which options to write.
+    """
+    readers, bodies = set[str](), dict[str, list[str]]()
+    seen, texts = {sql}, [sql]
+    while texts:
+        text = texts.pop()
+        sources = _sources_in(text, fetch)
+        if sources != [] and not readers:
+            readers = {str(name).lower() for (name,) in fetch(_READERS)}
+            for name, body in [*fetch(_VIEWS), *fetch(_MACROS)]:
+                bodies.setdefault(str(name).lower(), []).append(body)
+        if sources is None:
+            if any(reader in text.lower() for reader in readers):
+                raise _guess_refusal(
+                    "DuckDB does not show how a part of the query reads its files, and "
+                )
+            continue
+        for source in sources:
+            is_call = source["type"] == "TABLE_FUNCTION"
+            call = source["function"] if is_call else source
+            name = str(call["function_name" if is_call else "table_name"])
+            if is_call and name.lower() in readers:
+                _require_text(call.get("arguments") or call.get("children") or [])
+            elif not is_call and name.lower() not in bodies:
+                _require_text([{"literal": {"text": name}}])  # a path, or a table
+            new = [body for body in bodies.get(name.lower(), []) if body not in seen]
+            seen.update(new)
+            texts += new
+
+
+def _sources_in(sql: str, fetch: Fetch) -> list[Any] | None:
+    """What a query, or that of a view, reads from; None where DuckDB does not parse it, or has no
+    JSON to say so.
+    """
+    starts = [0]
+    if sql.lstrip().upper().startswith("CREATE"):
+        starts = [place.end() for place in re.finditer(r"\sAS\s", sql, re.IGNORECASE)]
+    for start in starts:
+        text = sql[start:].replace("'", "''")
+        try:
+            ((tree,),) = fetch(f"SELECT json_serialize_sql('{text}')")
+        except duckdb.Error:
+            return None
+        found = json.loads(tree)
+        if not found.get("error"):
+            return list(_sources(found))
+    return None
+
+
+def _sources(tree: Any) -> Iterator[Any]:
+    """What a query reads from, in each of its parts."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _sources(part)
+    if isinstance(tree, dict):
+        if tree.get("type") in ("TABLE_FUNCTION", "BASE_TABLE"):
+            yield tree
+        for part in tree.values():
+            yield from _sources(part)
+
+
+def _require_text(arguments: list[Any]) -> None:
+    positional: list[Any] = []
+    options: dict[str, Any] = {}
+    for argument in arguments:
+        value = argument.get("expression", argument)
+        name = argument.get("name") or value.get("alias")
+        if value.get("class") == "COMPARISON" and "column_names" in value.get("left", {}):
+            name, value = value["left"]["column_names"][-1], value["right"]
+        if name:
+            options[str(name).lower()] = value
+        else:
+            positional.append(value)
+    if "hive_partitioning" in options and _is_false(options["hive_partitioning"]):
+        return
+    is_text = "hive_types_autocast" in options and _is_false(options["hive_types_autocast"])
+    if is_text and "hive_types" not in options:
+        return
+    paths = list(_texts(positional[:1]))
+    stated = "hive_partitioning" in options or "hive_types" in options
+    if paths and not any(_names_columns(path, stated=stated) for path in paths):
+        return
+    raise _guess_refusal()
+
+
+def _guess_refusal(but: str = "") -> UnsupportedOperation:
+    """The refusal of columns whose types depend on the names of folders."""
+    return UnsupportedOperation(
+        f"{but}DuckDB guesses the types of columns in the names of folders, so one row "
+        "could change them",
+        where="session.protect(relation, ...)",
+        remedy=(
+            "in read_parquet write hive_partitioning = true, hive_types_autocast = false, and "
+            "TRY_CAST a column to another type",
+            "write hive_partitioning = false, which leaves these columns out",
+        ),
+    )
+
+
+def _names_columns(path: str, *, stated: bool) -> bool:
+    """Whether folders that a path leaves open name columns."""
+    if os.path.isdir(path):
+        path = os.path.join(escape(path), "**", "*")
+    folder, _, _ = path.replace("\\", "/").rpartition("/")
+    if _WILDCARD.search(folder) is None:
+        return False
+    if stated or "://" in path:
+        return True
+    # DuckDB reads columns off names only if all files have them
+    files = (file for file in iglob(os.path.expanduser(path), recursive=True))
+    first = next((file for file in files if os.path.isfile(file)), "")
+    return "=" in os.path.dirname(first)
+
+
+def _texts(tree: Any) -> Iterator[str]:
+    """Constant texts in a part of a query, as DuckDB 1 and 2 write them."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _texts(part)
+    if isinstance(tree, dict):
+        text = _constant(tree)
+        if isinstance(text, str):
+            yield text
+        for part in tree.values():
+            yield from _texts(part)
+
+
+def _is_false(value: Any) -> bool:
+    return _constant(value.get("child", value)) in ("false", "f", False)
+
+
+def _constant(value: Any) -> Any:
+    for key, inner in (("literal", "text"), ("value", "value")):
+        if isinstance(value.get(key), dict) and inner in value[key]:
+            return value[key][inner]
+    return None
+
+
+# The border between what a DuckDB relation holds and what is computed from it: no optimiser.
+#
+# DuckDB decides about rows by what it knows of stored values: it folds conditions, skips row groups
+# and pages, and narrows scans and joins by minima and maxima, bloom filters and dictionaries. What
+# is known need not hold for a row. Writers of Parquet leave NaN out of minima and maxima, and
+# footers may be stale, so whether a row counts depended on the values of others. All of this is the
+# optimiser's work. While a query runs, the optimiser of its connection is off: no condition, be it
+# the plan's or the data owner's, reaches a scan, and no statistic leaves one (decision 24).
+
+
+T = TypeVar("T")
+
+_WHERE = "session.protect(relation, ...)"
+_LEAVES_VIEWS = int(duckdb.__version__.split(".")[0]) < 2
+"""There `relation.query` makes a temporary view of the relation."""
+_STATISTICS = "SELECT stats(i) FROM range(3) AS t(i)"
+"""What DuckDB knows of values at the moment, as its own function says."""
+_NONE = (None, "No statistics")
+_TO_RESTORE = 10
+"""Seconds in which the optimiser can be turned on again although interruptions keep coming."""
+_MARK = 0x0123_4567_89AB_CDEF
+_PROBE = """
+SELECT (SELECT count(*) FROM {file} WHERE x > 5), (SELECT count(*) FROM {file} WHERE x <> 1),
+    (SELECT count(*) FROM (SELECT * FROM {file} WHERE isnan(x)) WHERE x > 5),
+    (SELECT sum(CASE WHEN x > 5 THEN 1 ELSE 0 END) FROM {file}),
+    (SELECT count(*) FROM {file} WHERE i > 5), (SELECT count(*) FROM {file} WHERE i <> 0),
+    (SELECT max(i) FROM {file})
+"""
+_RIGHT = (3, 3, 3, 3, 4, 4, _MARK)
+_COMPARES = re.compile(r" = |IS NOT DISTINCT FROM")
+"""What the optimiser makes a join of."""
+_LOCKS: WeakValueDictionary[int, Lock] = WeakValueDictionary()
+_NEW_LOCK = Lock()
+
+
+class Border:
+    """The connection of a relation, and its optimiser.
+
+    Parameters
+    ----------
+    relation
+        Any relation of the connection.
+    """
+
+    def __init__(self, relation: Any) -> None:
+        # reads nothing of the relation, so it works for any data
+        self._home = _ask(relation, "SELECT 1 AS one")
+        ((number,),) = self.fetch("SELECT current_connection_id()")
+        with _NEW_LOCK:
+            # numbers are those of one database: others may share a lock, and wait for each other
+            self._lock = _LOCKS.setdefault(number, Lock())
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query that names what it reads."""
+        found: list[tuple[Any, ...]] = _ask(self._home, sql).fetchall()
+        return found
+
+    def relation(self, sql: str) -> Any:
+        """A query that names what it reads, as a relation."""
+        return _ask(self._home, sql)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What some work on the connection gives while the optimiser is off, as it was before
+        afterwards. One thread after another: the setting is the connection's.
+
+        Guarantee
+        ---------
+        The optimiser is off whenever `work` has DuckDB plan a query.
+
+        Proof
+        -----
+        It is turned off before the work, and the result is used only after DuckDB confirms that
+        it is still off. No other work of dpframe on this connection is under way, and other
+        connections of the database have their own settings. (An owner who turns it on and off
+        again meanwhile, from another thread on the same connection, is not noticed.)
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it cannot be turned off.
+        """
+        with self._lock:
+            was_on = self._is_on()
+            if was_on:
+                self._turn_off()
+            try:
+                result = work()
+                if self._is_on():
+                    raise _unsafe("cannot be turned off, or was turned on while a query ran")
+                return result
+            finally:
+                if was_on:
+                    self._turn_on()
+
+    def _is_on(self) -> bool:
+        return any(known not in _NONE for (known,) in self.fetch(_STATISTICS))
+
+    def _turn_off(self) -> None:
+        try:
+            _ask(self._home, "PRAGMA disable_optimizer")
+            return
+        except duckdb.InvalidInputException:  # the only way to refuse a setting
+            pass
+        except BaseException:
+            self._turn_on()
+            raise
+        raise UnsupportedOperation(
+            "DuckDB's optimiser must be off while a query runs, and the configuration of the "
+            "connection is locked",
+            where=_WHERE,
+            why="the optimiser decides about some rows by statistics of others",
+            remedy="run PRAGMA disable_optimizer before SET lock_configuration = true",
+        )
+
+    def _turn_on(self) -> None:
+        end = monotonic() + _TO_RESTORE
+        while True:
+            try:
+                _ask(self._home, "PRAGMA enable_optimizer")
+                return
+            except duckdb.Error as error:
+                interrupted = isinstance(error, duckdb.InterruptException)
+            if not interrupted or monotonic() > end:
+                warnings.warn(
+                    "DuckDB's optimiser is still off on the connection, for example because a "
+                    "query failed in a transaction: run ROLLBACK, then PRAGMA enable_optimizer",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                return
+            sleep(0.01)
+
+    # -- before a relation is used --------------------------------------------------------------
+
+    def require(self) -> None:
+        """Refuse a connection on which statistics act all the same: tried with a small file whose
+        values are outside of what its footer says.
+
+        Raises
+        ------
+        UnsupportedOperation
+            Saying what to do instead.
+        """
+        rows, kind = None, ""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "values.parquet"
+            _write_stale(path)
+            file = "read_parquet('" + str(path).replace("'", "''") + "')"
+            try:
+                rows = self.run(lambda: self.fetch(_PROBE.format(file=file)))
+            except duckdb.Error as error:  # of constants
+                kind = type(error).__name__
+        if rows is None:
+            raise UnsupportedOperation(
+                f"the connection cannot read a temporary file of dpframe ({kind})",
+                where=_WHERE,
+                remedy="use a connection whose enable_external_access is true, the default",
+            )
+        if rows != [_RIGHT]:
+            raise _unsafe("is off, but statistics still decide about rows")
+
+    def require_joins(self, relation: Any) -> None:
+        """Refuse a relation that combines each row with each other one unless the optimiser turns
+        that into a join: without the optimiser this may take forever. DuckDB before 2 is not
+        asked.
+
+        Raises
+        ------
+        UnsupportedOperation
+            Saying how to write the join.
+        """
+        if _LEAVES_VIEWS:
+            return
+        name = _name()
+        told = self.run(
+            lambda: relation.query(name, f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}").fetchall()
+        )
+        if any(_combines(json.loads(text)) for _, text in told):
+            raise UnsupportedOperation(
+                "the relation compares columns of two tables in WHERE, or in a subquery",
+                where=_WHERE,
+                why="DuckDB's optimiser, which would turn that into a join, is off while a "
+                "query runs",
+                remedy=(
+                    "write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS",
+                    "write CREATE TABLE from the query, and protect that table",
+                ),
+            )
+
+
+def _ask(relation: Any, sql: str) -> Any:
+    """The rows of a statement on the connection of a relation; no row of the relation is read."""
+    name = _name()
+    rows = relation.query(name, sql)
+    if _LEAVES_VIEWS:
+        relation.query(name, f"DROP VIEW {name}")
+    return rows
+
+
+def _name() -> str:
+    return f"dpframe_{uuid4().hex}"
+
+
+def _write_stale(path: Path) -> None:
+    """Three rows of NaN, which are outside of minimum and maximum, and a column whose footer
+    claims that all values are 0.
+    """
+    columns = {"x": [math.nan, math.nan, math.nan, 1.0], "i": [_MARK] * 4}
+    pl.DataFrame(columns).write_parquet(path, statistics=True, compression="uncompressed")
+    written = path.read_bytes()
+    footer = len(written) - 8 - int.from_bytes(written[-8:-4], "little")
+    stale = written[footer:].replace(_MARK.to_bytes(8, "little"), bytes(8))
+    path.write_bytes(written[:footer] + stale)
+
+
+def _combines(node: Any) -> bool:
+    """Whether an operator of a plan, or one below, filters all pairs of rows."""
+    if isinstance(node, list):
+        return any(map(_combines, node))
+    children = node.get("children", [])
+    pairs = _operator(node) == "FILTER" and any(_operator(c) == "CROSS_PRODUCT" for c in children)
+    return (pairs and _COMPARES.search(json.dumps(node["extra_info"])) is not None) or _combines(
+        children
+    )
+
+
+def _operator(node: Any) -> str:
+    return str(node.get("name", "")).strip().upper().replace(" ", "_")
+
+
+def _unsafe(what: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"the optimiser of the DuckDB connection {what} (DuckDB {duckdb.__version__})",
+        where=_WHERE,
+        why="one row could decide what other rows count",
+        remedy=(
+            "use a connection of duckdb.connect() with its default settings",
+            "write Parquet and protect its path",
+        ),
+    )
+
 
 _TYPES: Mapping[str, Any] = {
     "BOOLEAN": pl.Boolean(),
@@ -64,7 +477,7 @@ exists at all, which is known in half the time.
 _ALL_SETTINGS = "SELECT name, value FROM duckdb_settings()"
 _ACCEPTED: set[frozenset[tuple[Any, ...]]] = set()
 """Settings of connections that gave what Polars gives."""
-_PATIENCE = 5
+_TO_STOP = 5
 """Seconds in which a query is expected to stop on request."""
 
 
@@ -279,7 +692,7 @@ def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
         while not ended.wait(0.1):
             pass
     except BaseException:
-        end = monotonic() + _PATIENCE
+        end = monotonic() + _TO_STOP
         while not ended.is_set() and monotonic() < end:
             interrupt()  # again: DuckDB forgets one that comes before a query has begun
             ended.wait(0.1)

@@ -14,15 +14,11 @@ import polars as pl
 from dpframe.core.dtypes import BOOLEAN, INT64
 from dpframe.lower.engines import numbers
 from dpframe.lower.engines.calendar import between, moved, physical
-from dpframe.lower.engines.casts import cast
-from dpframe.lower.engines.conditions import chosen_by, coalesced
-from dpframe.lower.engines.dialect import Dialect
-from dpframe.lower.engines.engine_expr import EngineExpr, combined
-from dpframe.lower.engines.engine_scope import EngineScope, Node
+from dpframe.lower.engines.casts import cast, chosen_by, coalesced
+from dpframe.lower.engines.engine_expr import Dialect, EngineExpr, EngineScope, Node, combined
+from dpframe.lower.engines.numbers import aggregated, chosen, place, total_within
 from dpframe.lower.engines.operators import Operators
-from dpframe.lower.engines.search import chosen, place
 from dpframe.lower.engines.strings import StringOps
-from dpframe.lower.engines.sums import aggregated, total_within
 from dpframe.lower.engines.temporal import TemporalOps
 from dpframe.rows.polars_dtypes import from_polars
 

@@ -1,26 +1,35 @@
 """Arithmetic that never raises and gives on every engine what it gives on Polars.
 
 Whole numbers are Int64 and wrap. Where a result surely fits, the engine's own operator is used;
-else it is computed in numbers of 126 bits and more, and wrapped by a remainder.
-"""
+else it is computed in numbers of 126 bits and more, and wrapped by a remainder."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import polars as pl
 
 from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType
 from dpframe.core.interval import Interval, interval
-from dpframe.lower.engines.engine_expr import INT64_RANGE, EngineExpr, combined, hull
-from dpframe.lower.engines.engine_scope import EngineScope
+from dpframe.lower.engines.engine_expr import (
+    INT64_RANGE,
+    ROWS,
+    EngineExpr,
+    EngineScope,
+    GroupScope,
+    Node,
+    combined,
+    hull,
+)
 from dpframe.rows.operands import INT64_LIMITS
+from dpframe.rows.polars_dtypes import from_polars
 
 _WIDE = (-(2**126), 2**126)
 _WIDE_RANGE = interval(*_WIDE)
@@ -364,3 +373,200 @@ def floored(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     known = a.interval.increasing(lambda end: Fraction(math.floor(end)))
     made = a.having(nw.when(ok).then(whole).otherwise(a.expr), FLOAT64, known)
     return replace(made, is_whole=True)
+
+
+# Constants that values are looked up in, by bisection: no engine's own list or map is needed.
+
+
+_MOST = 4096
+"""Longer lists are refused: the text of the query would grow out of hand."""
+
+
+def place(scope: EngineScope, a: EngineExpr, edges: Sequence[Any], or_equal: bool) -> EngineExpr:
+    """How many of some sorted constants are below a number, or equal to it as well."""
+    a = scope.once(a)
+    _require_few(scope, edges)
+    found = _place(scope, a, edges, or_equal, 0)
+    return combined(found, INT64, a, known=interval(0, len(edges)))
+
+
+def _place(
+    scope: EngineScope, a: EngineExpr, edges: Sequence[Any], or_equal: bool, before: int
+) -> nw.Expr:
+    if not edges:
+        return nw.lit(before, nw.Int64)
+    middle = len(edges) // 2
+    edge = scope.dialect.constant(edges[middle], a.dtype).expr
+    beyond = a.expr >= edge if or_equal else a.expr > edge
+    above = _place(scope, a, edges[middle + 1 :], or_equal, before + middle + 1)
+    below = _place(scope, a, edges[:middle], or_equal, before)
+    return nw.when(beyond).then(above).otherwise(below)
+
+
+def chosen(
+    scope: EngineScope,
+    a: EngineExpr,
+    old: pl.Series,
+    new: Sequence[Any],
+    default: Any,
+    dtype: DType,
+) -> EngineExpr:
+    """The constant of a type that goes with a value, or the default."""
+    listed = from_polars(old.dtype)
+    if listed.is_integer and a.dtype.is_integer and listed != a.dtype:
+        a = widened(scope, a, common_whole(a.dtype, listed))
+    scope.dialect.require_comparable(a.dtype)
+    a = scope.once(a)
+    constants = [scope.dialect.constant(n, dtype) for n in new]
+    pairs = [(o, made.expr) for o, made in zip(old.to_list(), constants, strict=True)]
+    _require_few(scope, pairs)
+    other = scope.dialect.constant(default, dtype)
+    numbers = sorted((p for p in pairs if not _is_nan(p[0])), key=lambda p: _sort_key(p[0]))
+    found = _found(scope, a, numbers, other.expr)
+    for _, made in (p for p in pairs if _is_nan(p[0])):
+        found = nw.when(a.expr.is_nan()).then(made).otherwise(found)
+    result = nw.when(~a.expr.is_null()).then(found).otherwise(other.expr)
+    return combined(result, dtype, a, known=hull(*constants, other))
+
+
+def _found(
+    scope: EngineScope, a: EngineExpr, pairs: Sequence[tuple[Any, nw.Expr]], rest: nw.Expr
+) -> nw.Expr:
+    if not pairs:
+        return rest
+    if len(pairs) == 1 or a.dtype.is_boolean:
+        value, made = pairs[0]
+        equal = a.expr == scope.dialect.constant(value, a.dtype).expr
+        return nw.when(equal).then(made).otherwise(_found(scope, a, pairs[1:], rest))
+    middle = len(pairs) // 2
+    below = a.expr < scope.dialect.constant(pairs[middle][0], a.dtype).expr
+    first, second = _found(scope, a, pairs[:middle], rest), _found(scope, a, pairs[middle:], rest)
+    return nw.when(below).then(first).otherwise(second)
+
+
+def _require_few(scope: EngineScope, values: Sequence[Any]) -> None:
+    if len(values) > _MOST:
+        raise scope.dialect.refused(f"a list of more than {_MOST} constants")
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _sort_key(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+# Aggregates of a group's rows, as Int64. Sums wrap, as those of Polars do.
+
+
+_SAFE = (-(2**31), 2**31)
+"""Sums of fewer than 2**32 numbers up to this size fit in Int64."""
+_PART = 2**24
+_TWO_PARTS = (-(2**48), 2**48)
+
+
+def aggregated(scope: EngineScope, rows: Node | None, how: str) -> EngineExpr:
+    """An aggregate of what each row has, or the number of rows; made once."""
+    assert isinstance(scope, GroupScope), "aggregates are made in a group-by"
+    if (rows, how) not in scope.found:
+        made = None if rows is None else scope.rows.made(rows)
+        scope.found[rows, how] = _aggregate(scope, made, how)
+    return scope.found[rows, how]
+
+
+def _aggregate(scope: GroupScope, rows: EngineExpr | None, how: str) -> EngineExpr:
+    if rows is None:
+        return scope.column(nw.len().cast(nw.Int64), INT64, ROWS)
+    column = nw.col(str(scope.rows.held(rows).column))
+    match how:
+        case "count":
+            return scope.column(column.count().cast(nw.Int64), INT64, ROWS)
+        case "max" | "min" if rows.dtype.is_numeric or rows.dtype.is_temporal:
+            extreme = column.max() if how == "max" else column.min()
+            return scope.column(extreme, rows.dtype, rows.interval)
+        case "n_unique":
+            return _distinct(scope, column)
+        case "sum" if rows.dtype.is_integer and rows.interval.within(_SAFE):
+            return scope.column(column.sum().cast(nw.Int64), INT64, INT64_RANGE)
+        case "sum" if rows.dtype.is_integer and rows.dtype != INT128:
+            return wrapped_sum(scope, rows)
+        case _:
+            raise scope.dialect.refused(f"{how} of {rows.dtype}")
+
+
+def _distinct(scope: GroupScope, column: nw.Expr) -> EngineExpr:
+    """Distinct values but null, which Narwhals counts as one."""
+    every = scope.column(column.n_unique().cast(nw.Int64), INT64)
+    known = scope.column(column.count().cast(nw.Int64), INT64)
+    rows = scope.column(nw.len().cast(nw.Int64), INT64)
+    null = nw.when(rows.expr > known.expr).then(nw.lit(1, nw.Int64)).otherwise(nw.lit(0, nw.Int64))
+    return combined(every.expr - null, INT64, known=ROWS)
+
+
+def wrapped_sum(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
+    """The sum of a group's whole numbers modulo 2**64, as Int64."""
+    if not scope.dialect.sums_wide:
+        return summed_in_parts(scope, rows)
+    total = nw.col(str(scope.rows.held(rows).column)).sum()
+    return wrapped(scope, scope.column(total, INT128, interval(-(2**95), 2**95)))
+
+
+def total_within(scope: EngineScope, rows: EngineExpr, within: Sequence[EngineExpr]) -> EngineExpr:
+    """The sum of whole numbers over all rows that have the same values, modulo 2**64, as Int64, for
+    each of these rows.
+    """
+    if isinstance(scope, GroupScope) or not rows.dtype.is_integer or rows.dtype == INT128:
+        raise scope.dialect.refused(f"a sum over rows of {rows.dtype}")
+
+    def total(part: EngineExpr) -> EngineExpr:
+        return scope.total_within(part, within)
+
+    return _from_parts(scope, _parts_of(scope, rows), total)
+
+
+def summed_in_parts(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
+    """The same from sums of the numbers' bits from 0 to 23, from 24 to 47, and of the others, where
+    they have others than these and a sign.
+
+    A part is up to 2**24 in size, so the sums of fewer than 2**39 fit in Int64. Wide numbers hold
+    a sum exactly, and take Spark several times as long.
+    """
+
+    def total(part: EngineExpr) -> EngineExpr:
+        column = nw.col(str(scope.rows.held(part).column))
+        return scope.column(column.sum().cast(nw.Int64), INT64)
+
+    return _from_parts(scope, _parts_of(scope.rows, rows), total)
+
+
+def _parts_of(scope: EngineScope, rows: EngineExpr) -> list[EngineExpr]:
+    """The parts of whole numbers, from the lowest."""
+    rest, low = _parted(scope, widened(scope, rows, INT64))
+    if rows.interval.within(_TWO_PARTS):
+        return [low, rest]
+    return [low, *reversed(_parted(scope, rest))]
+
+
+def _from_parts(
+    scope: EngineScope, parts: Sequence[EngineExpr], total: Callable[[EngineExpr], EngineExpr]
+) -> EngineExpr:
+    """The sum of numbers from the totals of their parts."""
+    sums = [total(part) for part in parts]
+    carried, low = _parted(scope, sums[0])
+    carried, middle = _parted(scope, combined(sums[1].expr + carried.expr, INT64, sums[1], carried))
+    if len(sums) > 2:
+        carried = combined(sums[2].expr + carried.expr, INT64, sums[2], carried)
+    half, whole, part = (scope.dialect.constant(n, INT64).expr for n in (2**15, 2**16, _PART))
+    high = carried.having((carried.expr + half) % whole - half, INT64)
+    made = (high.expr * part + middle.expr) * part + low.expr
+    return combined(made, INT64, low, middle, high, known=INT64_RANGE)
+
+
+def _parted(scope: EngineScope, a: EngineExpr) -> tuple[EngineExpr, EngineExpr]:
+    """A whole number divided by 2**24, floored, and the remainder."""
+    a = scope.once(a)
+    rest = scope.once(remainder(scope, a, scope.dialect.constant(_PART, INT64)))
+    multiple = (a.expr - rest.expr).cast(nw.Float64)  # its 40 bits or fewer are exact
+    whole = (multiple / float(_PART)).cast(nw.Int64)
+    return scope.once(combined(whole, INT64, a, rest)), rest

@@ -14,9 +14,7 @@ import narwhals.stable.v2 as nw
 from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import BOOLEAN, STRING
 from dpframe.lower.engines import numbers
-from dpframe.lower.engines.dialect import Dialect
-from dpframe.lower.engines.engine_expr import EngineExpr, combined
-from dpframe.lower.engines.engine_scope import EngineScope, Node
+from dpframe.lower.engines.engine_expr import Dialect, EngineExpr, EngineScope, Node, combined
 
 
 class Operators:

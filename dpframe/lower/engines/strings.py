@@ -15,8 +15,7 @@ import narwhals.stable.v2 as nw
 
 from dpframe.core.dtypes import BOOLEAN, INT64, STRING
 from dpframe.core.interval import interval
-from dpframe.lower.engines.engine_expr import EngineExpr, combined
-from dpframe.lower.engines.engine_scope import EngineScope
+from dpframe.lower.engines.engine_expr import EngineExpr, EngineScope, combined
 from dpframe.lower.engines.operators import Operators
 
 _LONGEST = 2**31 - 2

@@ -10,9 +10,8 @@ import narwhals.stable.v2 as nw
 
 from dpframe.core.dtypes import DATE, INT64, duration_type
 from dpframe.lower.engines import calendar
-from dpframe.lower.engines.engine_expr import EngineExpr
-from dpframe.lower.engines.engine_scope import EngineScope
-from dpframe.lower.engines.moments import DURATION, MICROS_PER_DAY
+from dpframe.lower.engines.calendar import MICROS_PER_DAY
+from dpframe.lower.engines.engine_expr import DURATION, EngineExpr, EngineScope
 from dpframe.lower.engines.operators import Operators
 from dpframe.rows.temporal import span
 

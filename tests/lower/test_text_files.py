@@ -16,10 +16,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.lower.text import TextFiles, text_files
-from dpframe.lower.text import lines as lines_module
-from dpframe.lower.text.lines import LONGEST, lines_of
-from dpframe.lower.text.names import dtype_of
+from dpframe.lower import text_files as lines_module
+from dpframe.lower.text_files import LONGEST, TextFiles, dtype_of, lines_of, text_files
 from tests.api.exactly import ENOUGH, exactly
 
 SCHEMA: dict[str, Any] = {
