@@ -15,13 +15,13 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 139,
+    "a grouped count: files that run": 133,
     "a grouped count: functions that run": 1_007,
-    "a grouped count: depth of calls": 32,
-    "modules": 351,
+    "a grouped count: depth of calls": 31,
+    "modules": 334,
     "file names used twice or more": 29,
-    "modules that only one other imports": 73,
-    "lines": 113_185,
+    "modules that only one other imports": 61,
+    "lines": 112_536,
     "uses of Any": 1_184,
 }
 """Counts that may only fall: write the lower number when one does."""
