@@ -401,7 +401,7 @@ _APART = (
 )
 
 
-def in_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
+def by_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
     """The same aggregate with a table of its own for each grouping set; None for one that cannot be
     had so. Raises `UnboundedSensitivity` when nothing limits how far one individual moves the table
     of a set.

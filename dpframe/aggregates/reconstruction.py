@@ -31,7 +31,7 @@ from dpframe.aggregates.error import MeanError, NoErrorBound, PartError, Varianc
 from dpframe.aggregates.grouping_sets import (
     adds_up,
     best_margins,
-    in_own_sets,
+    by_own_sets,
     margin_uses,
     margin_weights,
     margin_words,
@@ -589,7 +589,7 @@ def _by_own_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     """The aggregate with a table of its own for each set. Raises `UnsupportedOperation` when it has
     none.
     """
-    made = in_own_sets(inner, scope)
+    made = by_own_sets(inner, scope)
     if made is not None:
         return made
     if _is_several_times(inner, scope):
