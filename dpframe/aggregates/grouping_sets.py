@@ -34,7 +34,7 @@ from dpframe.core.exact import dyadic_down
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.tree import Tree
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import SelectionTask
 from dpframe.workloads import (

@@ -32,7 +32,7 @@ from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for, grid_of_squares
 from dpframe.core.sums import weighted_sum
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.rows.fold import domain, words
 

@@ -28,7 +28,7 @@ from dpframe.aggregates.noise import (
 from dpframe.aggregates.values import Value, number_of
 from dpframe.core.exact import as_given, nearest
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,

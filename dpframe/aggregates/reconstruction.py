@@ -81,8 +81,7 @@ from dpframe.core.edition import is_edition_before
 from dpframe.core.exact import dyadic_down, show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.common_sets import CommonSets, SetsOfQuery
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import CommonSets, SetGroups, SetsOfQuery
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain
 from dpframe.workloads import (

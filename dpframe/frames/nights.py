@@ -56,20 +56,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from dpframe.core.tree import Column
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.definition import type_words
-from dpframe.frames.explode import Explode
-from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.groups import Groups
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.nodes import named_rows
-from dpframe.frames.relation import Relation
+from dpframe.frames.joins import JoinPublic
+from dpframe.frames.relation import Relation, Step
+from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
 from dpframe.frames.schedule import Schedule
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.kernel.moves import Through, through_all_nights
@@ -133,8 +129,10 @@ def through_nights(
     every, start = cast("kernel.Every", schedule.every), schedule.start.isoformat()
     about = day, type_words(facts.columns[day].dtype), every, start, schedule.periods
     nights = kernel.Nights(0, *about, kernel.Root(()))
-    size, by = (1, ()) if groups is None else (groups.size, named_rows(groups.by))
-    keys = kernel.Listed((*by, ("", kernel.Col(day))), (size * schedule.periods,), "")
+    size, named = (1, ()) if groups is None else (groups.size, groups.by)
+    columns = [n.tree.name for n in named if isinstance(n.tree, Column)]  # which limits may name
+    by = tuple((name, kernel.Col(name)) for name in (*columns, day))
+    keys = kernel.Listed(by, (size * schedule.periods,), "")
     table = kernel.Table(0, keys, None, kernel.People() if per_unit else kernel.One())
     found = through_all_nights(replace(facts, limits=limits).reach, table, nights, size)
     if not found:

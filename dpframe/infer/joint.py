@@ -23,7 +23,7 @@ from dpframe.aggregates.measurement import (
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import GridSum, SquareSum, UnitCount, ValueCount, is_counted_by
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.mechanisms import MAX_ARCHES, Arch, second_moments
 

@@ -14,7 +14,7 @@ from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.request import Request
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.groups import Groups
-from dpframe.frames.without_found import rounds_of
+from dpframe.frames.per_individual import rounds_of
 
 # -- which noisy vectors a query needs, each once, and what each may cost relative to the others --
 

@@ -11,14 +11,10 @@ from fractions import Fraction
 from dpframe.aggregates.aggregate import BoundAggregate, Output, Query
 from dpframe.aggregates.reconstruction import can_be_related, related_outputs
 from dpframe.errors import DPFrameError
-from dpframe.frames.binary import frames_of
-from dpframe.frames.common_sets import ListedKeys, Margins, common_sets
 from dpframe.frames.definition import Json, definition, steps_of
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.places import named_by_place
+from dpframe.frames.groups import Groups, ListedKeys, Margins, SetGroups, common_sets
 from dpframe.frames.public import digest
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of, named_by_place
 from dpframe.infer.measurements import measurements_of
 from dpframe.plan.several import distinct_names
 

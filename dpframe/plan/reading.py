@@ -59,15 +59,11 @@ from dpframe.core.dtypes import DType
 from dpframe.core.grid import Grid
 from dpframe.core.regular import RULES, numbers_of_rule, text_of
 from dpframe.core.tree import Call, Column, Literal, Named
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.definition import Written
-from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.nodes import named_rows, plain_step_of, row_of, rows_of
-from dpframe.frames.per_individual import Extremes, PerIndividual
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
-from dpframe.frames.without_found import WithoutFound
+from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
+from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.kernel import plan as kernel
 from dpframe.workloads.running import coefficients
 

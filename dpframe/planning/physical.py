@@ -23,16 +23,14 @@ from dpframe.core.dtypes import DType
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Literal, Operation, Tree
 from dpframe.errors import Unsound
-from dpframe.frames.binary import Binary, Concat, shares_choices
+from dpframe.frames.contribution_limits import without_limits
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.join_private import JoinPrivate
-from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.groups import SetGroups
+from dpframe.frames.joins import JoinPrivate, JoinPublic
 from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant, unit_of
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.frames.relation import Relation
-from dpframe.frames.without_limits import without_limits
+from dpframe.frames.relation import Binary, Concat, Relation, shares_choices
 from dpframe.infer import Place
 from dpframe.kernel import Refused
 from dpframe.kernel import plan as kernel

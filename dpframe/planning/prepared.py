@@ -11,7 +11,7 @@ import polars as pl
 from dpframe.aggregates.aggregate import MeasurementKey, Query
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.core.windows import Every
-from dpframe.frames.binary import frames_of
+from dpframe.frames.relation import frames_of
 from dpframe.infer import Place, PlannedMeasurement
 from dpframe.ledger.scopes import Clock, WindowScope
 from dpframe.mechanisms import Mechanism

@@ -22,7 +22,7 @@ from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Column, column_of
 from dpframe.lower import Execution
 from dpframe.lower import execution as lower_execution
-from dpframe.parse.periods import of_first_periods
+from dpframe.parse.parts import of_first_periods
 from dpframe.planning import Prepared, tables_of
 from dpframe.release import part_of
 from dpframe.workloads import PeriodTree, RunningSums
