@@ -117,7 +117,8 @@ def budget_of(
     elif rho is not None and epsilon is None:
         made = ZCDP(rho, 0 if delta is None else delta)
     elif epsilon is not None and rho is None:
-        made = _approximate(epsilon, delta)
+        slack = Fraction(0) if delta is None else amount(delta, "delta")
+        made = ApproxDP(epsilon, slack) if slack else PureDP(epsilon)
     else:
         raise InvalidBudget(
             "a session needs a budget",
@@ -132,12 +133,6 @@ def budget_of(
             remedy="write for example dp.Session(epsilon=1.0)",
         )
     return made
-
-
-def _approximate(epsilon: Number, delta: Number | None) -> Budget:
-    """Approximate differential privacy, pure where delta is nothing."""
-    slack = Fraction(0) if delta is None else amount(delta, "delta")
-    return ApproxDP(epsilon, slack) if slack else PureDP(epsilon)
 
 
 _LEAST_DELTA = Fraction(1, 10**280)

@@ -41,14 +41,13 @@ from dpframe.describe import (
     unforced,
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
-from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.own_columns import own_columns
+from dpframe.frames.groups import Groups, SetGroups
+from dpframe.frames.partition import require_due
 from dpframe.frames.relation import Relation
-from dpframe.frames.waiting import require_due
+from dpframe.frames.row_steps import own_columns
+from dpframe.frames.schedule import Waits
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.ledger.approvals import Requirement
@@ -62,10 +61,9 @@ from dpframe.lower import (
     mark_used,
     require_threads,
 )
-from dpframe.parse.few_keys import origin_in
-from dpframe.parse.grouping_sets import SetsAsked, read_sets
-from dpframe.parse.groups import MOST_GROUPS, read_groups
+from dpframe.parse.groups import MOST_GROUPS, SetsAsked, read_groups, read_sets
 from dpframe.parse.individual_aggregates import read_group, read_row
+from dpframe.parse.key_sets import origin_in
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import Each, read

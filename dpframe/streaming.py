@@ -31,7 +31,7 @@ from dpframe.frames.schedule import Schedule
 from dpframe.kernel.plan import Nights
 from dpframe.lower import Execution, PlanTables, mark_used
 from dpframe.mechanisms.noise import noise
-from dpframe.parse.periods import of_first_periods
+from dpframe.parse.parts import of_first_periods
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
 from dpframe.planning import Prepared

@@ -32,7 +32,7 @@ from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session, Through
 from dpframe.core.units import Identifier
 from dpframe.frames import nights
-from dpframe.frames.step import Step
+from dpframe.frames.relation import Step
 from dpframe.kernel.frame import Reach
 from dpframe.kernel.moves import _of_changes, _of_coming, _with_total, moves_of
 from dpframe.ledger.scopes import Timeline

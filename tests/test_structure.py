@@ -15,14 +15,14 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 148,
+    "a grouped count: files that run": 133,
     "a grouped count: functions that run": 1_007,
-    "a grouped count: depth of calls": 32,
-    "modules": 382,
-    "file names used twice or more": 33,
-    "modules that only one other imports": 82,
-    "lines": 115_000,
-    "uses of Any": 1_186,
+    "a grouped count: depth of calls": 31,
+    "modules": 334,
+    "file names used twice or more": 29,
+    "modules that only one other imports": 61,
+    "lines": 112_700,
+    "uses of Any": 1_184,
 }
 """Counts that may only fall: write the lower number when one does."""
 

@@ -134,9 +134,9 @@ def _described(values: pl.Series, bounds: tuple[float, float] | None) -> dict[st
 # So the error is within a just where the first noise is between two numbers that depend on the
 # others, m and V. No sum over data is needed: n, m and V determine everything.
 #
-# The worst data -------------- A sum of independent symmetric unimodal noises spreads more the
-# larger its coefficients are (Birnbaum 1948; Anderson 1955), so errors are largest for values far
-# from the middle: m near h. At m = h itself clamping cuts off half of the errors. The worst mean is
+# *The worst data.* A sum of independent symmetric unimodal noises spreads more the larger its
+# coefficients are (Birnbaum 1948; Anderson 1955), so errors are largest for values far from the
+# middle: m near h. At m = h itself clamping cuts off half of the errors. The worst mean is
 # therefore h - a, the farthest one at which an error of a is possible on both sides: for large n
 # nearly all values are at one bound. Likewise the worst variance is one just above a with m as far
 # out as that allows. For small n, where a division by a small N matters, the worst is sought among

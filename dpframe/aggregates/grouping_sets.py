@@ -34,7 +34,7 @@ from dpframe.core.exact import dyadic_down
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.tree import Tree
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import SelectionTask
 from dpframe.workloads import (
@@ -401,7 +401,7 @@ _APART = (
 )
 
 
-def in_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
+def by_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
     """The same aggregate with a table of its own for each grouping set; None for one that cannot be
     had so. Raises `UnboundedSensitivity` when nothing limits how far one individual moves the table
     of a set.

@@ -21,13 +21,11 @@ from dpframe.core.tree import column_names
 from dpframe.core.units import Identifier
 from dpframe.core.weights import PARTS
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
 from dpframe.frames.contributions import spread_of, touched
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
+from dpframe.frames.groups import Groups, SetGroups
+from dpframe.frames.per_individual import WithoutFound, rounds_of
 from dpframe.frames.relation import Relation
-from dpframe.frames.without_found import WithoutFound, rounds_of
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import KeyTask
 

@@ -17,7 +17,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Identifier
 from dpframe.errors import require
 from dpframe.frames.contributions import spread_of
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import (

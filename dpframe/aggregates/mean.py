@@ -32,7 +32,7 @@ from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for, grid_of_squares
 from dpframe.core.sums import weighted_sum
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.rows.fold import domain, words
 
@@ -74,7 +74,7 @@ class Prior:
     variance: float  # How far, squared; 0 where noise explains all their differences
 
 
-def shrunk_means(
+def shrink_means(
     total: Floats, count: Floats, variances: tuple[float, float], half: float
 ) -> Floats:
     """Means around the middle of the bounds, from noisy centred sums and counts, one per group.
@@ -135,7 +135,7 @@ def _noise(mean: float, variances: tuple[float, float]) -> float:
     return variances[0] + mean * mean * variances[1]
 
 
-def shrunk_offsets(
+def shrink_offsets(
     values: Sequence[NDArray[np.int64]],
     noise: tuple[float, float],
     width: Fraction,
@@ -147,7 +147,7 @@ def shrunk_offsets(
     """
     total, count = (part.reshape(-1).astype(np.float64) for part in values)
     half = float(width / 2 / step)  # in steps, which no bounds make too large for floats
-    return shrunk_means(total, count, noise, half) * float(step)
+    return shrink_means(total, count, noise, half) * float(step)
 
 
 def variances_of(noise: Sequence[Mechanism]) -> tuple[float, float]:
@@ -553,7 +553,7 @@ class BoundMean(_Centred):
     def _mean(self, values: Sequence[Noisy]) -> Floats:
         lo, hi = map(float, self.bounds)
         if self.shrink and any(self.noise):
-            offset = shrunk_offsets(values, self.noise, self.width, self.grid.step)
+            offset = shrink_offsets(values, self.noise, self.width, self.grid.step)
         else:
             offset, _ = _ratio(values[0], values[1], self.grid.step)
         mean: Floats = np.clip(offset + float(self.grid.centre), lo, hi)
@@ -581,7 +581,7 @@ class Mean(Aggregate):
     noisy count: mean = c + S / N. At the worst true mean, an end of the bounds at distance h from
     c, the error is about (S's noise + h times N's noise) / N. Both noises have the same size when
     both parts cost the same; that split minimises their sum of squares. With `shrink` means of
-    groups are moved towards their common mean, see `shrunk_means`: less error, and a bias.
+    groups are moved towards their common mean, see `shrink_means`: less error, and a bias.
 
     Guarantee
     ---------

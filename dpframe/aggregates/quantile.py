@@ -41,10 +41,10 @@ from dpframe.aggregates.statistics import TotalValue, is_per_unit, total_value
 from dpframe.aggregates.values import (
     Value,
     as_series,
-    asked_quantiles,
     bounds_of,
     given_numbers,
     numeric_value,
+    read_quantiles,
     whole_series,
 )
 from dpframe.core.budget import ZCDP, Budget
@@ -234,7 +234,7 @@ class Quantile(Aggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundQuantile:
         value, cells, bounds = self._cells(request, scope)
-        quantiles = asked_quantiles(self.q, value)
+        quantiles = read_quantiles(self.q, value)
         parts = [QuantileChoice(cells, q) for q in quantiles]
         uses = tuple(
             MeasurementUse(part, "quantile", choice_impact(part.candidates)) for part in parts

@@ -28,7 +28,7 @@ from dpframe.aggregates.noise import (
 from dpframe.aggregates.values import Value, number_of
 from dpframe.core.exact import as_given, nearest
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,
@@ -101,24 +101,20 @@ class DistributionError:
         """For each cell how far the number of rows up to its upper edge may be off with that
         probability. `laws`: the noise of each level. `level`: between 0 and 1, exclusive.
         """
-        spreads, fourths = _level_moments(self.measured, *_cumulants(laws))
-        rounded = spreads + self._rounding(spreads)
-        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
-        return reaches_of(rounded, excesses, float(level))
+        moments = _level_moments(self.measured, *_cumulants(laws))
+        return _reaches(*moments, self._rounding, level)
 
     def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
         """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
         numbers whole included.
         """
-        spread, fourth = self.measured.moments_of(start, stop, *_cumulants(laws))
-        total = spread + (1 + (start > 0)) * float(self._rounding(np.array(spread)))
-        return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+        moments = self.measured.moments_of(start, stop, *_cumulants(laws))
+        return _noise_of_range(*moments, self._rounding, start)
 
-    def _rounding(self, spreads: Floats) -> Floats:
-        """What rounding a number with this much variance adds to it; sums of integers are
-        whole."""
-        most = 0.0 if len(self.levels) == 1 else _ROUNDING
-        return np.minimum(spreads, most)
+    @property
+    def _rounding(self) -> float:
+        """What rounding adds to a variance at most; sums of integers are whole."""
+        return 0.0 if len(self.levels) == 1 else _ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +166,15 @@ class RootError:
     def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
         """As `DistributionError.reaches`."""
         (variance,), (fourth,) = _cumulants(laws)
-        spreads = self.root.power_sums(2) * variance
-        rounded = spreads + np.minimum(spreads, _ROUNDING)
-        fourths = self.root.power_sums(4) * fourth
-        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
-        return reaches_of(rounded, excesses, float(level))
+        moments = self.root.power_sums(2) * variance, self.root.power_sums(4) * fourth
+        return _reaches(*moments, _ROUNDING, level)
 
     def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
         """As `DistributionError.range_noise`."""
         (variance,), (fourth,) = _cumulants(laws)
         factors = self.root.factors_of(start, stop)
-        spread = float((factors**2).sum()) * variance
-        total = spread + (1 + (start > 0)) * min(spread, _ROUNDING)
-        around = float((factors**4).sum()) * fourth
-        return WeightedNoise(total, around / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+        spread, around = float((factors**2).sum()) * variance, float((factors**4).sum()) * fourth
+        return _noise_of_range(spread, around, _ROUNDING, start)
 
 
 EdgesError: TypeAlias = DistributionError | RootError
@@ -195,6 +186,23 @@ def _cumulants(laws: Noises) -> tuple[Cumulants, Cumulants]:
     """Second and fourth cumulants."""
     variances = tuple(law.variance() for law in laws)
     return variances, tuple(excess_of(law) * v**2 for law, v in zip(laws, variances, strict=True))
+
+
+def _reaches(
+    spreads: Floats, fourths: Floats, rounding: float, level: Fraction | float
+) -> NDArray[np.int64]:
+    """Bounds on errors with these variances and fourth cumulants, to which rounding to a whole
+    number adds no more variance than they have.
+    """
+    rounded = spreads + np.minimum(spreads, rounding)
+    excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
+    return reaches_of(rounded, excesses, float(level))
+
+
+def _noise_of_range(spread: float, fourth: float, rounding: float, start: int) -> WeightedNoise:
+    """The law of the noise of a range, whose ends are both rounded where it starts after 0."""
+    total = spread + (1 + (start > 0)) * min(spread, rounding)
+    return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
 
 
 @lru_cache(maxsize=16)
@@ -267,25 +275,21 @@ class DistributionSetsError:
         probability, in a group of one of the sets. `laws`: the noise of each noisy table. `kept`:
         the columns of the set. `level`: between 0 and 1, exclusive.
         """
-        spreads, fourths = _table_moments(self.tables, kept, *_cumulants(laws))
-        rounded = spreads + self._rounding(kept, spreads)
-        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
-        return reaches_of(rounded, excesses, float(level))
+        moments = _table_moments(self.tables, kept, *_cumulants(laws))
+        return _reaches(*moments, self._rounding(kept), level)
 
     def range_noise(self, laws: Noises, kept: Columns, start: int, stop: int) -> WeightedNoise:
         """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
         numbers whole included.
         """
-        spread, fourth = self.tables.moments_of(kept, start, stop, *_cumulants(laws))
-        total = spread + (1 + (start > 0)) * float(self._rounding(kept, np.array(spread)))
-        return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+        moments = self.tables.moments_of(kept, start, stop, *_cumulants(laws))
+        return _noise_of_range(*moments, self._rounding(kept), start)
 
-    def _rounding(self, kept: Columns, spreads: Floats) -> Floats:
-        """What rounding a number with this much variance adds to it; sums of integers are
-        whole."""
-        columns = [self.sizes[i] > 1 for i in kept]
-        most = 0.0 if len(self.measured) == 1 else rounding_variance(columns)
-        return np.minimum(spreads, most)
+    def _rounding(self, kept: Columns) -> float:
+        """What rounding adds to a variance at most; sums of integers are whole."""
+        if len(self.measured) == 1:
+            return 0.0
+        return rounding_variance([self.sizes[i] > 1 for i in kept])
 
 
 @lru_cache(maxsize=64)

@@ -31,7 +31,7 @@ from dpframe.aggregates.error import MeanError, NoErrorBound, PartError, Varianc
 from dpframe.aggregates.grouping_sets import (
     adds_up,
     best_margins,
-    in_own_sets,
+    by_own_sets,
     margin_uses,
     margin_weights,
     margin_words,
@@ -81,8 +81,7 @@ from dpframe.core.edition import is_edition_before
 from dpframe.core.exact import dyadic_down, show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.common_sets import CommonSets, SetsOfQuery
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import CommonSets, SetGroups, SetsOfQuery
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain
 from dpframe.workloads import (
@@ -590,7 +589,7 @@ def _by_own_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     """The aggregate with a table of its own for each set. Raises `UnsupportedOperation` when it has
     none.
     """
-    made = in_own_sets(inner, scope)
+    made = by_own_sets(inner, scope)
     if made is not None:
         return made
     if _is_several_times(inner, scope):

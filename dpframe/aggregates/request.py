@@ -18,8 +18,7 @@ from dpframe.core.weights import PARTS, WEIGHT_BITS
 from dpframe.errors import Unsound
 from dpframe.frames.contributions import spread_of, unlimited
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.nodes import keys_of
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import Facts

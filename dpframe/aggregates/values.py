@@ -387,7 +387,7 @@ def unit_words(dtype: DType) -> str:
 # -- which quantiles are requested ----------------------------------------------------------------
 
 
-def asked_quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fraction, ...]:
+def read_quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fraction, ...]:
     """One or several quantiles, as fractions. Raises `InvalidBounds` for what is no number between
     0 and 1, or has more than six decimals; and for none at all.
     """

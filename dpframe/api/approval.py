@@ -39,12 +39,12 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     if any(needed.counting(same, ledgers, bound)):
         return
     counted = tuple(valid(approvals, needed.key))
-    unsigned = len(approvals) - len(counted)
     lapsed = [a for a in same if a in counted]
     why = (
         needed.reasons(lapsed, ledgers, bound) or _outside(plan, counted) or _nearest(plan, counted)
     )
-    review = f"`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`"
+    option = "" if name == DEFAULT_NAME else f" --name {shlex.quote(name)}"
+    review = f"`dpframe approve PLAN.json --by WHO --ledger WHERE{option}`"
     remedy: str | tuple[str, str] = f"have it reviewed: write it with plan.to_json(), then {review}"
     if not lapsed and (names := _approved_for(ledger, needed, fingerprint)):
         why = f"it is approved for {' and '.join(map(repr, names))}, not for the budget {name!r}"
@@ -52,9 +52,10 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
             f"open the session with name={names[0]!r}",
             f"have it approved for this budget: {review}",
         )
-    raise PlanMismatch(
-        f"the plan {fingerprint[:16]} is not approved", why=why + _unsigned(unsigned), remedy=remedy
-    )
+    if unsigned := len(approvals) - len(counted):
+        are = "approval is" if unsigned == 1 else "approvals are"
+        why += f"\n    {unsigned} {are} not signed with the key in {KEY_VARIABLE}, and cannot count"
+    raise PlanMismatch(f"the plan {fingerprint[:16]} is not approved", why=why, remedy=remedy)
 
 
 def _approved_for(ledger: Ledger, needed: Requirement, fingerprint: str) -> list[str]:
@@ -172,14 +173,3 @@ def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
         f"it differs from {approval.fingerprint[:16]}, which {approval.by} approved on "
         f"{approval.time:%Y-%m-%d}:" + "".join(f"\n    {line}" for line in [*lines[:_MOST], *more])
     )
-
-
-def _unsigned(number: int) -> str:
-    if not number:
-        return ""
-    are = "approval is" if number == 1 else "approvals are"
-    return f"\n    {number} {are} not signed with the key in {KEY_VARIABLE}, and cannot count"
-
-
-def _option(name: str) -> str:
-    return "" if name == DEFAULT_NAME else f" --name {shlex.quote(name)}"

@@ -33,13 +33,11 @@ from dpframe.core.dtypes import DType
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, InvalidBounds, InvalidBudget, UnsupportedOperation
-from dpframe.parse.aggregate_nodes import Node, aggregates
-from dpframe.parse.hints import function_key, function_name, node_name
+from dpframe.parse.hints import Node, aggregates, function_key, function_name, node_name
 from dpframe.parse.key_sets import Keys
-from dpframe.parse.names import output_name
-from dpframe.parse.outputs import polars_schema
-from dpframe.parse.plain import read_plain
+from dpframe.parse.outputs import polars_schema, read_plain
 from dpframe.parse.reader import read_nodes, tree_of
+from dpframe.parse.selectors import output_name
 from dpframe.parse.size import shown
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import words

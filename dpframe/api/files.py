@@ -300,7 +300,7 @@ class NotKept(Exception):
     """Something is no content of a charge; says why."""
 
 
-def packed(content: Content, identity: Identity, number: int, keeping: Keeping) -> list[bytes]:
+def pack(content: Content, identity: Identity, number: int, keeping: Keeping) -> list[bytes]:
     """The files of the results of a charge."""
     plan, charge, blobs = content.plan, keeping.hash_of(number), list[bytes]()
     for part, frame in enumerate(content.frames, start=1):
@@ -323,7 +323,7 @@ def kept_blobs(attempt: Attempt, keeping: Keeping) -> list[bytes] | None:
 
     def is_right(blobs: list[bytes]) -> bool:
         try:
-            unpacked(blobs, attempt, keeping)
+            unpack(blobs, attempt, keeping)
         except NotKept:
             return False
         return True
@@ -331,7 +331,7 @@ def kept_blobs(attempt: Attempt, keeping: Keeping) -> list[bytes] | None:
     return keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs), is_right)
 
 
-def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Content:
+def unpack(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Content:
     """The results of a charge."""
     if attempt.content is not None and content_digest(blobs) != attempt.content:
         raise NotKept("it was changed since it was kept")

@@ -62,22 +62,15 @@ from dpframe.errors import (
     UnsupportedOperation,
     require,
 )
-from dpframe.frames.binary import Binary, Concat, chain_of
-from dpframe.frames.explode import Explode
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows, read_norm
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.group_by_individual import GroupByIndividual, with_aggregates
-from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
-from dpframe.frames.join_public import How, JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm, read_norm
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.joins import How, JoinPrivate, JoinPrivateKeys, JoinPublic
 from dpframe.frames.public import to_polars_frame
-from dpframe.frames.relation import Owners, Relation
+from dpframe.frames.relation import Binary, Concat, Owners, Relation, Step, chain_of
+from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
 from dpframe.frames.sampling import require_order
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
-from dpframe.parse.grouping_sets import SetsAsked, nothing_else
+from dpframe.parse.groups import SetsAsked, nothing_else
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.size import shown
 from dpframe.report.notebook import frame_html, frame_words

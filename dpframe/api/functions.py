@@ -38,7 +38,7 @@ from dpframe.api.expressions import (
 from dpframe.api.registration import AGGREGATES
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.parse.grouping_sets import SetsAsked
+from dpframe.parse.groups import SetsAsked
 from dpframe.sealed import sealed
 
 

@@ -25,7 +25,7 @@ from dpframe.api.expressions import (
     output_of,
 )
 from dpframe.api.functions import argmax, count
-from dpframe.api.limits import asked_or_unlimited
+from dpframe.api.limits import query_or_missing_limit
 from dpframe.api.no_raw_access import GROUP_HINTS, GROUP_REASONS, NoRawAccess
 from dpframe.api.payer import ProtectedRows
 from dpframe.api.query import PrivateQuery
@@ -52,8 +52,8 @@ def query_of(
                 remedy="name the columns one by one",
             )
         specs.extend(output_of(each, alias) for each in found)
-    asked, unlimited = asked_or_unlimited(rows, groups, specs)
-    return PrivateQuery(asked, rows.source, rows.payer, unlimited)
+    asked, missing = query_or_missing_limit(rows, groups, specs)
+    return PrivateQuery(asked, rows.source, rows.payer, missing)
 
 
 def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:
@@ -277,7 +277,10 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         name = "groups"
         while name in self._groups.names:
             name += "_"
-        return query_of(self._rows, self._groups, [_keys_alone(rounds, name)], {})
+        spec = make(GroupKeys(rounds), None)._spec
+        said = "" if rounds is None else f"rounds={as_given(rounds)}"
+        keys = DPExpr(replace(spec, words=f"dp_groups({said})", alias=name))
+        return query_of(self._rows, self._groups, [keys], {})
 
     def dp_argmax(
         self,
@@ -298,7 +301,12 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         """
         if column is not None or candidates is not None:
             return super().dp_argmax(column, score, candidates, k, **options)
-        return query_of(self._rows, self._groups, [_best_group(score, k, **options)], {})
+        made = argmax(None, score, None, k, **options)._spec
+        ((placeholder, spec),) = made.aggregates.items()
+        assert isinstance(spec.aggregate, Argmax)
+        best = replace(spec, aggregate=replace(spec.aggregate, best_group=True))
+        group = DPExpr(OutputSpec({placeholder: best}, None, made.words, "argmax"))
+        return query_of(self._rows, self._groups, [group], {})
 
     def __repr__(self) -> str:
         return f"<PrivateGroupBy {self._groups.words()}: {self._groups.origin}>"
@@ -384,19 +392,3 @@ def group_names(grouped: PrivateGroupBy) -> list[str]:
 def public_keys(grouped: PrivateGroupBy) -> pl.DataFrame | None:
     """Its keys, where they are public."""
     return None if grouped._groups.discovered else grouped._groups.keys
-
-
-def _keys_alone(rounds: int | None, name: str) -> DPExpr:
-    """Which groups there are, as a dp expression."""
-    spec = make(GroupKeys(rounds), None)._spec
-    said = "" if rounds is None else f"rounds={as_given(rounds)}"
-    return DPExpr(replace(spec, words=f"dp_groups({said})", alias=name))
-
-
-def _best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
-    """The argmax over groups as a dp expression."""
-    made = argmax(None, score, None, k, **options)
-    ((placeholder, spec),) = made._spec.aggregates.items()
-    assert isinstance(spec.aggregate, Argmax)
-    best = replace(spec, aggregate=replace(spec.aggregate, best_group=True))
-    return DPExpr(type(made._spec)({placeholder: best}, None, made._spec.words, "argmax"))

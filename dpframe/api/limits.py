@@ -42,18 +42,13 @@ from dpframe.errors import (
     UnboundedSensitivity,
     UnsupportedOperation,
 )
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.contributions import unlimited as unlimited_refusal
-from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.frames.relation import Relation, Step
+from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.infer import LimitSearch, Queries
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import GROUPS as LEAST_GROUPS
@@ -114,7 +109,7 @@ def read_spend(for_spend: Mapping[str, Number]) -> Spend:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Candidate:
     """A limit, and the noise of a number of individuals under it."""
 
     step: LimitGroups | LimitNorm  # The limit
@@ -139,7 +134,7 @@ class NoisyGroups:
     counts: np.ndarray[Any, np.dtype[np.int64]]  # The noisy numbers of individuals
     variance: float  # The standard deviation of the noise of one group
 
-    def bias(self, way: Way, groups: int) -> tuple[float, float]:
+    def bias(self, way: Candidate, groups: int) -> tuple[float, float]:
         """By how much a limit lowers the average number of individuals in one of these groups,
         and the 95% error of that figure.
 
@@ -158,16 +153,16 @@ class NoisyGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class Candidates:
     """Ways that are compared, or why a kind of limit is not."""
 
     limit: str  # The kind
     by: tuple[str, ...]
-    tried: tuple[Way, ...]  # Limits of that kind
+    tried: tuple[Candidate, ...]  # Limits of that kind
     note: str | None = None  # Why no way is compared
 
 
-def ways_of(asked: Query, plan: Callable[[Query], Plan]) -> tuple[Ways, ...]:
+def find_candidates(asked: Query, plan: Callable[[Query], Plan]) -> tuple[Candidates, ...]:
     """The limits that a query could have instead of its own, with the noise under each; `plan`
     plans a query at the spend that it shall have.
     """
@@ -182,7 +177,7 @@ def ways_of(asked: Query, plan: Callable[[Query], Plan]) -> tuple[Ways, ...]:
     elif any(n.tree != Column(n.name) for n in asked.groups.by):
         why = "groups are computed; make columns of them with with_columns first"
     if why is not None or keys is None or counted is None:
-        return (Ways("limit_norm", (), (), f"{_NOT}{why}"),)
+        return (Candidates("limit_norm", (), (), f"{_NOT}{why}"),)
     relation, size = unlimited_relation(asked.relation), keys.height
     groups = [n for n in BIN_ENDS if n < size] + [size]
     norms = dict.fromkeys(_norm(n) for n in groups)
@@ -191,7 +186,7 @@ def ways_of(asked: Query, plan: Callable[[Query], Plan]) -> tuple[Ways, ...]:
     return (
         plans.ways("limit_groups", by, [LimitGroups(n, by) for n in groups]),
         plans.ways("limit_norm", (), [LimitNorm(norm) for norm in norms]),
-        Ways("limit_rows", (), (), rows),
+        Candidates("limit_rows", (), (), rows),
     )
 
 
@@ -232,18 +227,18 @@ class _Plans:
 
     def ways(
         self, limit: str, by: tuple[str, ...], steps: Iterable[LimitGroups | LimitNorm]
-    ) -> Ways:
+    ) -> Candidates:
         """The limits of one kind; none where the query is refused under them."""
         try:
-            return Ways(limit, by, tuple(map(self._way, steps)))
+            return Candidates(limit, by, tuple(map(self._way, steps)))
         except (UnsupportedOperation, UnboundedSensitivity) as refusal:
             why = "" if refusal.why is None else f", because {refusal.why}"
-            return Ways(limit, by, (), f"{_NOT}{refusal.what}{why}")
+            return Candidates(limit, by, (), f"{_NOT}{refusal.what}{why}")
 
-    def _way(self, step: LimitGroups | LimitNorm) -> Way:
+    def _way(self, step: LimitGroups | LimitNorm) -> Candidate:
         plan = self.plan(limited(self.asked, step))
         noise = plan.accuracy(self.counted)
-        return Way(step, noise, _variance(plan, self.counted, noise))
+        return Candidate(step, noise, _variance(plan, self.counted, noise))
 
 
 def limited(asked: Query, step: Step) -> Query:
@@ -266,7 +261,7 @@ def _variance(plan: Plan, name: str, noise: float) -> float:
     return found[0].noise.variance() * float(found[0].step) ** 2
 
 
-def compared(ways: Sequence[Ways], found: NoisyGroups, groups: int) -> pl.DataFrame:
+def compare_candidates(ways: Sequence[Candidates], found: NoisyGroups, groups: int) -> pl.DataFrame:
     """One row for each kind of limit: of those tried the one with the least error."""
     rows: list[dict[str, Any]] = []
     for kind in ways:
@@ -282,7 +277,7 @@ def compared(ways: Sequence[Ways], found: NoisyGroups, groups: int) -> pl.DataFr
     return pl.DataFrame(rows, schema=COMPARED)
 
 
-def _row(way: Way, found: NoisyGroups, groups: int) -> dict[str, Any]:
+def _row(way: Candidate, found: NoisyGroups, groups: int) -> dict[str, Any]:
     bias, bias_error = found.bias(way, groups)
     by_norm = isinstance(way.step, LimitNorm)
     return {
@@ -299,7 +294,7 @@ def _row(way: Way, found: NoisyGroups, groups: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unlimited:
+class MissingLimit:
     """What is refused for want of a limit, and nothing else."""
 
     refusal: UnboundedSensitivity  # What it was refused with
@@ -317,35 +312,35 @@ class Unlimited:
         return rows.ask(self.groups, self.specs)
 
 
-def asked_or_unlimited(
+def query_or_missing_limit(
     rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]
-) -> tuple[Query, Unlimited | None]:
+) -> tuple[Query, MissingLimit | None]:
     """A query; if it only lacks limits, the query with one row of each individual."""
     try:
         asked = rows.ask(groups, specs)
     except UnboundedSensitivity as refusal:
         if not isinstance(rows.relation.facts.unit, Identifier):
             raise
-        unlimited = Unlimited(refusal, rows, groups, tuple(specs))
+        missing = MissingLimit(refusal, rows, groups, tuple(specs))
     else:
         return asked, None
     try:
-        limited = unlimited.under(LimitRows(1))
+        limited = missing.under(LimitRows(1))
     except UnboundedSensitivity as refusal:  # missing bounds, which limits cannot replace
         raise refusal from None
     except DPFrameError:
-        raise unlimited.refused() from None
-    return limited, replace(unlimited, refusal=_tailored(unlimited, limited))
+        raise missing.refused() from None
+    return limited, replace(missing, refusal=_tailored(missing, limited))
 
 
-def _tailored(unlimited: Unlimited, limited: Query) -> UnboundedSensitivity:
+def _tailored(missing: MissingLimit, limited: Query) -> UnboundedSensitivity:
     """The error for the strictest output, so that following its advice does not lead to a second
     error.
     """
-    facts, groups = unlimited.rows.relation.facts, unlimited.groups
+    facts, groups = missing.rows.relation.facts, missing.groups
     found = spread_of(facts, groups)
     if found.is_bounded:
-        return unlimited.refusal
+        return missing.refusal
     by_row = [a for a in limited.aggregates if not _is_of_individuals(a, facts.identifier)]
     kinds = {aggregate.request.kind for aggregate in by_row}
     if not by_row:  # and each counts once in a group
@@ -388,8 +383,10 @@ def with_dropped(asked: Query) -> Queries:
             where="report_dropped=True",
             remedy="give the output another name, with .alias(...)",
         )
-    if groups is not None and not _is_listed(asked, groups):
-        groups = None
+    if groups is not None and (
+        groups.discovered or isinstance(groups, SetGroups) or asked.chooses_groups
+    ):
+        groups = None  # no result has a row for each listed group
     kept, before = asked.relation, unlimited_relation(asked.relation)
     if isinstance(kept.facts.unit, Identifier):
         spread = spread_of(kept.facts, asked.groups)
@@ -409,11 +406,6 @@ def with_dropped(asked: Query) -> Queries:
         ),
         _SHARES,
     )
-
-
-def _is_listed(asked: Query, groups: Groups) -> bool:
-    """Whether a result has a row for each of some listed groups."""
-    return not (groups.discovered or isinstance(groups, SetGroups) or asked.chooses_groups)
 
 
 def _untouched(clamps: Iterable[Clamp], columns: Columns) -> Tree | None:
@@ -500,13 +492,13 @@ def require_amount(spend: Spend) -> None:
         )
 
 
-def search_of(unlimited: Unlimited, *, report_dropped: bool = False) -> LimitSearch:
+def search_of(missing: MissingLimit, *, report_dropped: bool = False) -> LimitSearch:
     """How the limit that a query lacks is found: one on groups where that is enough, else one on
     rows in all, which bounds groups and rows in each as well.
 
     With `report_dropped` the plan also measures the share of dropped rows, under each limit.
     """
-    found = _search_for([unlimited], [unlimited])
+    found = _search_for([missing], [missing])
     if not report_dropped:
         return found
     told = [with_dropped(query) for (query,) in found.queries]
@@ -515,7 +507,7 @@ def search_of(unlimited: Unlimited, *, report_dropped: bool = False) -> LimitSea
 
 
 def search_of_several(
-    asked: Sequence[Query | Unlimited], weights: tuple[Fraction, ...] | None
+    asked: Sequence[Query | MissingLimit], weights: tuple[Fraction, ...] | None
 ) -> LimitSearch:
     """Build one search for a limit that serves all queries of a list that lack one; the other
     queries run in the same plan.
@@ -523,11 +515,13 @@ def search_of_several(
     Several that lack one share it: it is on rows, and found on the frame that they have in common,
     where an individual has at least as many rows as in each of them.
     """
-    lacking = [one for one in asked if isinstance(one, Unlimited)]
+    lacking = [one for one in asked if isinstance(one, MissingLimit)]
     return replace(_search_for(asked, lacking), weights=weights)
 
 
-def _search_for(asked: Sequence[Query | Unlimited], lacking: Sequence[Unlimited]) -> LimitSearch:
+def _search_for(
+    asked: Sequence[Query | MissingLimit], lacking: Sequence[MissingLimit]
+) -> LimitSearch:
     first, *others = lacking
     groups = first.groups
     discovered = any(one.groups is not None and one.groups.discovered for one in lacking)
@@ -549,12 +543,12 @@ def _search_for(asked: Sequence[Query | Unlimited], lacking: Sequence[Unlimited]
 
 
 def _under(
-    asked: Sequence[Query | Unlimited], steps: Sequence[LimitRows | LimitGroups]
+    asked: Sequence[Query | MissingLimit], steps: Sequence[LimitRows | LimitGroups]
 ) -> tuple[tuple[Query, ...], ...]:
     """The queries under each limit; those that lack none as they are."""
     return tuple(
         tuple(
-            replace(one.under(step), finds_limit=True) if isinstance(one, Unlimited) else one
+            replace(one.under(step), finds_limit=True) if isinstance(one, MissingLimit) else one
             for one in asked
         )
         for step in steps
@@ -706,7 +700,7 @@ def suggest(
     def plan(query: Query) -> Plan:
         return payer.prepare(Queries((query,)), later).plan
 
-    ways = ways_of(asked, plan)
+    ways = find_candidates(asked, plan)
     by_row = None
     if individuals_of(asked) is None:
         by_row = limits_of_rows(asked, plan)
@@ -717,7 +711,7 @@ def suggest(
         counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
         ends = sought.ends[GROUPS]
         groups = NoisyGroups(ends, counts, laws[GROUPS].variance())
-        ways_found = compared(ways, groups, asked.groups.size)
+        ways_found = compare_candidates(ways, groups, asked.groups.size)
         also = (ways_found, "limit_groups", ends, counts, laws[GROUPS])
         found.append(ways_found if details else _with_shares(*also))
     if by_row is not None:

@@ -16,7 +16,7 @@ from dpframe.core.exact import as_given
 from dpframe.core.parameters import NAME, Held, NotAValue, Parameter, ParameterType
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.ledger.approvals import Allowed, Range, read_range
-from dpframe.parse.parameters import mark
+from dpframe.parse.size import mark
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import sealed
 

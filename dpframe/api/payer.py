@@ -21,8 +21,8 @@ from dpframe.api.release import (
     warn_of_queries,
     warn_of_results,
 )
-from dpframe.api.reuse import ONCE_MORE, Keeper, Repeat, kept_frame, unkept
-from dpframe.api.source import Source, Sources, opened_together
+from dpframe.api.reuse import ONCE_MORE, ReleaseCache, ReusePolicy, new_outcome, releases_frame
+from dpframe.api.source import Source, Sources, open_together
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.choose import Split
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
@@ -37,7 +37,6 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
-from dpframe.ledger.account import Entry
 from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
@@ -47,7 +46,7 @@ from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.minimum_spend import minimum_spend
-from dpframe.parse.periods import read_stream
+from dpframe.parse.parts import read_stream
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
@@ -244,7 +243,7 @@ class Payer:
         spend: Spend,
         interval: Intervals | None = None,
         engine: PolarsMode = "auto",
-        repeat: Repeat = ONCE_MORE,
+        repeat: ReusePolicy = ONCE_MORE,
     ) -> Releases:
         """Charge the budget, run the queries on their data and add noise; or hand out results that
         are kept.
@@ -256,7 +255,7 @@ class Payer:
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
 
         def run(keep: Keep | None) -> pipeline.Results:
-            executions = opened_together(data, tokens, engine)
+            executions = open_together(data, tokens, engine)
             needed = self._approved(prepared.plan)
             return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
 
@@ -265,11 +264,10 @@ class Payer:
                 return self.prepare(queries, spend)
 
         if self.keeps:
-            plan_before = lambda: prepare_before().plan  # noqa: E731
-            about = queries.queries, prepared.plan, interval, repeat, plan_before
-            done = Keeper(self.ledger.keeping, *about).done(run)
+            about = queries.queries, prepared.plan, interval, repeat, lambda: prepare_before().plan
+            done = ReleaseCache(self.ledger.keeping, *about).done(run)
         elif repeat.reuse == "never":
-            done = unkept(run(None))
+            done = new_outcome(run(None))
         else:
             raise UnsupportedOperation(
                 "the session keeps no releases, so there is nothing to reuse",
@@ -406,38 +404,6 @@ class ProtectedRows:
         raise TypeError("protected rows cannot be pickled or copied out of their session")
 
 
-def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
-    """One row per charge, with amounts in the column of the measure's currency."""
-    mains = [nearest(e.cost.main) for e in entries]
-    none: list[float | None] = [None] * len(entries)
-    amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
-    columns = {
-        "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
-        "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
-        "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
-        "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
-        "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
-        "status": pl.Series([e.status for e in entries], dtype=pl.String),
-        "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
-        "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
-        "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
-        "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
-        "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
-    }
-    if any(isinstance(e.scope, WindowScope) for e in entries):
-        whole = [
-            nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
-        ]
-        words = [
-            e.scope.windows.words() if isinstance(e.scope, WindowScope) else None for e in entries
-        ]
-        columns["windows"] = pl.Series(words, dtype=pl.String)
-        columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
-    if measure is GDP:
-        columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
-    return pl.DataFrame(columns)
-
-
 # -- The budget of a session ----------------------------------------------------------------------
 
 
@@ -519,7 +485,36 @@ class SessionBudget:
         for each. These amounts are for a person's rows in one window; for a person with rows in n
         of them epsilon is n times as large.
         """
-        return history_of(self._payer.ledger.entries, self._payer.measure)
+        entries, measure = self._payer.ledger.entries, self._payer.measure
+        mains = [nearest(e.cost.main) for e in entries]
+        none: list[float | None] = [None] * len(entries)
+        amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
+        columns = {
+            "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
+            "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
+            "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
+            "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
+            "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
+            "status": pl.Series([e.status for e in entries], dtype=pl.String),
+            "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
+            "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
+            "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
+            "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
+            "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
+        }
+        if any(isinstance(e.scope, WindowScope) for e in entries):
+            whole = [
+                nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
+            ]
+            words = [
+                e.scope.windows.words() if isinstance(e.scope, WindowScope) else None
+                for e in entries
+            ]
+            columns["windows"] = pl.Series(words, dtype=pl.String)
+            columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
+        if measure is GDP:
+            columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
+        return pl.DataFrame(columns)
 
     def releases(self) -> pl.DataFrame:
         """One row per kept result of the budget, including those of other processes:
@@ -530,7 +525,7 @@ class SessionBudget:
         The same query with ``reuse="same"`` returns a stored result again, and ``dpframe ledger
         restore`` writes it to a file.
         """
-        return kept_frame(self._payer.ledger.keeping)
+        return releases_frame(self._payer.ledger.keeping)
 
     def plot(self) -> Any:
         """The spent budget over time, as an Altair chart: `history` added up, below the budget.

@@ -24,8 +24,8 @@ from dpframe.api.expressions import DPExpr
 from dpframe.core.domain import columns, domain_of_dtype
 from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.contribution_limits import LimitRows
 from dpframe.frames.facts import protected_facts
-from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.infer import measurements_of
 from dpframe.lower import Execution

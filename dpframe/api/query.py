@@ -17,7 +17,7 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import require_numbers
 from dpframe.api.limits import (
     Limits,
-    Unlimited,
+    MissingLimit,
     require_amount,
     require_limits,
     search_of,
@@ -29,7 +29,7 @@ from dpframe.api.limits import (
 from dpframe.api.no_raw_access import COLLECT, QUERY_HINTS, NoRawAccess
 from dpframe.api.payer import Payer, Spend, prepare_for
 from dpframe.api.release import Release
-from dpframe.api.reuse import Repeat, Reuse
+from dpframe.api.reuse import Reuse, ReusePolicy
 from dpframe.api.source import Source, Sources, origins_of, protected_source
 from dpframe.audit import Audit, audit
 from dpframe.choose import Split
@@ -41,8 +41,7 @@ from dpframe.errors import (
     UnknownColumn,
     UnsupportedOperation,
 )
-from dpframe.frames.binary import frames_of
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of
 from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import POLARS, PolarsMode
 from dpframe.release import Intervals, made_up_result, read_intervals
@@ -228,7 +227,11 @@ def bind_public_frames(given: object, relation: Relation, source: Source | Sourc
         if source.holds(frames[name]):
             raise _private("the protected frame itself, or one with rows of it,")
         if isinstance(frames[name], pl.LazyFrame) and origins_of(frames[name]).unknown:
-            raise _untold(name)
+            raise UnsupportedOperation(
+                f"the public frame for {name!r} is lazy, so its rows may be the protected ones",
+                where=_WHERE,
+                remedy="collect it, if it is public: simulate(frame.collect(), ...)",
+            )
         found[token] = _fitting(_public(frames[name]), schemas[token], name)
     return found
 
@@ -280,14 +283,6 @@ def _private(what: str) -> UnsupportedOperation:
     )
 
 
-def _untold(name: str) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"the public frame for {name!r} is lazy, so its rows may be the protected ones",
-        where=_WHERE,
-        remedy="collect it, if it is public: simulate(frame.collect(), ...)",
-    )
-
-
 def _fitting(public: pl.LazyFrame, wanted: pl.Schema, name: str) -> pl.LazyFrame:
     """The columns of the protected frame, in its order."""
     schema = public.collect_schema()
@@ -327,7 +322,7 @@ class PrivateQuery(NoRawAccess):
     PureDP(epsilon=0)
     """
 
-    __slots__ = ("_asked", "_changes", "_payer", "_source", "_unlimited")
+    __slots__ = ("_asked", "_changes", "_missing_limit", "_payer", "_source")
     _noun = "a private query"
     _written = "query"
     _hints = QUERY_HINTS
@@ -338,20 +333,20 @@ class PrivateQuery(NoRawAccess):
         query: Query,  # With limits added, if it needs some
         source: Source | Sources,
         payer: Payer | None,  # None for a query without a session
-        unlimited: Unlimited | None = None,  # What a query is refused with that needs limits
+        missing_limit: MissingLimit | None = None,  # None for a query that lacks no limit
         changes: Changes | None = None,
     ) -> None:
         self._asked = query
         self._source = source
         self._payer = payer
-        self._unlimited = unlimited
+        self._missing_limit = missing_limit
         self._changes = Changes() if changes is None else changes
 
     @property
     def _query(self) -> Query:
         """The query."""
-        if self._unlimited is not None:
-            raise self._unlimited.refused()
+        if self._missing_limit is not None:
+            raise self._missing_limit.refused()
         return self._asked
 
     @property
@@ -743,7 +738,7 @@ class PrivateQuery(NoRawAccess):
 
     def _then(self, change: Change) -> Self:
         changes = self._changes.then(change, self._asked)
-        return type(self)(self._asked, self._source, self._payer, self._unlimited, changes)
+        return type(self)(self._asked, self._source, self._payer, self._missing_limit, changes)
 
     def _verb(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
         return self._then(Change(f".{name}(...)", change))
@@ -820,9 +815,9 @@ class PrivateQuery(NoRawAccess):
     def _batch(self, spend: Spend, limits: Limits, report_dropped: bool) -> Queries:
         """The query, with what finds the limit that it lacks and counts dropped rows."""
         require_limits(limits)
-        if limits is not None and self._unlimited is not None:
+        if limits is not None and self._missing_limit is not None:
             require_amount(spend)
-            return Queries.searching(search_of(self._unlimited, report_dropped=report_dropped))
+            return Queries.searching(search_of(self._missing_limit, report_dropped=report_dropped))
         return with_dropped(self._query) if report_dropped else Queries((self._query,))
 
     def _release(
@@ -834,7 +829,7 @@ class PrivateQuery(NoRawAccess):
         reuse: Reuse,
         report_dropped: bool,
     ) -> Release:
-        payer, repeat = self._bound(), Repeat(reuse)
+        payer, repeat = self._bound(), ReusePolicy(reuse)
         batch = self._batch(spend, limits, report_dropped)
         data = [self._source] * len(batch.queries)
         found = payer.release(batch, data, spend, interval, engine, repeat)
@@ -858,14 +853,14 @@ def owner_of(query: PrivateQuery) -> Payer | None:
     return query._payer
 
 
-def limit_of(query: PrivateQuery) -> Unlimited | None:
+def limit_of(query: PrivateQuery) -> MissingLimit | None:
     """The limit that a query lacks."""
-    return query._unlimited
+    return query._missing_limit
 
 
 def with_changes(query: PrivateQuery, changes: Changes) -> PrivateQuery:
     """The same query with other changes to its result."""
-    return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, changes)
+    return PrivateQuery(query._asked, query._source, query._payer, query._missing_limit, changes)
 
 
 def require_interval(queries: object, interval: Intervals | None) -> None:
@@ -882,7 +877,7 @@ def require_unchanged(queries: object) -> None:
             query._changes.require_whole()
 
 
-def changed(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:
+def change_result(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:
     """The result of a query with the changes of the analyst."""
     return query._changes.of(frame)
 
@@ -920,7 +915,9 @@ def batch_of(
     if not isinstance(given, (list, tuple)):
         require_query(given)  # which refuses it
     _require_queries(given)
-    asked = [q._query if limits is None or q._unlimited is None else q._unlimited for q in given]
+    asked = [
+        q._query if limits is None or q._missing_limit is None else q._missing_limit for q in given
+    ]
     payers = [payer.responsible_for(query._payer) for query in given]
     if any(other is not payers[0] for other in payers):
         raise InvalidBudget(
@@ -937,7 +934,7 @@ def batch_of(
     if len(full) == len(asked):
         return Queries(tuple(full), shares), sources, payers[0]
     require_amount(spend)
-    lacking = next(number for number, one in enumerate(asked) if isinstance(one, Unlimited))
+    lacking = next(number for number, one in enumerate(asked) if isinstance(one, MissingLimit))
     search = search_of_several(asked, shares)
     return Queries.searching(search), [sources[lacking], *sources], payers[0]
 

@@ -37,8 +37,8 @@ from dpframe.errors import (
     UnsupportedOperation,
     ValuesAtBounds,
 )
-from dpframe.frames.binary import frames_of
-from dpframe.frames.grouping_sets import GROUPING, SetGroups
+from dpframe.frames.groups import GROUPING, SetGroups
+from dpframe.frames.relation import frames_of
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, Mechanism
 from dpframe.mechanisms.combined import MOST_TERMS, reach_of_sum
 from dpframe.pipeline import PreparedTogether
@@ -805,22 +805,22 @@ def combine(releases: Sequence[Release]) -> Combination:
             raise _not_plain(name)
         parts[name] = _weighed([_noise(plan, name) for plan in plans])
     first = given[0].frame
-    keys = [column for column in first.columns if not _is_of_output(column, parts)]
+    own = {f"{name}{end}" for name in parts for end in ("", "_low", "_high")}
+    keys = [column for column in first.columns if column not in own]
     if any(not release.frame.select(keys).equals(first.select(keys)) for release in given):
         raise _not_one("their groups differ")
-    means = [_mean(given, name, own).alias(name) for name, own in parts.items()]
+    means = []
+    for name, shares in parts.items():
+        mean = pl.zeros(first.height, dtype=pl.Float64, eager=True)
+        for release, part in zip(given, shares, strict=True):
+            mean = mean + release.frame[name].cast(pl.Float64) * part.weight
+        means.append(mean.alias(name))
     cost = given[0].cost
     for release in given[1:]:
         cost = cost + release.cost
     weights = {name: tuple(part.weight for part in own) for name, own in parts.items()}
     frame = pl.DataFrame([*first.select(keys).get_columns(), *means])
     return Combination(frame, cost, weights, parts)
-
-
-def _is_of_output(column: str, parts: dict[str, Any]) -> bool:
-    """Whether it is the column of an output, or an end of its interval."""
-    ends = ("", "_low", "_high")
-    return any(column == f"{name}{end}" for name in parts for end in ends)
 
 
 def _read(releases: object) -> list[Release]:
@@ -884,13 +884,6 @@ def _weighed(noises: Sequence[tuple[AdditiveMechanism, Fraction]]) -> tuple[_Par
     return tuple(
         _Part(law, step, share / whole) for (law, step), share in zip(noises, shares, strict=True)
     )
-
-
-def _mean(releases: Sequence[Release], name: str, parts: Sequence[_Part]) -> pl.Series:
-    found = pl.zeros(releases[0].frame.height, dtype=pl.Float64, eager=True)
-    for release, part in zip(releases, parts, strict=True):
-        found = found + release.frame[name].cast(pl.Float64) * part.weight
-    return found
 
 
 def _not_one(why: str) -> UnsupportedOperation:

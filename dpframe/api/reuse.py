@@ -18,12 +18,12 @@ from uuid import uuid4
 import polars as pl
 
 from dpframe.aggregates.aggregate import Query
-from dpframe.api.files import Content, NotKept, kept_blobs, packed, unpacked
+from dpframe.api.files import Content, NotKept, kept_blobs, pack, unpack
 from dpframe.api.release import Answers, Releases
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
-from dpframe.frames.binary import chain_words, frames_of
 from dpframe.frames.definition import definition
+from dpframe.frames.relation import chain_words, frames_of
 from dpframe.ledger.kept import (
     Attempt,
     Begun,
@@ -44,7 +44,7 @@ from dpframe.release.results import Doubts
 from dpframe.report import Plan
 
 
-def kept_frame(keeping: Keeping) -> pl.DataFrame:
+def releases_frame(keeping: Keeping) -> pl.DataFrame:
     """One row per result whose content was kept, in the order of charges."""
     found = [a for a in keeping.every() if a.content is not None and a.pruned is None]
     columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
@@ -109,7 +109,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class ReusePolicy:
     """What to do if the same query ran before."""
 
     reuse: Reuse = "never"  # ``"same"``: hand out the result of the same that is kept
@@ -132,12 +132,12 @@ class Repeat:
         return same_key(identity) if self.reuse == "same" else None
 
 
-ONCE_MORE = Repeat()
+ONCE_MORE = ReusePolicy()
 """Release it once more, regardless of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Outcome:
     """Results and how they were obtained."""
 
     frames: list[pl.DataFrame]  # The results
@@ -179,14 +179,17 @@ Run: TypeAlias = "Callable[[Keep | None], Results]"
 
 
 def identity_of(
-    queries: Sequence[Query], plan: Plan, interval: Intervals | None, repeat: Repeat
+    queries: Sequence[Query], plan: Plan, interval: Intervals | None, repeat: ReusePolicy
 ) -> Identity:
     """The identity of the results of queries."""
     names = (frame.name for query in queries for frame in frames_of(query.relation))
     return Identity(
         plan.fingerprint,
         tuple(dict.fromkeys(names)),
-        tuple(_columns(query) for query in queries),
+        tuple(
+            (*(() if q.groups is None else q.groups.names), *(output.name for output in q.outputs))
+            for q in queries
+        ),
         None if interval is None else interval.words,
         tuple(sorted((one.name, one.value) for one in plan.parameters)),
         repeat.period,
@@ -208,11 +211,6 @@ def _types(queries: Sequence[Query], plan: Plan) -> str:
     return digest_of_types([*types, owners] if owners else types)
 
 
-def _columns(query: Query) -> tuple[str, ...]:
-    groups = () if query.groups is None else query.groups.names
-    return (*groups, *(output.name for output in query.outputs))
-
-
 def is_named(queries: Sequence[Query]) -> bool:
     """Whether all their frames have distinct names."""
     return all(frame.named for query in queries for frame in frames_of(query.relation))
@@ -230,7 +228,7 @@ def _words(query: Query) -> str:
     return f"{chain_words(query.relation)}{by}.agg({outputs})"
 
 
-class Keeper:
+class ReleaseCache:
     """Finds results that are kept, and keeps those that are made.
 
     Parameters
@@ -255,7 +253,7 @@ class Keeper:
         queries: Sequence[Query],
         plan: Plan,
         interval: Intervals | None,
-        repeat: Repeat,
+        repeat: ReusePolicy,
         plan_before: Callable[[], Plan],
     ) -> None:
         self._plan_before = plan_before
@@ -273,7 +271,7 @@ class Keeper:
         if repeat.reuse == "same" and not self._is_named:
             raise _unnamed()
 
-    def done(self, run: Run) -> Done:
+    def done(self, run: Run) -> Outcome:
         """The results: those that are kept, or else those of `run`, which are kept then."""
         while True:
             found = self._keeping.newest(self._key, self._identity)
@@ -281,7 +279,7 @@ class Keeper:
                 self._require_same(found)
             attempt = found or self._newest_before()
             answer = None if attempt is None else self._answer(attempt)
-            if attempt is not None and isinstance(answer, Done):
+            if attempt is not None and isinstance(answer, Outcome):
                 apart = attempt.begun.identity.differences(self._identity)
                 return replace(answer, is_before=bool(apart))
             try:
@@ -310,7 +308,7 @@ class Keeper:
             return None
         return replace(self._identity, fingerprint=plan.fingerprint, release=release)
 
-    def _made(self, run: Run, lost: int | None) -> Done:
+    def _made(self, run: Run, lost: int | None) -> Outcome:
         self._keeping.contents.prepare()
         token = uuid4().hex
         run_name = self._repeat.run
@@ -320,7 +318,7 @@ class Keeper:
         made = self._keeping.contents.present(token, lambda: run(Keep(beginning, self._write)))
         origin = self._origin(self._number)
         remark, content = self._remark, self._content
-        return Done(made.frames, origin, made.doubts, False, remark, content, made.place)
+        return Outcome(made.frames, origin, made.doubts, False, remark, content, made.place)
 
     def _write(
         self, number: int, frames: Sequence[pl.DataFrame], doubts: Doubts, place: int | None
@@ -329,7 +327,7 @@ class Keeper:
         self._number = number
         content = Content([*frames], self._plan, datetime.now(UTC), doubts, place)
         try:
-            blobs = packed(content, self._identity, number, self._keeping)
+            blobs = pack(content, self._identity, number, self._keeping)
             self._keeping.contents.write(number, blobs)
         except (LedgerError, NotKept) as error:
             why = error.what if isinstance(error, LedgerError) else str(error)
@@ -352,7 +350,7 @@ class Keeper:
                 remedy="give each run of a job its own name, such as the day",
             )
 
-    def _answer(self, found: Attempt) -> Done | Attempt:
+    def _answer(self, found: Attempt) -> Outcome | Attempt:
         """The results of an attempt, or the attempt if they are lost and may be paid for
         again."""
         if found.content is None and self._keeping.contents.is_present(found.begun.token):
@@ -370,13 +368,11 @@ class Keeper:
             said += f" in the run {found.begun.run!r}"
         remark = f"this is the result that was released on {said}, and nothing was charged for it"
         if found.content is None:
-            self._keeping.finish(found.number, self._digest(found))
+            digest = content_digest(kept_blobs(found, self._keeping) or [])
+            self._keeping.finish(found.number, digest)
             remark += "; who computed it had ended before it could be handed out"
         origin = self._origin(found.number)
-        return Done(content.frames, origin, content.doubts, True, remark, content, content.place)
-
-    def _digest(self, found: Attempt) -> str:
-        return content_digest(kept_blobs(found, self._keeping) or [])
+        return Outcome(content.frames, origin, content.doubts, True, remark, content, content.place)
 
     def _origin(self, number: int) -> str:
         return f"{self._keeping.origin} {number}"
@@ -393,7 +389,7 @@ def content_of(keeping: Keeping, attempt: Attempt) -> Content:
         raise NotKept("who computed it ended before it was kept")
     if blobs is None:
         raise NotKept("it failed, or could not be kept when it was released")
-    return unpacked(blobs, attempt, keeping)
+    return unpack(blobs, attempt, keeping)
 
 
 def under_way(found: Attempt) -> UnderWay:
@@ -434,6 +430,6 @@ def _unnamed() -> UnsupportedOperation:
     )
 
 
-def unkept(made: Results) -> Done:
+def new_outcome(made: Results) -> Outcome:
     """Results that are not kept."""
-    return Done(made.frames, uuid4().hex, made.doubts, place=made.place)
+    return Outcome(made.frames, uuid4().hex, made.doubts, place=made.place)

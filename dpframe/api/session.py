@@ -22,7 +22,7 @@ from dpframe.api.payer import Payer, ProtectedRows, SessionBudget, Spend, requir
 from dpframe.api.query import (
     PrivateQuery,
     batch_of,
-    changed,
+    change_result,
     limit_of,
     named_spend,
     parts,
@@ -31,9 +31,9 @@ from dpframe.api.query import (
     require_unchanged,
 )
 from dpframe.api.release import Release, Releases
-from dpframe.api.reuse import Repeat, Reuse
+from dpframe.api.reuse import Reuse, ReusePolicy
 from dpframe.api.source import Source, protected_source, refuse_protected_keys
-from dpframe.api.stream import Stream, StreamAsked
+from dpframe.api.stream import Stream, StreamRequest
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
@@ -43,12 +43,11 @@ from dpframe.core.interval import Interval
 from dpframe.core.units import Identifier, Unit, as_unit
 from dpframe.core.windows import Every, as_every
 from dpframe.errors import InvalidBounds, InvalidBudget, LedgerError, UnsupportedOperation
-from dpframe.frames.delays import Delay, Waits
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.joins import require_same_types
 from dpframe.frames.nights import no_limit_of_nights, require_streamable
 from dpframe.frames.relation import Owners, Relation
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.schedule import Delay, Schedule, Waits
 from dpframe.ledger.parts import PartLedger, no_stream_of_part
 from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import short_text
@@ -64,7 +63,7 @@ from dpframe.sealed import all_sealed
 from dpframe.streaming import rehearse, with_rising_totals
 
 
-def declared(
+def declare_columns(
     source: Source, bounds: Mapping[str, IntoBounds], categories: Mapping[str, Sequence[Any]]
 ) -> Mapping[str, Domain]:
     """The domains of the source's columns, with what the data owner declared."""
@@ -105,7 +104,7 @@ def declared(
     return columns(table)
 
 
-def stated_typical(
+def read_typical(
     given: Mapping[str, Any], table: Mapping[str, Domain]
 ) -> tuple[tuple[str, Fraction], ...]:
     """What a data owner says that values of columns are like."""
@@ -557,18 +556,29 @@ class Session(SessionBudget):
                 where="session.protect(...)",
                 remedy="protect the frame in the session that divided its frame",
             )
-        _require_text(name)
+        if not isinstance(name, str | None):
+            raise UnsupportedOperation(
+                f"the name of a frame is text, not a {type(name).__name__}",
+                where="session.protect(..., name=...)",
+                remedy='write for example name="people"',
+            )
         through = unit if isinstance(unit, Through) else None
         who = as_unit(unit) if through is None else through._unit_in(self)
         require_windows(who, payer.ledger.per)
         if payer.unit is not None and payer.unit.kind != who.kind:
-            raise _other_kind(payer.unit, who, unit)
+            raise UnsupportedOperation(
+                f"the session protects {payer.unit.kind}, and this frame would be protected as "
+                f"{who.kind}",
+                where=f"unit={as_given(unit)}",
+                why="their costs do not add up",
+                remedy="open another session for this kind of unit",
+            )
         source = protected_source(frame, engine, schema, storage_options)
         source = (source if through is None else through._owned(source)).within(memory, spill)
-        facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
+        facts = protected_facts(declare_columns(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)
-        stated = stated_typical(typical or {}, facts.columns)
+        stated = read_typical(typical or {}, facts.columns)
         relation = Relation.of(
             label, facts, source.remarks, named=named, by_place=not name, typical=stated
         )
@@ -809,8 +819,8 @@ class Session(SessionBudget):
         require_interval(query, asked)
         found = self._release(query, weights, spend, asked, engine, reuse, limits)
         if isinstance(query, PrivateQuery):
-            return changed(query, found[0].frame)
-        return [changed(*pair) for pair in zip(query, found.frames, strict=True)]
+            return change_result(query, found[0].frame)
+        return [change_result(*pair) for pair in zip(query, found.frames, strict=True)]
 
     @overload
     def release(
@@ -890,7 +900,7 @@ class Session(SessionBudget):
         limits: Limits,
     ) -> Releases:
         batch, sources, payer = batch_of(query, weights, limits, spend, self._payer)
-        return payer.release(batch, sources, spend, interval, engine, Repeat(reuse))
+        return payer.release(batch, sources, spend, interval, engine, ReusePolicy(reuse))
 
     # -- streams ---------------------------------------------------------------------------------
 
@@ -1010,7 +1020,7 @@ class Session(SessionBudget):
 
     def _asked_stream(
         self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
-    ) -> tuple[StreamAsked, Payer]:
+    ) -> tuple[StreamRequest, Payer]:
         require_query(query)
         lacking = limit_of(query)
         if lacking is not None:  # name the limits of streams: those of one night are refused next
@@ -1026,7 +1036,7 @@ class Session(SessionBudget):
         prepared = payer.prepare_stream(asked, schedule, spend)
         if monotone:
             prepared = with_rising_totals(prepared)
-        made = StreamAsked(
+        made = StreamRequest(
             short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
         )
         return made, payer
@@ -1047,24 +1057,6 @@ def _of_any_frame(name: str) -> UnsupportedOperation:
         where=f"stream({name!r}, ...)",
         remedy='name it: session.protect(..., name="visits"), and give no other frame this name',
     )
-
-
-def _other_kind(known: Unit, who: Unit, given: object) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"the session protects {known.kind}, and this frame would be protected as {who.kind}",
-        where=f"unit={as_given(given)}",
-        why="their costs do not add up",
-        remedy="open another session for this kind of unit",
-    )
-
-
-def _require_text(name: object) -> None:
-    if not isinstance(name, str | None):
-        raise UnsupportedOperation(
-            f"the name of a frame is text, not a {type(name).__name__}",
-            where="session.protect(..., name=...)",
-            remedy='write for example name="people"',
-        )
 
 
 class _PartSession(Session):

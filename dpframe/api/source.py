@@ -361,15 +361,14 @@ class Source:
                 self.remarks,
                 self._owners,
             )
-        if size is None:
-            return self._within_machine(spill)
-        return self._in_room(size, sizes_of(self._given, self._data), spill)
-
-    def _within_machine(self, spill: bool) -> Source:
-        if not isinstance(self.engine, PolarsEngine) or not scans(self._given, self._data):
+        if size is None and not (
+            isinstance(self.engine, PolarsEngine) and scans(self._given, self._data)
+        ):
             return self
         sizes = sizes_of(self._given, self._data)
-        return self._in_room(bytes_of("auto"), sizes, spill) if sizes else self
+        if size is None and not sizes:
+            return self
+        return self._in_room(bytes_of("auto") if size is None else size, sizes, spill)
 
     def _in_room(self, memory: int, sizes: list[object], spill: bool) -> Source:
         room = room_for(memory, sizes, spill and has_disk(sizes, self.schema), can_sink())
@@ -516,7 +515,7 @@ class Sources:
         raise _not_copied()
 
 
-def opened_together(
+def open_together(
     sources: Sequence[Source | Sources], tokens: Sequence[int], engine: object = "auto"
 ) -> list[Execution]:
     """Where several queries run: queries of one engine and place run together."""
@@ -556,7 +555,12 @@ def protected_source(
     path whose columns are stated.
     """
     require_threads()
-    _require_engine(engine)
+    if engine is not None and engine not in ENGINES:
+        raise UnsupportedOperation(
+            f"there is no engine {engine!r}",
+            where="session.protect(frame, engine=...)",
+            remedy=f"use one of {', '.join(map(repr, ENGINES))}",
+        )
     if storage_options is not None:
         _require_store(frame, engine)
     if schema is not None:
@@ -694,15 +698,6 @@ def _require_types(here: pl.Schema, stated: pl.Schema, engine: str, path: str | 
             f"{'; '.join(other)}; nothing was charged",
             where=where,
             remedy="write the types that the files have, and plan again",
-        )
-
-
-def _require_engine(engine: str | None) -> None:
-    if engine is not None and engine not in ENGINES:
-        raise UnsupportedOperation(
-            f"there is no engine {engine!r}",
-            where="session.protect(frame, engine=...)",
-            remedy=f"use one of {', '.join(map(repr, ENGINES))}",
         )
 
 

@@ -34,7 +34,7 @@ LOG = logging.getLogger("dpframe")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamAsked:
+class StreamRequest:
     """What a stream is of."""
 
     name: str
@@ -52,7 +52,7 @@ class StreamAsked:
         types = types_of(self.prepared, self.schedule)
         return StreamOpening(self.name, definition, self.schedule.periods, kept, types)
 
-    def as_opened(self, opened: OpenedStream) -> StreamAsked:
+    def as_opened(self, opened: OpenedStream) -> StreamRequest:
         """The same as it was planned when it was opened, which another version may have done."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
         if opened.kept is None or opened.definition == definition:
@@ -82,7 +82,7 @@ class Stream:
     stays unchanged afterwards. `NightlySums` has the proof.
     """
 
-    def __init__(self, asked: StreamAsked, payer: Payer, opened: OpenedStream) -> None:
+    def __init__(self, asked: StreamRequest, payer: Payer, opened: OpenedStream) -> None:
         self._asked = asked.as_opened(opened)
         self._payer = payer
         self._opened = opened
@@ -288,11 +288,12 @@ class Stream:
         due = self._asked.due(number)
         if due is None or due <= clock.now():
             return
-        first = self._asked.schedule.first(number)
+        schedule = self._asked.schedule
+        first, delay = schedule.first(number), schedule.delay.words() if schedule.delay else ""
         raise TooEarly(
             f"the period of {first} may be released from {due:%Y-%m-%d %H:%M:%S} UTC on",
             due=due,
-            where=f"stream {self.name!r}, delay={_delay(self._asked.schedule)!r}",
+            where=f"stream {self.name!r}, delay={delay!r}",
             why="the stream waits for rows that come late; nothing was drawn or charged",
             remedy="release it after that time",
         )
@@ -340,10 +341,6 @@ def _require_undoubted(opened: OpenedStream) -> None:
                 "pay for all periods once more: `dpframe ledger redraw --charge-again`",
             ),
         )
-
-
-def _delay(schedule: Schedule) -> str:
-    return "" if schedule.delay is None else schedule.delay.words()
 
 
 def _first(number: int, length: object) -> int:

@@ -46,7 +46,7 @@ from dpframe.audit.likelihood import (
 from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.without_found import rounds_of
+from dpframe.frames.per_individual import rounds_of
 from dpframe.planning import Exact
 from dpframe.progress import progress
 from dpframe.release import CandidateScores

@@ -31,8 +31,8 @@ from dpframe.audit.likelihood import (
 from dpframe.audit.people import Frames, People, Person, Picks, together
 from dpframe.core.budget import GDP
 from dpframe.core.tree import Call, Tree
-from dpframe.frames.filter import Filter
 from dpframe.frames.relation import Relation
+from dpframe.frames.row_steps import Filter
 from dpframe.lower import Execution, found_keys
 from dpframe.rows.logic import And
 

@@ -21,9 +21,8 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Identifier, Rows
-from dpframe.frames.binary import frames_of
-from dpframe.frames.individuals import window_of
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of
+from dpframe.frames.sampling import window_of
 from dpframe.parse.outputs import polars_schema
 
 # Values that may matter to a query: its own constants, what is next to them, and extremes.

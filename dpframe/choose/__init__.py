@@ -1,11 +1,7 @@
 """From sensitivities and a cost to mechanisms: the least noise that the cost allows."""
 
-from dpframe.choose.concentrated import in_rho
-from dpframe.choose.gaussian import in_mu
-from dpframe.choose.mechanism import choose
-from dpframe.choose.split import Split, least_error_weights, split
-from dpframe.choose.thresholds import choose_with_keys
-from dpframe.choose.together import ComposedChoice, choose_together
+from dpframe.choose.mechanism import Split, choose, least_error_weights, split
+from dpframe.choose.together import ComposedChoice, choose_together, choose_with_keys, in_mu, in_rho
 from dpframe.choose.ways import WORTH_WHILE, AskedWay, ChosenWay, least_error_way
 
 __all__ = [

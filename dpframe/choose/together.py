@@ -1,20 +1,4 @@
-"""The mechanisms of a whole plan, and what they cost together.
-
-A plan's parameters are fixed before any noise is drawn, so any composition theorem applies. Under
-pure DP and zCDP costs add up. Under approximate DP there are three ways, and the one with the least
-noise is taken:
-
-*By sums*: each part gets its share of epsilon, and those with Gaussian noise a share of delta
-(Dwork and Roth 2014, Theorem 3.16).
-
-*Numerically*: the parts share a rho, the largest at which their privacy loss distributions together
-keep epsilon at delta, see `dpframe.choose.numerical`. Noise then grows with the root of the number
-of parts and not with the number, so this is for plans of many parts.
-
-*Through zCDP*: the parts share the largest rho that implies the whole (epsilon, delta) (Canonne,
-Kamath and Steinke 2020, Proposition 12). Usually a little more noise, but known for every
-mechanism, and less where several parts make many choices each.
-"""
+"""The mechanisms of a whole plan, and what they cost together, in any measure."""
 
 from __future__ import annotations
 
@@ -27,13 +11,36 @@ from functools import lru_cache
 from typing import Literal, TypeAlias, TypeVar
 
 from dpframe.accounting.gaussian_noise import largest_rho, largest_shift
-from dpframe.choose.mechanism import choose
-from dpframe.choose.numerical import Chooser, finer, largest_within, refined
-from dpframe.choose.split import split
-from dpframe.core.budget import ZCDP, ApproxDP, Budget
-from dpframe.core.exact import float_down
-from dpframe.errors import DPFrameError
-from dpframe.mechanisms import Choice, KeyTask, MechanismTask, SelectionTask
+from dpframe.choose.mechanism import Chooser, choose, finer, largest_within, refined, split
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget
+from dpframe.core.exact import digits_up, float_down
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.mechanisms import (
+    KEYS,
+    AdditiveMechanism,
+    Choice,
+    KeyMechanism,
+    KeyTask,
+    Mechanism,
+    MechanismTask,
+    SelectionTask,
+)
+
+# -- the mechanisms of a whole plan, and what they cost together ----------------------------------
+# A plan's parameters are fixed before any noise is drawn, so any composition theorem applies. Under
+# pure DP and zCDP costs add up. Under approximate DP there are three ways, and the one with the
+# least noise is taken:
+#
+# *By sums*: each part gets its share of epsilon, and those with Gaussian noise a share of delta
+# (Dwork and Roth 2014, Theorem 3.16).
+#
+# *Numerically*: the parts share a rho, the largest at which their privacy loss distributions
+# together keep epsilon at delta, see `dpframe.choose.mechanism`. Noise then grows with the root of
+# the number of parts and not with the number, so this is for plans of many parts.
+#
+# *Through zCDP*: the parts share the largest rho that implies the whole (epsilon, delta) (Canonne,
+# Kamath and Steinke 2020, Proposition 12). Usually a little more noise, but known for every
+# mechanism, and less where several parts make many choices each.
 
 Composition: TypeAlias = Literal["sum", "numerical", "zcdp"]
 
@@ -49,21 +56,12 @@ _MOST_EPSILON = Fraction(10**4)
 
 @dataclass(frozen=True, slots=True)
 class ComposedChoice:
-    """The mechanisms of a plan.
+    """The mechanisms of a plan."""
 
-    Parameters
-    ----------
-    choices
-        One per part. Unless costs are summed up theirs are amounts of rho.
-    cost
-        What they cost together, never more than the spend.
-    composition
-        How their costs make that.
-    """
-
+    # One per part. Unless costs are summed up theirs are amounts of rho.
     choices: tuple[Choice, ...]
-    cost: Budget
-    composition: Composition
+    cost: Budget  # What they cost together, never more than the spend
+    composition: Composition  # How their costs make that
 
 
 def choose_together(
@@ -72,23 +70,10 @@ def choose_together(
     spend: Budget,
     rho_weights: Sequence[Fraction] | None = None,
 ) -> ComposedChoice:
-    """Mechanisms for all parts of a plan, with the least noise.
-
-    Parameters
-    ----------
-    asked
-        The parts.
-    weights
-        Their costs relative to each other.
-    spend
-        The total cost allowed.
-    rho_weights
-        Their costs relative to each other where these are amounts of rho; `weights` unless given.
-
-    Raises
-    ------
-    DPFrameError
-        When a part cannot be released within its share.
+    """Mechanisms for all parts of a plan, with the least noise. `asked`: the parts. `weights`:
+    their costs relative to each other. `spend`: the total cost allowed. `rho_weights`: their costs
+    relative to each other where these are amounts of rho; `weights` unless given. Raises
+    `DPFrameError` when a part cannot be released within its share.
     """
     concentrated = weights if rho_weights is None else rho_weights
     summed = _by_sums(asked, concentrated if isinstance(spend, ZCDP) else weights, spend)
@@ -200,3 +185,138 @@ def _by_sums(
 def _noise_of(choices: Iterable[Choice], asked: Iterable[MechanismTask]) -> float:
     """The sum of the logarithms of the parts' noise: less is less by a factor on average."""
     return sum(c.law.log_noise(a.alternatives) for c, a in zip(choices, asked, strict=True))
+
+
+# -- groups that appear by a noisy number which is released anyway, where that shows more of them -
+
+_HALF = Fraction(1, 2)
+
+
+def choose_with_keys(
+    asked: Sequence[MechanismTask],
+    weights: Sequence[Fraction],
+    spend: Budget,
+    rho_weights: Sequence[Fraction],
+    number: int | None,
+) -> ComposedChoice:
+    """Mechanisms for all parts; the first is the choice of groups.
+
+    Either that has a rule and a cost of its own, or the groups with a large enough noisy number (or
+    sum of weights) appear, at no cost but delta. What shows more groups is taken: that by which a
+    group needs fewer individuals for an even chance.
+
+    `asked`, `weights`, `spend`, `rho_weights`: as for `choose_together`. `number`: which of the
+    parts is the number that groups are chosen by, if it is among them. Raises `DPFrameError` when a
+    part cannot be released within its share.
+    """
+    apart = choose_together(asked, weights, spend, rho_weights)
+    if number is None or not spend.slack:
+        return apart
+    own = apart.choices[0].law
+    assert isinstance(own, KeyMechanism)
+    best, least = apart, own.size_at(_HALF) + 1
+    for share in (Fraction(1), _HALF):
+        found = _by_number(asked, weights, spend, rho_weights, number, share)
+        if found is not None and found[1] < least:
+            best, least = found
+    return best
+
+
+def _by_number(
+    asked: Sequence[MechanismTask],
+    weights: Sequence[Fraction],
+    spend: Budget,
+    rho_weights: Sequence[Fraction],
+    number: int,
+    share: Fraction,
+) -> tuple[ComposedChoice, int] | None:
+    """The mechanisms when this share of delta goes to the threshold, and the threshold."""
+    assert isinstance(asked[0], KeyTask)
+    keys = asked[0].groups
+    slack = spend.slack * share
+    try:
+        rest = choose_together(
+            asked[1:],
+            weights[1:],
+            spend.of(spend.main, spend.slack - slack),
+            rho_weights[1:],
+        )
+    except DPFrameError:  # Gaussian noise was requested and has no delta left
+        return None
+    noise = rest.choices[number - 1].law
+    if not isinstance(noise, AdditiveMechanism) or noise.is_exact:
+        return None
+    most = int(asked[number].sensitivity.linf)
+    fitting = (kind.over_number(noise, asked[0], most, slack) for kind in KEYS)
+    law = next((rule for rule in fitting if rule is not None), None)
+    if law is None:
+        return None
+    measure = ZCDP if isinstance(spend, ZCDP) or rest.composition != "sum" else ApproxDP
+    cost = measure.of(Fraction(0), law.delta(keys))
+    reason = "with the noise of the number that is released, at no epsilon"
+    whole = spend.of(rest.cost.main, rest.cost.slack + law.delta(keys))
+    choices = (Choice(law, cost, reason), *rest.choices)
+    return ComposedChoice(choices, whole, rest.composition), law.size_at(_HALF)
+
+
+# -- what a plan costs in rho, however its mechanisms were chosen ---------------------------------
+
+
+def in_rho(asked: Sequence[MechanismTask], together: ComposedChoice) -> ComposedChoice:
+    """The same mechanisms with the same noise, at their costs in rho instead of (epsilon, delta).
+
+    Costs in rho add up (Bun and Steinke 2016, Lemma 1.7). The sum is rounded up to 17 digits. No
+    mechanism here has a delta of its own: that of Gaussian noise comes from the conversion only.
+    One that fails altogether with some probability would not be zCDP, and is refused.
+
+    Raises `UnsupportedOperation` when a mechanism's rho is not known.
+    """
+    if isinstance(together.cost, ZCDP):
+        return together
+    choices = tuple(
+        replace(choice, cost=ZCDP(_rho(a, choice.law)))
+        for a, choice in zip(asked, together.choices, strict=True)
+    )
+    total = sum((choice.cost.main for choice in choices), Fraction(0))
+    return ComposedChoice(choices, ZCDP(digits_up(total)), "sum")
+
+
+def _rho(asked: MechanismTask, law: Mechanism) -> Fraction:
+    if law.failure(asked.exposure):  # as a choice of groups
+        raise UnsupportedOperation(
+            f"the cost of {law.name} in rho is not known",
+            where=asked.name,
+            remedy="run it in another session, and leave composition= out there",
+        )
+    return law.rho_cost(asked.exposure)
+
+
+# -- what a plan costs in Gaussian differential privacy, however its mechanisms were chosen -------
+
+
+def in_mu(asked: Sequence[MechanismTask], together: ComposedChoice) -> ComposedChoice:
+    """The same mechanisms with the same noise, at their costs in mu**2, which are rounded up to 14
+    digits.
+
+    Squares of mu add up (Dong, Roth and Su 2022, Corollary 3.3). The sum is rounded up to 17
+    digits. One that fails altogether with some probability would not be GDP, and is refused.
+
+    Raises `UnsupportedOperation` when a mechanism has no mu.
+    """
+    choices = tuple(
+        replace(choice, cost=GDP(_mu_squared(a, choice.law)))
+        for a, choice in zip(asked, together.choices, strict=True)
+    )
+    total = sum((choice.cost.main for choice in choices), Fraction(0))
+    return ComposedChoice(choices, GDP(digits_up(total)), "sum")
+
+
+def _mu_squared(asked: MechanismTask, law: Mechanism) -> Fraction:
+    found = law.mu_squared_cost(asked.exposure)
+    if found is None:
+        raise UnsupportedOperation(
+            f"the cost of {law.name} in Gaussian differential privacy is not known",
+            where=asked.name,
+            remedy="run it in another session, and leave composition= out there",
+        )
+    return digits_up(found, 14)

@@ -21,8 +21,6 @@ from dpframe.choose.together import ComposedChoice
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import MechanismTask
 
-__all__ = ["WORTH_WHILE", "AskedWay", "ChosenWay", "least_error_way"]
-
 WORTH_WHILE: Final = 0.98
 """Less than that much of the error is worth another way."""
 _MOST: Final = 150.0
@@ -31,65 +29,34 @@ _MOST: Final = 150.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedWay:
-    """One way, as the mechanisms that it needs.
+    """One way, as the mechanisms that it needs."""
 
-    Parameters
-    ----------
-    tasks
-        The draws.
-    weights, rho_weights
-        Their costs relative to each other, of epsilon and of rho.
-    parts
-        For each part the number of its draw, and how it follows from it.
-    outputs
-        For each output its parts, each with the logarithm of what its variance does to the error.
-    importance
-        How much the error of each of these outputs counts.
-    """
-
-    tasks: Sequence[MechanismTask]
+    tasks: Sequence[MechanismTask]  # The draws
+    # Their costs relative to each other, of epsilon and of rho.
     weights: Sequence[Fraction]
     rho_weights: Sequence[Fraction]
+    # For each part the number of its draw, and how it follows from it.
     parts: Sequence[tuple[int, Rebuilt | None]]
+    # For each output its parts, each with the logarithm of what its variance does to the error.
     outputs: Sequence[Sequence[tuple[int, float]]]
-    importance: Sequence[float]
+    importance: Sequence[float]  # How much the error of each of these outputs counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenWay:
-    """The way that is taken.
+    """The way that is taken."""
 
-    Parameters
-    ----------
-    number
-        Which one it is.
-    together
-        The mechanisms of its draws.
-    gains
-        For each part, the factor by which its deviation is smaller than when drawn alone.
-    """
-
-    number: int
-    together: ComposedChoice
+    number: int  # Which one it is
+    together: ComposedChoice  # The mechanisms of its draws
+    # For each part, the factor by which its deviation is smaller than when drawn alone.
     gains: tuple[float, ...]
 
 
 def least_error_way(
     ways: Sequence[AskedWay], choose: Callable[[AskedWay], ComposedChoice]
 ) -> ChosenWay:
-    """The way with the least expected error.
-
-    Parameters
-    ----------
-    ways
-        The first draws each part separately.
-    choose
-        Mechanisms for one way.
-
-    Raises
-    ------
-    DPFrameError
-        When no way can be released at the cost.
+    """The way with the least expected error. `ways`: the first draws each part separately.
+    `choose`: mechanisms for one way. Raises `DPFrameError` when no way can be released at the cost.
     """
     first = choose(ways[0])
     best = ChosenWay(0, first, (1.0,) * len(ways[0].parts))

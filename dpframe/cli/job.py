@@ -93,7 +93,7 @@ from dpframe.api.payer import Payer, Spend, payer_of, prepare_for
 from dpframe.api.query import PrivateQuery, batch_of, owner_of, refuse_weights
 from dpframe.api.readers import missing_file
 from dpframe.api.release import Releases
-from dpframe.api.reuse import ONCE_MORE, Repeat
+from dpframe.api.reuse import ONCE_MORE, ReusePolicy
 from dpframe.api.session import Session
 from dpframe.api.source import Source, Sources
 from dpframe.arguments import misfit
@@ -568,7 +568,7 @@ class Job:
             )
         self.payer.keeps = True
 
-    def release(self, repeat: Repeat = ONCE_MORE) -> Releases:
+    def release(self, repeat: ReusePolicy = ONCE_MORE) -> Releases:
         """Run it, or hand out what was kept."""
         how = self.spend, self.interval
         return self.payer.release(self.queries, self.sources, *how, repeat=repeat)

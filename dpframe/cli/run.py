@@ -14,7 +14,7 @@ import polars as pl
 
 from dpframe.api.files import destination, inspect, require_result, write
 from dpframe.api.release import Releases
-from dpframe.api.reuse import ONCE_MORE, Repeat
+from dpframe.api.reuse import ONCE_MORE, ReusePolicy
 from dpframe.cli import job as toml_job
 from dpframe.cli.job import Job, read_job
 from dpframe.cli.output import (
@@ -230,7 +230,7 @@ def _remark(releases: Releases) -> None:
         say(releases.remark, to_errors=True)
 
 
-def _repeat(parsed: argparse.Namespace) -> Repeat:
+def _repeat(parsed: argparse.Namespace) -> ReusePolicy:
     """What is to be done if it was run before. Raises `UnsupportedOperation` when the name of the
     run is invalid, or there is nothing that `--again` could repeat.
     """
@@ -243,7 +243,7 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
             )
         return ONCE_MORE
     if parsed.once:
-        return Repeat("same", again=parsed.again)
+        return ReusePolicy("same", again=parsed.again)
     name = str(parsed.run_id)
     if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise UnsupportedOperation(
@@ -251,10 +251,10 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
             where=f"--run-id {name[:LONGEST]}",
             remedy="write for example --run-id 2026-11-22",
         )
-    return Repeat(run=name, again=parsed.again)
+    return ReusePolicy(run=name, again=parsed.again)
 
 
-def _written(job: Job, paths: Sequence[Path], repeat: Repeat) -> Releases:
+def _written(job: Job, paths: Sequence[Path], repeat: ReusePolicy) -> Releases:
     """The releases, in files; what cannot be written is handed on, because it is paid for."""
     releases = None
     try:

@@ -40,9 +40,8 @@ from dpframe.describe.notes import (
 )
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition, steps_of
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import digest_of_keys
-from dpframe.frames.step import Step
+from dpframe.frames.groups import SetGroups, digest_of_keys
+from dpframe.frames.relation import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import AdditiveMechanism, Choice, CombinedNoise, VectorMechanism

@@ -36,15 +36,12 @@ from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.errors import DPFrameError
-from dpframe.frames.binary import Binary, frames_of
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.first_parts import steady_steps
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.partition import steady_steps
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
+from dpframe.frames.relation import Binary, Relation, Step, frames_of
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
 from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set, errors_of_sets

@@ -39,11 +39,6 @@ def once_in_each(
     ----------
     tree
         The expression, with this many listed `values`.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When the individual may be in any number of groups.
     """
     found = replace(spread_of(facts, groups), per_group=1)
     if not found.is_bounded:
@@ -89,11 +84,6 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
 
     The groups that an individual's rows are in; twice as many where rows change, because each may
     leave a group for another.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When nothing limits them.
     """
     found = replace(spread_of(facts, groups), per_group=1)
     if not found.is_bounded:

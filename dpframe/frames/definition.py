@@ -22,10 +22,8 @@ from dpframe.core.rationals import Rationals, rationals, texts
 from dpframe.core.regular import Json as Json
 from dpframe.core.regular import canonical, rule_of
 from dpframe.core.tree import Call
-from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
+from dpframe.frames.relation import Binary, Relation, Step, frames_of
 from dpframe.kernel.plan import LISTED_UP_TO
 
 PARAMETER = "parameter"
@@ -37,11 +35,6 @@ def definition(value: object) -> Json:
 
     Numbers that are not whole are text, because readers of JSON round them; a frame is its digest.
     A tuple is a list, and a constant of any other type an object that names the type.
-
-    Raises
-    ------
-    TypeError
-        For a type that plans do not have.
     """
     if value is None or isinstance(value, str | bool):
         return value

@@ -58,16 +58,12 @@ from dataclasses import dataclass
 from dpframe.core.tree import Column
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
-from dpframe.frames.explode import Explode
-from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.groups import Groups
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.relation import Relation
+from dpframe.frames.joins import JoinPublic
+from dpframe.frames.relation import Relation, Step
+from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
 from dpframe.frames.schedule import EVERY, Schedule
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.kernel.frame import GroupLimit, RowLimit
 
 __all__ = [

@@ -13,22 +13,23 @@ from dpframe.core.parameters import Parameter
 from dpframe.core.regular import text_of
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.core.units import Identifier, Rows, Unit
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.definition import definition, type_words
-from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.group_by_individual import gather_parts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups, digest_of_keys
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.part import Part
-from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, PerIndividual, ends_of
-from dpframe.frames.step import FramePart
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
-from dpframe.frames.without_found import WithoutFound
+from dpframe.frames.groups import Groups, SetGroups, digest_of_keys
+from dpframe.frames.joins import JoinPublic
+from dpframe.frames.partition import Part
+from dpframe.frames.per_individual import (
+    FULLEST,
+    GROUPS,
+    ROWS,
+    PerIndividual,
+    WithoutFound,
+    ends_of,
+)
+from dpframe.frames.relation import FramePart
+from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
 from dpframe.kernel import plan as kernel
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""One row per individual: how many rows and groups it has, and between what its values lie."""
+"""One row per individual: how many rows and groups it has, and between what its values lie; and
+rows without those of groups that a release has found before.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,11 @@ from dpframe.core.exprs import Change, map_named
 from dpframe.core.interval import interval
 from dpframe.core.tree import Named, Tree
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.individuals import owner_columns
-from dpframe.frames.public import digest, grouped_keys, held, within_keys
-from dpframe.frames.sampling import require_identifier, unused
-from dpframe.frames.step import Step
+from dpframe.frames.public import brought, digest, grouped_keys, held, within_keys
+from dpframe.frames.relation import Relation, Step
+from dpframe.frames.sampling import owner_columns, require_identifier, unused
 from dpframe.kernel.frame import RowLimit
-from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.fold import domain, lower, outer_words, words
 from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
 from dpframe.rows.operation import Namespace
 
@@ -30,18 +31,11 @@ _FAR = 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """The least and the largest of some numbers of an individual.
+    """The least and the largest of some numbers of an individual."""
 
-    Parameters
-    ----------
-    tree
-        The number in a row.
-    total
-        Whether they are the totals in its groups, each value rounded to 1/1024, or else those of
-        rows.
-    """
-
-    tree: Tree
+    tree: Tree  # The number in a row
+    # Whether they are the totals in its groups, each value rounded to 1/1024, or else those of
+    # rows.
     total: bool
 
 
@@ -61,25 +55,15 @@ class PerIndividual(Step):
     windows, so each result is a function of one individual's rows. Counting does not depend on the
     order of rows. With windows the row keeps the latest time, which is in the same window. Whether
     a row's group is listed depends on that row alone.
-
-    Parameters
-    ----------
-    by
-        What makes the groups; nothing for all rows together.
-    extremes
-        Numbers whose least and largest are sought.
-    listed
-        The public keys where groups are listed; rows in other groups do not count then.
-    digest
-        The digest of the keys, for fingerprints.
     """
 
     engines = EVERYWHERE
 
-    by: tuple[Named, ...] = ()
-    extremes: tuple[Extremes, ...] = ()
+    by: tuple[Named, ...] = ()  # What makes the groups; nothing for all rows together
+    extremes: tuple[Extremes, ...] = ()  # Numbers whose least and largest are sought
+    # The public keys where groups are listed; rows in other groups do not count then.
     listed: pl.DataFrame | None = field(default=None, repr=False, compare=False)
-    digest: str | None = None
+    digest: str | None = None  # The digest of the keys, for fingerprints
 
     @classmethod
     def within(
@@ -202,3 +186,68 @@ def _of_individual(number: int, extreme: Extremes, ns: Namespace) -> tuple[pl.Ex
         total = ns.col(f"s{number}").cast(ns.Float64) / _FINE
         return total.min(), total.max()
     return ns.col(f"a{number}").min(), ns.col(f"b{number}").max()
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutFound(Step):
+    """Leave out rows of groups that earlier rounds of the same release found.
+
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    The groups are what rounds before released, the same for both frames by the time that this round
+    begins. Whether a row stays follows from its own key, an expression of row operations, and from
+    that list: it is a filter.
+    """
+
+    engines = EVERYWHERE
+
+    by: tuple[Named, ...]  # What rows are grouped by
+    rounds: int  # How many rounds there are
+    # The groups that were found, none before the first round: one column for each of `by`, in their
+    # order. No part of a plan, which is made before there are any.
+    found: pl.DataFrame = field(repr=False, compare=False)
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, by=map_named(self.by, change))
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        return replace(before, complete=False)
+
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        keys = [unused(before.columns, f"key{i}_") for i in range(len(self.by))]
+        made = [
+            grouped(ns, lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype)
+            for n in self.by
+        ]
+        marked = frame.with_columns(*(e.alias(key) for e, key in zip(made, keys, strict=True)))
+        found = brought(grouped_keys(self.found, keys), ns)
+        return marked.join(found, on=keys, how="anti", nulls_equal=True).drop(*keys)
+
+    def words(self) -> str:
+        by = ", ".join(outer_words(n.tree) for n in self.by)
+        return f"leave out groups of {by} that rounds before found, of {self.rounds} rounds"
+
+    @property
+    def stability(self) -> str:
+        return "each row is left out or not by its own key, and by what rounds before released"
+
+
+def rounds_of(relation: Relation) -> int:
+    """In how many rounds groups of a frame are found."""
+    steps = [step for step, _ in relation.steps if isinstance(step, WithoutFound)]
+    return steps[-1].rounds if steps else 1
+
+
+def without(relation: Relation, found: pl.DataFrame) -> Relation:
+    """The frame of a later round, when these groups are found."""
+    steps = tuple(
+        (replace(step, found=found) if isinstance(step, WithoutFound) else step, facts)
+        for step, facts in relation.steps
+    )
+    return replace(relation, steps=steps)

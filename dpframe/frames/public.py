@@ -22,11 +22,6 @@ __all__ = ["brought", "digest", "grouped_keys", "held", "to_polars_frame", "with
 def to_polars_frame(values: object, where: str) -> object:
     """A public table of pandas, without its index, or of pyarrow as a frame of Polars, and an array
     of pyarrow as a Series; other values unchanged.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When Polars cannot hold a column.
     """
     package = type(values).__module__.partition(".")[0]
     table: Any = values

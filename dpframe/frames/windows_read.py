@@ -22,19 +22,13 @@ from dpframe.core.dtypes import DType
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Literal, Named, Tree, column_names, substitute
 from dpframe.core.windows import AFTER, BEFORE, Every, Windows
-from dpframe.frames.binary import Concat
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.groups import Groups
-from dpframe.frames.join_private import JoinPrivate
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.part import Part
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import FramePart
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.frames.joins import JoinPrivate, JoinPublic
+from dpframe.frames.partition import Part
+from dpframe.frames.relation import Concat, FramePart, Relation
+from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.rows.comparison import Eq
 from dpframe.rows.fold import domain
 from dpframe.rows.nulls import IsNotNull, IsNull
@@ -62,20 +56,11 @@ def windows_read(relation: Relation, groups: Groups | None = None) -> Windows | 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is known at one point of a chain of steps.
+    """What is known at one point of a chain of steps."""
 
-    Parameters
-    ----------
-    windows
-        Those that rows may be in.
-    dtype
-        The column of the times.
-    made
-        The columns that follow from a row's time alone, and how, with `TIME` for the time.
-    """
-
-    windows: Windows
-    dtype: DType
+    windows: Windows  # Those that rows may be in
+    dtype: DType  # The column of the times
+    # The columns that follow from a row's time alone, and how, with `TIME` for the time.
     made: Mapping[str, Tree]
 
     @classmethod

@@ -1,12 +1,16 @@
 """From a query to the parts that it releases: what one individual can change, without data."""
 
-from dpframe.infer.arches import arches_of
-from dpframe.infer.effects import Effects, effects_of
-from dpframe.infer.joint import Noise, PlannedDraw, Way, ways_of
-from dpframe.infer.limit_search import LimitSearch
-from dpframe.infer.measurements import PlannedMeasurement, measurements_of
-from dpframe.infer.related import Related, brought_together, related_blocks
-from dpframe.infer.several import Place, Queries, merge
+from dpframe.infer.joint import Noise, PlannedDraw, Way, arches_of, ways_of
+from dpframe.infer.measurements import Effects, PlannedMeasurement, effects_of, measurements_of
+from dpframe.infer.several import (
+    LimitSearch,
+    Place,
+    Queries,
+    Related,
+    brought_together,
+    merge,
+    related_blocks,
+)
 
 __all__ = [
     "Effects",

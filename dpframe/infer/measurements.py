@@ -1,9 +1,12 @@
-"""Which noisy vectors a query needs, each once, and what each may cost relative to the others."""
+"""Which noisy vectors a query needs, each once, and what their noise does to errors."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from dpframe.aggregates.aggregate import MeasurementKey, MeasurementUse, Query
 from dpframe.aggregates.keys import key_selection
@@ -11,41 +14,24 @@ from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.request import Request
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.groups import Groups
-from dpframe.frames.without_found import rounds_of
+from dpframe.frames.per_individual import rounds_of
+
+# -- which noisy vectors a query needs, each once, and what each may cost relative to the others --
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedMeasurement:
-    """A part of the plan.
+    """A part of the plan."""
 
-    Parameters
-    ----------
-    part
-        The vector.
-    name
-        The first output that uses it.
-    role
-        What it is there: ``"count"``, ``"mean.sum"``, ...
-    mechanism
-        The request: ``"auto"`` or a name.
-    sensitivity
-        In the part's integer units.
-    weight
-        Its share of the cost, relative to the other parts; 0 for what costs nothing.
-    users
-        The requests that use it.
-    impact
-        The sum of its squared effects on the relative errors of the outputs; 0 for what costs
-        nothing.
-    """
-
-    part: Measurement
-    name: str
-    role: str
-    mechanism: str
-    sensitivity: ExactSensitivity
-    weight: Fraction
-    users: tuple[str, ...]
+    part: Measurement  # The vector
+    name: str  # The first output that uses it
+    role: str  # What it is there: ``"count"``, ``"mean.sum"``,
+    mechanism: str  # The request: ``"auto"`` or a name
+    sensitivity: ExactSensitivity  # In the part's integer units
+    weight: Fraction  # Its share of the cost, relative to the other parts; 0 for what costs nothing
+    users: tuple[str, ...]  # The requests that use it
+    # The sum of its squared effects on the relative errors of the outputs; 0 for what costs
+    # nothing.
     impact: Fraction = Fraction(1)
 
 
@@ -56,10 +42,7 @@ def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
     mechanism. An output spends its weight on its parts, but never pays for a part that
     another output pays for as much already: what it saves goes to its other parts.
 
-    Raises
-    ------
-    UnboundedSensitivity
-        When nothing limits what one individual contributes.
+    Raises `UnboundedSensitivity` when nothing limits what one individual contributes.
     """
     scope = query.scope
     numbers: dict[MeasurementKey, int] = {}
@@ -125,3 +108,30 @@ def _weights(
             before = weights.get(number, Fraction(0)) if number in apart else Fraction(0)
             weights[number] = before + request.weight * wanted[number] / portions
     return weights
+
+
+# -- what the noise of parts does to the errors of outputs ----------------------------------------
+
+Effects: TypeAlias = list[tuple[Fraction, list[tuple[int, float]]]]
+"""For each aggregate its weight, and the effects of its parts by their numbers."""
+
+
+def effects_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Effects:
+    """For each aggregate its weight, and its parts that individuals move, with the logarithm of
+    what the variance of one, in steps, does to the squared error relative to what one row can make.
+    """
+    numbers = {(use.part, use.mechanism): n for n, use in enumerate(parts)}
+    found = []
+    for aggregate in query.aggregates:
+        effects = []
+        for use, key in zip(aggregate.uses, aggregate.keys, strict=True):
+            linf = parts[numbers[key]].sensitivity.linf
+            if linf and use.impact:
+                effects.append((numbers[key], _log(use.impact) - 2 * _log(linf)))
+        if effects:
+            found.append((aggregate.request.weight, effects))
+    return found
+
+
+def _log(value: Fraction) -> float:
+    return math.log(value.numerator) - math.log(value.denominator)

@@ -1,49 +1,58 @@
-"""Several queries as one plan: those of the same rows and groups become one query, so that their
-outputs share what is drawn.
-
-The definitions of steps, never their words, decide whether two queries have the same rows,
-together with the identity of the protected frame. The sensitivity is inferred for the query that
-is run, so privacy does not rest on that decision.
-"""
+"""Several queries as one plan: those of the same rows, and those whose tables are related."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.aggregates.aggregate import BoundAggregate, Output, Query
-from dpframe.frames.binary import frames_of
+from dpframe.aggregates.reconstruction import can_be_related, related_outputs
+from dpframe.errors import DPFrameError
 from dpframe.frames.definition import Json, definition, steps_of
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.places import named_by_place
+from dpframe.frames.groups import Groups, ListedKeys, Margins, SetGroups, common_sets
 from dpframe.frames.public import digest
-from dpframe.frames.relation import Relation
-from dpframe.infer.limit_search import LimitSearch
+from dpframe.frames.relation import Relation, frames_of, named_by_place
+from dpframe.infer.measurements import measurements_of
 from dpframe.plan.several import distinct_names
 
-__all__ = ["Kind", "Place", "Queries", "merge", "queries_by_place", "rows_of"]
+# -- a limit that is to be found when a query runs ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LimitSearch:
+    """The limit that a query lacks, and the query under each that may be found."""
+
+    step: str  # The verb that limits: ``"limit_rows"`` or ``"limit_groups"``
+    by: tuple[str, ...]  # The columns that it is given
+    # A histogram of how many rows or groups individuals have, whose bins end at the limits.
+    search: Query
+    limits: tuple[int, ...]  # At which the bins of the histogram end, in rising order; public
+    # The query under each limit that may be found, and its companions: under all of `limits`, or
+    # the first of them.
+    queries: tuple[tuple[Query, ...], ...]
+    # The cost of each of these relative to the others; None for the default.
+    weights: tuple[Fraction, ...] | None = None
+
+
+# -- several queries as one plan ------------------------------------------------------------------
+# Those of the same rows and groups become one query, so that their outputs share what is drawn.
+#
+# The definitions of steps, never their words, decide whether two queries have the same rows,
+# together with the identity of the protected frame. The sensitivity is inferred for the query that
+# is run, so privacy does not rest on that decision.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queries:
-    """Several queries that are run in one plan.
+    """Several queries that are run in one plan."""
 
-    Parameters
-    ----------
-    queries
-        In the order of their results.
-    weights
-        The cost of each relative to the others; None for the default.
-    search
-        Where the first finds a limit for the others: how.
-    """
-
-    queries: tuple[Query, ...]
+    queries: tuple[Query, ...]  # In the order of their results
+    # The cost of each relative to the others; None for the default.
     weights: tuple[Fraction, ...] | None = None
-    search: LimitSearch | None = None
+    search: LimitSearch | None = None  # Where the first finds a limit for the others: how
 
     @classmethod
     def searching(cls, search: LimitSearch) -> Queries:
@@ -53,24 +62,12 @@ class Queries:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the outputs of one of several queries are.
+    """Where the outputs of one of several queries are."""
 
-    Parameters
-    ----------
-    block
-        The number of the query that was made of it and those of the same rows and groups.
-    outputs
-        The numbers of its outputs there.
-    names
-        What they are called in its own result.
-    own
-        The query by its own groups, where those that are run are others.
-    """
-
-    block: int
-    outputs: tuple[int, ...]
-    names: tuple[str, ...]
-    own: Query | None = None
+    block: int  # The number of the query that was made of it and those of the same rows and groups
+    outputs: tuple[int, ...]  # The numbers of its outputs there
+    names: tuple[str, ...]  # What they are called in its own result
+    own: Query | None = None  # The query by its own groups, where those that are run are others
 
     @classmethod
     def whole(cls, query: Query) -> Place:
@@ -111,22 +108,14 @@ def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """What queries that are run as one have in common.
+    """What queries that are run as one have in common."""
 
-    Parameters
-    ----------
-    rows
-        The protected frames, and all that is done to them, as text that is the same for the same.
-    by
-        The groups but for their keys, likewise, whether the result is groups, and whether the limit
-        is found.
-    groups
-        With their keys.
-    """
-
+    # The protected frames, and all that is done to them, as text that is the same for the same.
     rows: str
+    # The groups but for their keys, likewise, whether the result is groups, and whether the limit
+    # is found.
     by: str
-    groups: Groups | None
+    groups: Groups | None  # With their keys
 
     @classmethod
     def of(cls, query: Query) -> Kind:
@@ -203,3 +192,122 @@ def _named(output: Output, name: str) -> Output:
         p: replace(a, request=replace(a.request, name=name)) for p, a in output.aggregates.items()
     }
     return replace(output, name=name, aggregates=found)
+
+
+# -- queries of the same rows whose tables are margins of one another's ---------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Related:
+    """Queries that can be run as one, by grouping sets."""
+
+    # Which queries of a plan they are, the one with the finest table first.
+    numbers: tuple[int, ...]
+    query: Query  # The query that is run, with the outputs of each, one after another
+
+
+def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
+    """Queries that are tables and margins of them, each in at most one list, in up to two ways.
+    The first has all possible ones; the second only those that need one noisy table each, and so
+    lose nothing that is drawn jointly.
+    """
+    able = [n for n, query in enumerate(queries) if can_be_related(query)]
+    able.sort(key=lambda n: _fineness(queries[n].groups))
+    single = [n for n in able if len({key for a in queries[n].aggregates for key in a.keys}) == 1]
+    for numbers in [able, single] if len(single) < len(able) else [able]:
+        found = _related(queries, numbers)
+        if found:
+            yield found
+
+
+def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
+    keys = {n: found for n in able if (found := ListedKeys.of(queries[n].groups)) is not None}
+    able = [n for n in able if n in keys]
+    same: dict[str, tuple[Margins, list[int]]] = {}
+    roots: dict[int, int] = {}
+    members: dict[int, list[int]] = {}
+    for number in able:
+        relation = queries[number].relation
+        rows = same.setdefault(rows_of(relation), (Margins(relation.facts.columns), []))
+        parents = _finer(number, keys, roots, *rows)
+        # of several tables the one with the fewest groups, which fewest add up to a margin
+        parent = min(parents, key=lambda n: _size(queries[n].groups), default=None)
+        roots[number] = number if parent is None else roots[parent]
+        members.setdefault(roots[number], []).append(number)
+    made = []
+    for numbers in members.values():
+        if len(numbers) > 1:
+            with suppress(DPFrameError):  # one individual may do more in the tables of all
+                together = _together([queries[n] for n in numbers])
+                made += [] if together is None else [Related(tuple(numbers), together)]
+    return made
+
+
+def _finer(
+    number: int,
+    keys: Mapping[int, ListedKeys],
+    roots: Mapping[int, int],
+    margins: Margins,
+    before: list[int],
+) -> list[int]:
+    """The tables of the same rows that this one is a margin of, and their margins; from now on it
+    is one of them.
+    """
+    mine = keys[number]
+    margins.add(mine)
+    tables = [n for n in before if keys[n].groups is not None]
+    found = [
+        n
+        for n in tables
+        if margins.is_margin(mine, keys[n]) and margins.is_margin(mine, keys[roots[n]])
+    ]
+    before.append(number)
+    return found
+
+
+def brought_together(
+    queries: Sequence[Query], places: Sequence[Place], related: Sequence[Related]
+) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
+    """The queries that are run where related ones are run as one, and where outputs are then."""
+    firsts = {min(one.numbers): one for one in related}
+    moved = {number: one for one in related for number in one.numbers}
+    made, blocks = list[Query](), dict[int, int]()
+    for number, query in enumerate(queries):
+        if number in firsts or number not in moved:
+            blocks[number] = len(made)
+            made.append(firsts[number].query if number in firsts else query)
+    found = []
+    for place in places:
+        one = moved.get(place.block)
+        if one is None:
+            found.append(replace(place, block=blocks[place.block]))
+            continue
+        before = one.numbers[: one.numbers.index(place.block)]
+        start = sum(len(queries[n].outputs) for n in before)
+        outputs = tuple(start + number for number in place.outputs)
+        own = queries[place.block]
+        block = blocks[min(one.numbers)]
+        found.append(replace(place, block=block, outputs=outputs, own=own))
+    return tuple(made), tuple(found)
+
+
+def _together(queries: Sequence[Query]) -> Query | None:
+    """One query that has the outputs of all; None where it would have too many groups."""
+    first = queries[0]
+    common = common_sets([query.groups for query in queries], first.relation.facts.columns)
+    if common is None:
+        return None
+    whole = replace(first, groups=common.groups, outputs=())
+    outputs = related_outputs(queries, common, whole.scope)
+    whole = replace(whole, outputs=tuple(output for found in outputs for output in found))
+    measurements_of(whole)
+    return whole
+
+
+def _fineness(groups: Groups | None) -> tuple[int, bool]:
+    """Finer tables first, and grouping sets before what may be one of them."""
+    return (0 if groups is None else -len(groups.by), not isinstance(groups, SetGroups))
+
+
+def _size(groups: Groups | None) -> int:
+    return 1 if groups is None else groups.size

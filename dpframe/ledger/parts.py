@@ -29,7 +29,7 @@ have a digest of their own each time that they are made, and all their parts add
 the rows are in memory and stay as they are. But a limit that keeps the first g dates, or the first
 g rows by date, leaves an individual in at most g parts only if parts are charged in the order of
 their dates
-(`dpframe.frames.first_parts`). So the ledger refuses a part that is before one already charged.
+(`dpframe.frames.partition`). So the ledger refuses a part that is before one already charged.
 """
 
 from __future__ import annotations

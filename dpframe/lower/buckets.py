@@ -33,8 +33,7 @@ import polars as pl
 
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.core.dtypes import DType
-from dpframe.frames.binary import frames_of
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.pair_limits import adds_up_over_people
 from dpframe.lower.read_once import Frames, Lower, columns_read, held, read_once, unsure

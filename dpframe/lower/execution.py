@@ -14,8 +14,8 @@ import polars as pl
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError
 from dpframe.frames.groups import Groups
+from dpframe.frames.per_individual import without
 from dpframe.frames.relation import Relation
-from dpframe.frames.without_found import without
 from dpframe.lower.buckets import in_buckets, people_of
 from dpframe.lower.choosing import Chooser, Numbers, chosen_keys, order_of
 from dpframe.lower.engines.engine import ClusterLost, Engine, require_supported

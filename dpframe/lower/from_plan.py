@@ -56,27 +56,17 @@ from dpframe.core.parameters import Listed, Parameter
 from dpframe.core.rationals import Rationals
 from dpframe.core.tree import Call, Column, Literal, Named, Operation, Tree
 from dpframe.errors import DPFrameError
-from dpframe.frames.binary import Concat
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.definition import type_words
-from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts, protected_facts
-from dpframe.frames.filter import Filter
-from dpframe.frames.group_by_individual import Gather, gather_parts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.individual_aggregates import AGGREGATES
-from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.group_by_individual import AGGREGATES, Gather, gather_parts
+from dpframe.frames.groups import Groups, SetGroups
+from dpframe.frames.joins import JoinPrivate, JoinPrivateKeys, JoinPublic
 from dpframe.frames.nodes import unit_of
-from dpframe.frames.part import Part
-from dpframe.frames.per_individual import Extremes, PerIndividual
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Select
-from dpframe.frames.without_found import WithoutFound
+from dpframe.frames.partition import Part
+from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
+from dpframe.frames.relation import Concat, Relation, Step
+from dpframe.frames.row_steps import Explode, Filter, Select
 from dpframe.kernel import plan as kernel
 from dpframe.rows.fold import domain
 from dpframe.rows.layouts import type_of_keys

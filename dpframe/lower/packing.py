@@ -15,8 +15,7 @@ from typing import Final
 import polars as pl
 
 from dpframe.core.dtypes import DType
-from dpframe.frames.binary import Binary
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Binary, Relation
 from dpframe.rows.layouts import unordered
 
 FIRST_BITS, OTHER_BITS = 33, 30

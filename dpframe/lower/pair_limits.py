@@ -32,12 +32,11 @@ from dpframe.aggregates.statistics import (
 )
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
-from dpframe.frames.individuals import owner_columns
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
+from dpframe.frames.sampling import owner_columns
 from dpframe.rows.operation import Namespace
 
 UNIT, WINDOW = "unit", "window"

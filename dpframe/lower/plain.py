@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.aggregate import BoundAggregate
 from dpframe.aggregates.values import Value
 from dpframe.core.tree import Tree
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.relation import Relation
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.engines.polars_engine import POLARS

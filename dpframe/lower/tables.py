@@ -17,13 +17,10 @@ from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree
 from dpframe.core.windows import Windows
 from dpframe.errors import require
-from dpframe.frames.binary import Binary
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
-from dpframe.frames.individuals import owner_columns, within_windows
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import FramePart
+from dpframe.frames.groups import Groups, SetGroups
+from dpframe.frames.relation import Binary, FramePart, Relation
+from dpframe.frames.sampling import owner_columns, within_windows
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered

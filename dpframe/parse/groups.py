@@ -1,11 +1,13 @@
-"""Group-by expressions and their public keys."""
+"""Group-by expressions and their public keys, also by several sets of columns."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -13,16 +15,14 @@ from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
-from dpframe.frames.groups import Groups
-from dpframe.frames.own_columns import renamed_column
+from dpframe.frames.groups import GROUPING, Groups, SetGroups
 from dpframe.frames.public import held, to_polars_frame
-from dpframe.frames.with_columns import unique_names
-from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
-from dpframe.parse.key_sets import Keys
+from dpframe.frames.row_steps import renamed_column, unique_names
+from dpframe.parse.key_sets import Keys, Origin, nothing_computed, with_few_values
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
 from dpframe.rows.constants import listed
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import domain, outer_words, words
 from dpframe.rows.layouts import distinct, type_of_keys
 
 MOST_GROUPS = 50_000_000
@@ -39,14 +39,6 @@ def read_groups(
 ) -> Groups:
     """A group-by with its keys, checked; with `discover` keys that are not known are to be chosen.
     `own` has the columns that identify the owner of a row.
-
-    Raises
-    ------
-    MissingKeys
-        When keys do not cover the grouping columns exactly, are not values of their types, are
-        neither given nor known from types or declarations, or would be persons.
-    UnsupportedOperation
-        When a grouping expression cannot be grouped by.
     """
     schema = polars_schema(columns)
     named = [n for e in _flat(by) for n in read(e, schema, what="group_by")]
@@ -318,3 +310,116 @@ def _wrong_type(name: str, found: Domain, where: str) -> DPFrameError:
     return MissingKeys(
         f"the keys of {name!r} are not values of type {found.dtype}", where=where, remedy=remedy
     )
+
+
+# -- Grouping sets --------------------------------------------------------------------------------
+
+
+Form: TypeAlias = Literal["rollup", "cube", "grouping_sets"]
+_MOST_SETS = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetsAsked:
+    """Grouping sets as they were written."""
+
+    form: Form  # Which function wrote them
+    columns: tuple[Any, ...]  # All columns, in order of first appearance
+    # The columns of each set, by their numbers; None for what follows from the form.
+    sets: tuple[tuple[int, ...], ...] | None = None
+
+
+def read_sets(
+    asked: SetsAsked, keys: object, columns: Columns, origin: Origin = nothing_computed
+) -> SetGroups:
+    """Groups by several sets of columns."""
+    groups = read_groups(asked.columns, {}, keys, columns, origin=origin)
+    names, where = groups.names, f"group_by({asked.form}(...))"
+    if GROUPING in names:
+        raise UnsupportedOperation(
+            f"the result would have two columns named {GROUPING!r}: one distinguishes the sets",
+            where=where,
+            remedy="rename the grouping column before, with .rename({...})",
+        )
+    width = len(names)
+    if asked.sets is not None and width != len(asked.columns):
+        raise UnsupportedOperation(
+            "a column of a grouping set is one column, and an expression here makes several",
+            where=where,
+            remedy="name the columns one by one",
+        )
+    sets = _sets(asked, width, where)
+    product = _product_of(groups.keys, where)
+    shown = [outer_words(n.tree).removeprefix("col(").removesuffix(")") for n in groups.by]
+    written = _written(asked, shown)
+    return SetGroups(groups.by, product, groups.origin, False, sets, written)
+
+
+def _sets(asked: SetsAsked, width: int, where: str) -> tuple[tuple[int, ...], ...]:
+    if asked.form == "cube" and width > 10:
+        raise _too_many(1 << width, where)
+    everything = tuple(range(width))
+    match asked.form:
+        case "rollup":
+            sets = tuple(everything[:n] for n in range(width, -1, -1))
+        case "cube":
+            sets = tuple(
+                s for n in range(width, -1, -1) for s in itertools.combinations(everything, n)
+            )
+        case "grouping_sets":
+            assert asked.sets is not None
+            sets = tuple(tuple(sorted(s)) for s in asked.sets)
+    if len(sets) > _MOST_SETS:
+        raise _too_many(len(sets), where)
+    if len(set(sets)) < len(sets):
+        raise UnsupportedOperation(
+            "a grouping set is written twice",
+            where=where,
+            remedy="write each set once; its rows are the same each time",
+        )
+    return sets
+
+
+def _too_many(sets: int, where: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"there would be {sets} grouping sets, more than {_MOST_SETS}",
+        where=where,
+        remedy="list the sets that matter with dp.grouping_sets([...])",
+    )
+
+
+def _product_of(keys: pl.DataFrame, where: str) -> pl.DataFrame:
+    """The keys in the order of the columns' values, which they are all combinations of."""
+    values = [column.unique(maintain_order=True) for column in keys.get_columns()]
+    if math.prod(map(len, values)) != keys.height or not keys.height:
+        raise MissingKeys(
+            "the keys of grouping sets are all combinations of the values of each column, and some "
+            "are not listed",
+            where=where,
+            remedy='write keys={"city": ["a", "b"], "year": [2025, 2026]}',
+        )
+    product = values[0].to_frame()
+    for column in values[1:]:
+        product = product.join(column.to_frame(), how="cross", maintain_order="left_right")
+    return product
+
+
+def _written(asked: SetsAsked, names: Sequence[str]) -> str:
+    if asked.sets is None:
+        return f"{asked.form}({', '.join(names)})"
+    shown = []
+    for found in asked.sets:
+        inside = ", ".join(names[i] for i in sorted(found))
+        shown.append(f"({inside}{',' if len(found) == 1 else ''})")
+    return f"{asked.form}([{', '.join(shown)}])"
+
+
+def nothing_else(named: Mapping[str, Any], others: Sequence[Any]) -> None:
+    """Refuse other columns in addition to grouping sets."""
+    if named or others:
+        raise UnsupportedOperation(
+            "grouping sets stand alone in group_by",
+            where="group_by(...)",
+            remedy="write all columns inside of dp.rollup(...), dp.cube(...) or "
+            "dp.grouping_sets([...])",
+        )

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.core.tree import Call, Column, Literal, Tree, column_names
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.individual_aggregates import (
+from dpframe.frames.group_by_individual import (
     All,
     Any_,
     Count,
@@ -28,9 +28,8 @@ from dpframe.frames.individual_aggregates import (
     Quantile,
     Sum,
 )
-from dpframe.parse.aggregate_nodes import Node, held
-from dpframe.parse.filtered import Kept, kept_rows
-from dpframe.parse.hints import function_key, function_name, node_name, refuse
+from dpframe.parse.hints import Node, function_key, function_name, held, node_name, refuse
+from dpframe.parse.outputs import Kept, kept_rows
 from dpframe.parse.reader import Reader
 from dpframe.parse.reader import tree_of as row_tree
 from dpframe.rows.constants import constant
@@ -70,24 +69,12 @@ _INSTEAD: Mapping[str, tuple[str, str]] = {
 def read_group(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> Tree:
     """The tree of one output of ``group_by(identifier).agg(...)``: aggregates, and row-wise
     operations on them.
-
-    Raises
-    ------
-    UnsupportedOperation, UnknownColumn, UnboundedSensitivity
-        For an expression without a value for each individual, or whose value depends on the order
-        of rows.
     """
     return _GroupReader(facts, schema).tree(node)
 
 
 def read_row(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> Tree:
-    """The tree of a row-wise expression, which may contain aggregates with ``.over(identifier)``.
-
-    Raises
-    ------
-    UnsupportedOperation, UnknownColumn, UnboundedSensitivity
-        As `read_group`, and for all other expressions that mix rows.
-    """
+    """The tree of a row-wise expression, which may hold aggregates with ``.over(identifier)``."""
     return _RowReader(facts, schema).tree(node)
 
 

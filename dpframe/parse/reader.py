@@ -26,13 +26,20 @@ from dpframe.parse.hints import (
     refuse,
     refuse_unserialisable,
 )
-from dpframe.parse.literals import read_literal
-from dpframe.parse.messagepack import decode
-from dpframe.parse.names import output_name
-from dpframe.parse.parameters import SQL, given, marked, readable
-from dpframe.parse.selectors import expand
-from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
-from dpframe.parse.sql_dates import COMPARISONS, adapted, dtype_of, standing
+from dpframe.parse.literals import decode, read_literal
+from dpframe.parse.selectors import expand, output_name
+from dpframe.parse.size import (
+    MAX_DEPTH,
+    MAX_NODES,
+    SQL,
+    TooLargeError,
+    given,
+    marked,
+    readable,
+    serialised,
+    too_large,
+)
+from dpframe.parse.sql import COMPARISONS, adapted, dtype_of, standing
 from dpframe.rows.constants import nearest_float32
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.fold import words
@@ -66,15 +73,6 @@ def read(
         What the expression is used for, for messages: ``"filter"``, ``"group key"``.
     each
         What reads one column's node; `tree_of` where it is left out.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For everything that is not known to be row-wise and total, by its Polars name.
-    UnknownColumn
-        For a column that `schema` does not have.
-    InvalidBounds
-        For bounds, breaks or replacements that contradict themselves.
     """
     parsed = _as_expression(expression, what)
     reading = each or tree_of
@@ -97,11 +95,6 @@ def read_nodes(
 ) -> T:
     """What `found` makes of an expression, given as Polars' nodes, one for each column that it
     makes, and whether a selection of columns made them. What it refuses is refused with its place.
-
-    Raises
-    ------
-    UnsupportedOperation
-        For what Polars cannot write down or what is too large, and as `found` does.
     """
     try:
         text = _serialise(expression, what)
@@ -120,13 +113,7 @@ def read_nodes(
 
 
 def tree_of(node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
-    """The tree of one node without selections.
-
-    Raises
-    ------
-    UnsupportedOperation, UnknownColumn, InvalidBounds
-        As `read`.
-    """
+    """The tree of one node without selections."""
     return Reader(schema).tree(node)
 
 

@@ -4,18 +4,21 @@ Polars writes and shows an expression by recursion, which ends the process where
 levels are nested. An expression that is its own operand several times over, as after ``e = e +
 e``, is written in full, twice as long each time. So Polars writes into a stream that counts
 levels and parts as they come, and stops. SQL is measured before Polars parses it, for the same
-reason.
-"""
+reason."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 from typing import Any
 
 import polars as pl
 
+from dpframe.core.parameters import NotAValue, Parameter
+from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.operation import Operand, Values
 
 MAX_DEPTH = 150
 MAX_NODES = 20_000
@@ -88,13 +91,7 @@ class _Measured(io.RawIOBase):
 
 
 def serialised(expression: pl.Expr) -> str:
-    """An expression as Polars writes it in JSON.
-
-    Raises
-    ------
-    TooLargeError
-        When it is too large to be written.
-    """
+    """An expression as Polars writes it in JSON."""
     stream = _Measured()
     try:
         expression.meta.serialize(stream, format="json")
@@ -115,13 +112,7 @@ def shown(expression: pl.Expr) -> str:
 
 
 def require_short_sql(text: str) -> str:
-    """An SQL expression that Polars can parse.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it has too many parts.
-    """
+    """An SQL expression that Polars can parse."""
     words = _SQL_WORD.finditer(_SQL_VALUE.sub(" ", text))
     if sum(1 for _ in words) <= MAX_SQL:
         return text
@@ -129,3 +120,54 @@ def require_short_sql(text: str) -> str:
         f"the SQL expression has more than {MAX_SQL} words and signs",
         remedy=("split it over several columns or filters", "write IN in place of long chains"),
     )
+
+
+# Parameters in expressions: the name that stands for one, and the constant that it is read into.
+#
+# A parameter is never put into the text of an expression. It is written as a name that holds
+# everything about it in hexadecimal digits, for any value, and the reader makes a constant of it.
+
+
+SQL = "dpframe:sql"
+"""The name of an expression that was written in SQL, by which the reader knows it."""
+
+_MARK = "dpframe:parameter:"
+_MARKED = re.compile(rf'(?:col\()?"?{_MARK}([0-9a-f]+)"?\)?')
+
+
+def mark(parameter: Parameter) -> str:
+    """The name that stands for a parameter."""
+    text = json.dumps([parameter.name, parameter.type, parameter.value])
+    return _MARK + text.encode().hex()
+
+
+def marked(name: object) -> Parameter | None:
+    """The parameter that a name stands for, if it does."""
+    if not isinstance(name, str) or not name.startswith(_MARK):
+        return None
+    try:
+        text, kind, value = json.loads(bytes.fromhex(name.removeprefix(_MARK)))
+        return Parameter(text, kind, value)
+    except (AttributeError, NotAValue, TypeError, ValueError):
+        raise UnsupportedOperation(
+            f"no column or output may be named {_MARK}...: parameters are called so",
+            remedy="rename it",
+        ) from None
+
+
+def given(parameter: Parameter) -> Operand:
+    """A parameter as the constant that it is, or as several."""
+    held, dtype = parameter.held, parameter.kind.dtype
+    if isinstance(held, tuple):
+        return Values(held, dtype, parameter)
+    return Literal(held, dtype, parameter)
+
+
+def readable(shown: str) -> str:
+    """An expression in a message, with parameters by their names."""
+    return _MARKED.sub(_named, shown)
+
+
+def _named(found: re.Match[str]) -> str:
+    parameter = marked(_MARK + found[1])
+    return found[0] if parameter is None else f":{parameter.name}"

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 from dpframe.core.domain import Domain
 from dpframe.core.regular import canonical
-from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.definition import Json, steps_of, type_words
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Binary, Relation, frames_of
 
 __all__ = ["TypesRead", "digest_of_types", "types_read"]
 

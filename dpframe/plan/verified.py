@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from dpframe.errors import Unsound
-from dpframe.frames.individual_aggregates import ADDING, AGGREGATES
+from dpframe.frames.group_by_individual import ADDING, AGGREGATES
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import Call, Gather
 from dpframe.rows.registry import BY_NAME

@@ -1,20 +1,29 @@
 """The mechanisms that one query needs, or several that share a cost, and the choice among
 them."""
 
-from dpframe.planning.found_limits import (
+from dpframe.planning.kept_stream import kept_of, resumed
+from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
+from dpframe.planning.physical import (
+    Exact,
+    Translation,
+    alone,
+    given,
+    on_part,
+    stating,
+    translate,
+    with_physical,
+    with_remaining,
+)
+from dpframe.planning.planning import (
+    Planning,
+    errors_of,
     has_normal_noise,
     noise_in_rows,
     planned_with_limit,
     sizes_to_appear,
 )
-from dpframe.planning.gains import errors_of
-from dpframe.planning.kept_stream import kept_of, resumed
-from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
-from dpframe.planning.physical import Exact, Translation, translate
-from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.soundness import require_sound, require_verified
-from dpframe.planning.stated import alone, given, on_part, stating, with_physical, with_remaining
 
 __all__ = [
     "GROUPS",

@@ -27,22 +27,14 @@ from dpframe.planning.prepared import Prepared
 from dpframe.release import Draw, law_of, part_of
 from dpframe.report import Plan
 
-__all__ = ["kept_of", "resumed"]
-
 _MOVED = ("l0", "l1", "l2_squared", "linf")
 
 
 def kept_of(
     prepared: Prepared, schedule: Schedule, monotone: bool, spend: tuple[Any, ...]
 ) -> StreamKept:
-    """What is kept with the opening of a stream.
-
-    Parameters
-    ----------
-    prepared, schedule, monotone
-        What it is.
-    spend
-        The query to be spent on it, as plans write constants.
+    """What is kept with the opening of a stream. `prepared`, `schedule`, `monotone`: what it is.
+    `spend`: the query to be spent on it, as plans write constants.
     """
     details = {
         "plan": prepared.plan.to_json(None),
@@ -107,23 +99,10 @@ def _parameters(law: AdditiveMechanism) -> tuple[Any, ...]:
 
 
 def resumed(prepared: Prepared, kept: StreamKept, name: str, charged: Budget) -> Prepared:
-    """The stream as it was planned when it was opened.
-
-    Parameters
-    ----------
-    prepared
-        The plan as it would be made now, for the same request.
-    kept
-        What its opening kept.
-    name
-        The name of the stream, for messages.
-    charged
-        The cost as it would be now, whose measure the one that was charged has.
-
-    Raises
-    ------
-    LedgerError
-        When it cannot go on as it was.
+    """The stream as it was planned when it was opened. `prepared`: the plan as it would be made
+    now, for the same request. `kept`: what its opening kept. `name`: the name of the stream, for
+    messages. `charged`: the cost as it would be now, whose measure the one that was charged has.
+    Raises `LedgerError` when it cannot go on as it was.
     """
     try:
         details = json.loads(kept.details)

@@ -1,38 +1,4 @@
-"""Which limit a noisy histogram of individuals gives, and how much it may drop.
-
-The limit is the one that has the least error by what it drops and by noise together. All of it is
-computed from noisy counts and from plans, so it is post-processing, and privacy does not rest on
-it.
-
-Which limit
------------
-`dpframe.planning.laws_of_rows` compares the counts with laws of the number of rows, and gives the
-likelihood of each law and what each limit drops under it. A limit has a regret under each law:
-the logarithm of its median error over that of the limit that is best under the law. The limit
-whose mean regret is least is taken. docs/benchmarks.md has the errors.
-
-How much it may drop
---------------------
-Let h(i) be the individuals with more than n(i-1) and up to n(i) rows, and h(i) + e(i) the noisy
-numbers. One of them loses at most n(i) - L under a limit L. If no individual has more than R =
-n(r) rows, then with sums over i <= r
-
-    dropped(L) <= sum of h(i) (n(i) - L)+ <= sum of (h(i) + e(i)) (n(i) - L)+  +  Z,
-
-    Z = sum of n(i) max(0, -e(i)),
-
-because 0 <= (n(i) - L)+ <= n(i). Z depends neither on L nor on the counts, so its quantile gives a
-bound that holds for whichever limit the same noisy counts give. Likewise no more individuals have
-more than L rows than the sum of h(i) + e(i) over all bins above L and the sum of max(0, -e(i)) over
-all bins. Half of what may go wrong is for that. R is chosen by the counts as well, among fixed
-levels, so the k-th of these may fail with 2^-(k + 1) of it, which adds up to the other half (union
-bound). Z is a sum of independent numbers; `quantile_of_losses` adds up their laws on a grid, each
-rounded up.
-
-A bound of this kind cannot be much smaller. A search at epsilon s hides k individuals with R rows
-each up to a factor of exp(k s), so on most runs without them the bound has to be above k R for any
-k up to about 1 / s.
-"""
+"""Which limit a noisy histogram of individuals gives, and how much it may drop."""
 
 from __future__ import annotations
 
@@ -48,11 +14,206 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.plan.pieces import REACH
-from dpframe.planning.laws_of_rows import Tail, tail_of
 
-__all__ = ["BLIND", "GROUPS", "MUCH", "LimitRule", "LossOfLimit", "MostDropped", "remark_of"]
+# -- how likely laws of the number of rows are, given a noisy histogram of individuals ------------
+# Under the best limit one or two individuals have more rows, and noise of the histogram is some
+# tens of individuals: they are invisible. So all noisy counts are compared with expectations under
+# laws of the number of rows (Pareto, Lomax, log-normal, Weibull and uniform laws, of many sizes and
+# shapes). The weight of each law is the likelihood of the counts. Beforehand the five families
+# weigh the same.
+#
+# No law is exact. The number in a bin may be off what a law expects by who happens to be there, and
+# by `_MISFIT` of it. So the number is taken to be between what the law expects and the noisy count,
+# nearer to that which is surer; within a bin individuals lie as the law says. If fewer than
+# `_NOBODY` are expected to have more rows, no individual is assumed to.
+#
+# All floats here come from noisy counts, so privacy does not rest on them.
 
 Floats = NDArray[np.float64]
+
+_MISFIT = 0.06
+_NOBODY = 0.5
+_FARTHEST = 10.0**6
+"""No individual is expected to have more rows, or more than ten times the last limit."""
+_POINTS = 150
+"""How many numbers of rows, in addition to the limits, laws are computed at."""
+_LIKELY = 1e-3
+"""Laws that are less likely than this much of the likeliest one count for nothing."""
+_LEAST_LOG = -700.0
+"""The exponential of less is no number that a float holds in full."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tail:
+    """What laws of the number of rows expect, given noisy counts."""
+
+    weights: Floats  # How likely each law is; 1 in all
+    above: Floats  # The individuals with more than each limit, by law
+    dropped: Floats  # How many rows each limit drops, by law
+
+    def median(self, numbers: Floats) -> float:
+        """The median over the laws of a number that each has."""
+        order = np.argsort(numbers, kind="stable")
+        place = int(np.searchsorted(np.cumsum(self.weights[order]), 0.5))
+        return float(numbers[order[min(place, len(order) - 1)]])
+
+
+@lru_cache(maxsize=32)
+def tail_of(ends: tuple[int, ...], counts: tuple[int, ...], law: AdditiveMechanism | None) -> Tail:
+    """The laws that fit noisy counts, and what they expect. `ends`: at which the bins end, in
+    rising order. `counts`: the noisy number of individuals in each bin, and last of those above
+    all. `law`: the noise of each count; None if none exists.
+    """
+    points, shares_above, prior = _laws(ends)
+    limits, numbers = np.array(ends, dtype=np.float64), np.array(counts, dtype=np.float64)
+    at = np.searchsorted(points, limits)
+    edges = np.pad(shares_above[:, at], ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
+    shares = edges[:, :-1] - edges[:, 1:]
+    expected = max(1.0, float(sum(counts))) * shares
+    spread = expected * (1 - shares) + (_MISFIT * expected) ** 2 + 1e-6
+    off = numbers - expected
+    fits = _log_density(off, spread, law).sum(axis=1) + prior
+    likely = np.exp(np.maximum(fits - fits.max(), _LEAST_LOG))
+    keep = likely > _LIKELY
+    weights = likely[keep] / likely[keep].sum()
+    trust = spread / (spread + _variance(law))
+    inside = np.maximum(0.0, expected + off * trust)[keep]
+    beyond = np.pad(np.cumsum(inside[:, :0:-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
+    place = np.searchsorted(limits, points)  # the bin of each point
+    part = shares_above[keep] - edges[keep][:, place + 1]
+    part = np.clip(part / np.maximum(shares[keep], 1e-300)[:, place], 0.0, 1.0)
+    above = np.maximum(0.0, beyond[:, place] + inside[:, place] * part)
+    above[above < _NOBODY] = 0.0
+    parts = _between(above[:, :-1], above[:, 1:], np.diff(points))
+    lost = np.pad(np.cumsum(parts[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
+    return Tail(weights, above[:, at], lost[:, at])
+
+
+@lru_cache(maxsize=4)
+def _laws(ends: tuple[int, ...]) -> tuple[Floats, Floats, Floats]:
+    """Numbers of rows, the share of individuals with more than each by every law, and the logarithm
+    of the weight of each law beforehand.
+    """
+    farthest = max(_FARTHEST, 10.0 * ends[-1])
+    limits = np.array(ends, dtype=np.float64)
+    points = np.unique(np.concatenate([limits, np.geomspace(limits[0], farthest, _POINTS)]))
+    powers = np.concatenate([np.arange(0.8, 2.01, 0.1), np.arange(2.25, 4.01, 0.25)])
+    deviations = np.concatenate([np.arange(0.3, 1.91, 0.1), [2.1, 2.3, 2.6]])
+    shapes = [0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1, 1.3, 2, 4]
+    start, pareto = _pairs(np.geomspace(0.5, 100, 24), powers)
+    size, lomax = _pairs(np.geomspace(0.5, 300, 28), powers)
+    middle, deviation = _pairs(np.arange(-2, 6.01, 0.2), deviations)
+    scale, weibull = _pairs(np.geomspace(0.3, 1000, 37), shapes)
+    most = np.array([*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300, 500])
+    families = [
+        (np.maximum(points, start) / start) ** -pareto,
+        (1 + points / size) ** -lomax,
+        _erfc((np.log(points) - middle) / (deviation * math.sqrt(2))) / 2,
+        np.exp(np.maximum(-((points / scale) ** weibull), _LEAST_LOG)),
+        np.maximum(1 - points / most[:, None], 0.0),
+    ]
+    prior = [np.full(len(family), -math.log(len(family))) for family in families]
+    return points, np.concatenate(families), np.concatenate(prior)
+
+
+def _pairs(sizes: Floats, shapes: Floats | list[float]) -> list[Floats]:
+    """Each size with each shape, as two columns."""
+    return [part.reshape(-1, 1) for part in np.meshgrid(sizes, shapes)]
+
+
+def _variance(law: AdditiveMechanism | None) -> float:
+    return 0.0 if law is None else law.variance()
+
+
+def _log_density(off: Floats, spread: Floats, law: AdditiveMechanism | None) -> Floats:
+    """The logarithm of the density of noise and normal noise together at `off`, up to a constant.
+
+    `spread` is the variance of the normal part. The noise is taken to be normal where it is
+    Gaussian, and else Laplace noise of scale b. With v the variance of the normal part and x >= 0
+    the density is then, times 4 b,
+
+        exp(v / 2b^2 - x / b) erfc((v / b - x) / r) + exp(v / 2b^2 + x / b) erfc((v / b + x) / r),
+
+    with r = sqrt(2 v), and exp(v / 2b^2 + x / b) = exp(((v / b + x) / r)^2 - x^2 / 2v).
+    """
+    variance = _variance(law)
+    if law is None or not variance or law.is_normal:
+        both = spread + variance
+        normal: Floats = -(off**2 / both + np.log(both)) / 2
+        return normal
+    b, x, r = math.sqrt(variance / 2), np.abs(off), np.sqrt(2 * spread)
+    near, middle = (spread / b - x) / r, -(x**2) / (2 * spread)
+    first = np.where(
+        near >= 0,
+        middle + _log_erfcx(np.abs(near)),
+        spread / (2 * b**2) - x / b + np.log(_erfc(np.minimum(near, 0.0))),
+    )
+    laplace: Floats = np.logaddexp(first, middle + _log_erfcx((spread / b + x) / r))
+    return laplace
+
+
+def _erfc(x: Floats) -> Floats:
+    size = np.abs(x)
+    tail = np.exp(np.maximum(_log_erfcx(size) - size**2, _LEAST_LOG))
+    both: Floats = np.where(x >= 0, tail, 2 - tail)
+    return both
+
+
+_CHEBYSHEV = (
+    *(-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806),
+    *(0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277),
+)
+
+
+def _log_erfcx(x: Floats) -> Floats:
+    """log(exp(x^2) erfc(x)) for x >= 0, to 2e-7 (Press et al., Numerical Recipes, erfcc)."""
+    t = 1 / (1 + x / 2)
+    series = np.zeros_like(t)
+    for factor in reversed(_CHEBYSHEV):
+        series = series * t + factor
+    logarithm: Floats = series + np.log(t)
+    return logarithm
+
+
+def _between(many: Floats, few: Floats, width: Floats) -> Floats:
+    """What those lose between two numbers of rows who have more than the first: the sum over l of
+    those with more than l (Abel), which are taken half way between their means, arithmetic and
+    geometric.
+    """
+    middle = (many + few) / 4 + np.sqrt(many * few) / 2
+    sums: Floats = np.minimum(width, 1.0) * many + np.maximum(width - 1.0, 0.0) * middle
+    return sums
+
+
+# -- which limit a noisy histogram of individuals gives, and how much it may drop -----------------
+# The limit is the one that has the least error by what it drops and by noise together. All of it is
+# computed from noisy counts and from plans, so it is post-processing, and privacy does not rest on
+# it.
+#
+# *Which limit.* `tail_of` compares the counts with laws of the number of rows, and gives the
+# likelihood of each law and what each limit drops under it. A limit has a regret under each law:
+# the logarithm of its median error over that of the limit that is best under the law. The limit
+# whose mean regret is least is taken. docs/benchmarks.md has the errors.
+#
+# *How much it may drop.* Let h(i) be the individuals with more than n(i-1) and up to n(i) rows, and
+# h(i) + e(i) the noisy numbers. One of them loses at most n(i) - L under a limit L. If no
+# individual has more than R = n(r) rows, then with sums over i <= r
+#
+#     dropped(L) <= sum of h(i) (n(i) - L)+ <= sum of (h(i) + e(i)) (n(i) - L)+  +  Z,
+#
+#     Z = sum of n(i) max(0, -e(i)),
+#
+# because 0 <= (n(i) - L)+ <= n(i). Z depends neither on L nor on the counts, so its quantile gives
+# a bound that holds for whichever limit the same noisy counts give. Likewise no more individuals
+# have more than L rows than the sum of h(i) + e(i) over all bins above L and the sum of max(0,
+# -e(i)) over all bins. Half of what may go wrong is for that. R is chosen by the counts as well,
+# among fixed levels, so the k-th of these may fail with 2^-(k + 1) of it, which adds up to the
+# other half (union bound). Z is a sum of independent numbers; `quantile_of_losses` adds up their
+# laws on a grid, each rounded up.
+#
+# A bound of this kind cannot be much smaller. A search at epsilon s hides k individuals with R rows
+# each up to a factor of exp(k s), so on most runs without them the bound has to be above k R for
+# any k up to about 1 / s.
 
 BLIND: Final = 10
 """The least limit that is taken where noise hides who has more."""
@@ -70,46 +231,22 @@ _LAPLACE, _NORMAL = math.log(20), 1.96
 
 @dataclass(frozen=True, slots=True)
 class MostDropped:
-    """How much a limit may drop.
+    """How much a limit may drop."""
 
-    Parameters
-    ----------
-    rows
-        At most this many rows, or groups of individuals.
-    reach
-        If no individual has more than these.
-    individuals
-        How many have more than the limit at most, however many.
-    """
-
-    rows: int
-    reach: int
-    individuals: int
+    rows: int  # At most this many rows, or groups of individuals
+    reach: int  # If no individual has more than these
+    individuals: int  # How many have more than the limit at most, however many
 
 
 @dataclass(frozen=True, slots=True)
 class LossOfLimit:
-    """The loss of a limit, within noise.
+    """The loss of a limit, within noise."""
 
-    Parameters
-    ----------
-    place
-        Which of the limits, from 0.
-    dropped
-        About how many rows it drops (or groups of individuals).
-    every
-        About how many there are.
-    noise
-        The error by noise under it, with 95%, as a number of rows.
-    most
-        How many it may drop, with 99.9%.
-    """
-
-    place: int
-    dropped: float
-    every: float
-    noise: float
-    most: MostDropped
+    place: int  # Which of the limits, from 0
+    dropped: float  # About how many rows it drops (or groups of individuals)
+    every: float  # About how many there are
+    noise: float  # The error by noise under it, with 95%, as a number of rows
+    most: MostDropped  # How many it may drop, with 99.9%
 
     @property
     def share(self) -> float:
@@ -135,28 +272,18 @@ class LossOfLimit:
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """How a limit is found.
+    """How a limit is found."""
 
-    Parameters
-    ----------
-    limits
-        At which the bins of the histogram end, in rising order.
-    noise
-        The error of the query by noise under each that may be found, with 95%, as a number of rows:
-        of one group times the number of groups. These are the first of `limits`, or all.
-    sizes
-        The number of individuals that a group needs to appear almost always under each limit,
-        where groups are not listed; else empty.
-    law
-        The noise of each count, independent of the others; None if none exists.
-    is_normal
-        Whether the noise of the query is normal; else it is taken to be Laplace noise.
-    """
-
-    limits: tuple[int, ...]
+    limits: tuple[int, ...]  # At which the bins of the histogram end, in rising order
+    # The error of the query by noise under each that may be found, with 95%, as a number of rows:
+    # of one group times the number of groups. These are the first of `limits`, or all.
     noise: tuple[float, ...]
+    # The number of individuals that a group needs to appear almost always under each limit, where
+    # groups are not listed; else empty.
     sizes: tuple[int, ...] = ()
+    # The noise of each count, independent of the others; None if none exists.
     law: AdditiveMechanism | None = None
+    # Whether the noise of the query is normal; else it is taken to be Laplace noise.
     is_normal: bool = False
 
     def found(self, counts: Sequence[int]) -> LossOfLimit:
@@ -172,11 +299,8 @@ class LimitRule:
         which a group of a usual size appears; if none exists, the limit with the smallest such
         size.
 
-        Parameters
-        ----------
-        counts
-            The noisy number of individuals up to each limit and above the one before it, and last
-            of those above all.
+        `counts`: the noisy number of individuals up to each limit and above the one before it, and
+        last of those above all.
         """
         tail = self._tail(counts)
         places = [*range(len(self.noise))]
@@ -205,16 +329,8 @@ class LimitRule:
 
     def most(self, counts: Sequence[int], place: int, miss: Fraction) -> MostDropped:
         """How much a limit drops at most, with probability 1 - `miss`, if no individual has more
-        than a number of rows that comes with it; see above for why that holds.
-
-        Parameters
-        ----------
-        counts
-            As for `place`.
-        place
-            Which of the limits.
-        miss
-            How often more may be dropped.
+        than a number of rows that comes with it; see above for why that holds. `counts`: as for
+        `place`. `place`: which of the limits. `miss`: how often more may be dropped.
         """
         times, least = REACH
         levels = [p for p, n in enumerate(self.limits) if n >= least] or [len(self.limits) - 1]
@@ -278,14 +394,8 @@ def median_error(dropped: Floats, noise: Floats, *, is_normal: bool) -> Floats:
     within m >= d >= 0 of d with probability 1 - exp(-m / b) cosh(d / b). For normal noise
     (d^p + m^p)^(1 / p) with its own median m and p = 3.2 is within 4%.
 
-    Parameters
-    ----------
-    dropped
-        How much it lacks.
-    noise
-        The error by noise, with 95%.
-    is_normal
-        Whether noise is normal, or else Laplace noise.
+    `dropped`: how much it lacks. `noise`: the error by noise, with 95%. `is_normal`: whether noise
+    is normal, or else Laplace noise.
     """
     if is_normal:
         own, power = noise * (0.6745 / _NORMAL), 3.2
@@ -322,16 +432,8 @@ def quantile_of_losses(law: AdditiveMechanism, ends: tuple[int, ...], miss: Frac
 
 
 def remark_of(loss: LossOfLimit, limit: str, by_groups: bool) -> str:
-    """What was found, in words.
-
-    Parameters
-    ----------
-    loss
-        What it loses.
-    limit
-        The limit as an analyst writes it.
-    by_groups
-        Whether groups of individuals are limited, or rows.
+    """What was found, in words. `loss`: what it loses. `limit`: the limit as an analyst writes it.
+    `by_groups`: whether groups of individuals are limited, or rows.
     """
     what, of = ("groups of individuals", "groups") if by_groups else ("rows", "rows")
     most = max(loss.dropped, loss.most.rows)

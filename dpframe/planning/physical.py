@@ -1,41 +1,40 @@
-"""What will run, as a physical plan for the kernel.
-
-Nothing here is trusted: the kernel checks what comes out, and refuses what it has no node for.
-"""
+"""What will run, as a physical plan for the kernel, and what a session says in plans of itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
+from importlib.metadata import version
 from itertools import count
-from typing import get_args
+from typing import TypeVar, get_args
 
 import polars as pl
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import (
-    CellCounts,
-    Integers,
-    Measurement,
-    Selection,
-)
+from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.request import with_places
+from dpframe.core.budget import Budget
 from dpframe.core.dtypes import DType
+from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Literal, Operation, Tree
-from dpframe.frames.binary import Binary, Concat, shares_choices
+from dpframe.errors import Unsound
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.join_private import JoinPrivate
-from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.groups import SetGroups
+from dpframe.frames.joins import JoinPrivate, JoinPublic
 from dpframe.frames.nodes import has_no_node, keys_of, step_of, text_of_constant, unit_of
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Binary, Concat, Relation, shares_choices
+from dpframe.infer import Place
+from dpframe.kernel import Refused
 from dpframe.kernel import plan as kernel
+from dpframe.ledger.approvals import StatedBudget
+from dpframe.ledger.parts import Share
 from dpframe.lower import Handles, PlanTables, types_of_digest
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
@@ -43,31 +42,19 @@ from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.release import Draw, Places, draw_node, number_of
 from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of
 
-__all__ = ["Exact", "Translation", "physical", "translate"]
+# -- what will run, as a physical plan for the kernel ---------------------------------------------
+# Nothing here is trusted: the kernel checks what comes out, and refuses what it has no node for.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Translation:
-    """A physical plan, and what its items are of.
+    """A physical plan, and what its items are of."""
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    parts
-        Where draws stand in it, for each query that it runs.
-    handles
-        The frames that it names.
-    options
-        The same of each plan that may run afterwards.
-    tables
-        The tables of each query, read from the plan once the kernel has verified it.
-    """
-
-    plan: kernel.Plan
-    parts: tuple[Places, ...]
-    handles: Handles
-    options: tuple[Translation, ...] = ()
+    plan: kernel.Plan  # The plan
+    parts: tuple[Places, ...]  # Where draws stand in it, for each query that it runs
+    handles: Handles  # The frames that it names
+    options: tuple[Translation, ...] = ()  # The same of each plan that may run afterwards
+    # The tables of each query, read from the plan once the kernel has verified it.
     tables: tuple[tuple[PlanTables, ...], ...] = ()
 
 
@@ -77,19 +64,9 @@ def physical(prepared: PreparedTogether, sources: dict[int, str] | None = None) 
 
 
 def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None) -> Translation:
-    """The physical plan of what will run. It is the same in every process.
-
-    Parameters
-    ----------
-    prepared
-        What will run.
-    sources
-        The names of the sources that a larger plan has already, by their tokens.
-
-    Raises
-    ------
-    Refused
-        When the kernel has no node for a part of it.
+    """The physical plan of what will run. It is the same in every process. `prepared`: what will
+    run. `sources`: the names of the sources that a larger plan has already, by their tokens. Raises
+    `Refused` when the kernel has no node for a part of it.
     """
     plan = prepared.plan
     composition, measure = _composition(prepared)
@@ -115,21 +92,11 @@ def translate(prepared: PreparedTogether, sources: dict[int, str] | None = None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exact:
-    """Vectors of a query without noise, whether they are drawn or not.
+    """Vectors of a query without noise, whether they are drawn or not."""
 
-    Parameters
-    ----------
-    plan
-        A plan with their tables, and without draws.
-    nodes
-        What each vector is in it.
-    handles
-        The frames that the plan names.
-    """
-
-    plan: kernel.Plan
-    nodes: Mapping[Measurement, kernel.What]
-    handles: Handles
+    plan: kernel.Plan  # A plan with their tables, and without draws
+    nodes: Mapping[Measurement, kernel.What]  # What each vector is in it
+    handles: Handles  # The frames that the plan names
 
     @classmethod
     def of(cls, query: Query, parts: Iterable[Measurement]) -> Exact:
@@ -395,3 +362,53 @@ class _Lists:
         kept = tuple(range(0 if keys is None else len(keys.by)))
         each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
         return kernel.Vector(what.tables, each, kept, 1, total=False)
+
+
+# -- what a session says in plans of itself, and of what it was given -----------------------------
+
+Made = TypeVar("Made", Prepared, PreparedTogether)
+
+
+def on_part(prepared: Made, share: Share) -> Made:
+    """A plan that says that its frame is one of several parts, and what that costs the whole."""
+    return replace(prepared, plan=replace(prepared.plan, share=share))
+
+
+def stating(prepared: Made, budget: StatedBudget) -> Made:
+    """The plan with the budget that it is to be charged to."""
+    return replace(prepared, plan=replace(prepared.plan, budget=budget))
+
+
+def with_remaining(prepared: Made, remaining: Budget) -> Made:
+    """The plan with the remaining budget."""
+    return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
+
+
+def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
+    """The plan with its parameters."""
+    return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
+
+
+def with_physical(prepared: Made) -> Made:
+    """The plan with its physical plan. Raises `Unsound` when the kernel has no nodes for it."""
+    whole = prepared if isinstance(prepared, PreparedTogether) else alone(prepared)
+    try:
+        made = physical(whole)
+    except Refused as refused:
+        raise Unsound(
+            f"the query has no physical plan: {refused}",
+            remedy="report this as an error of dpframe, with the query",
+        ) from None
+    plan = replace(prepared.plan, physical=made, dpframe_version=_version())
+    return replace(prepared, plan=plan)
+
+
+@cache
+def _version() -> str:
+    """The version of dpframe, which takes longer to look up than a plan takes to make."""
+    return version("dpframe")
+
+
+def alone(prepared: Prepared) -> PreparedTogether:
+    """One query as several are."""
+    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))

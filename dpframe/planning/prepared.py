@@ -11,11 +11,8 @@ import polars as pl
 from dpframe.aggregates.aggregate import MeasurementKey, Query
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.core.windows import Every
-from dpframe.frames.binary import frames_of
-from dpframe.infer import (
-    Place,
-    PlannedMeasurement,
-)
+from dpframe.frames.relation import frames_of
+from dpframe.infer import Place, PlannedMeasurement
 from dpframe.ledger.scopes import Clock, WindowScope
 from dpframe.mechanisms import Mechanism
 from dpframe.planning.limit_rule import LimitRule, LossOfLimit, MostDropped, remark_of
@@ -25,24 +22,12 @@ from dpframe.report import Plan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A plan and what is needed to run it.
+    """A plan and what is needed to run it."""
 
-    Parameters
-    ----------
-    plan
-        What reviewers read.
-    query
-        The query.
-    parts
-        The parts in the order of `plan.releases`.
-    draws
-        What is drawn for them.
-    """
-
-    plan: Plan
-    query: Query
-    parts: tuple[PlannedMeasurement, ...]
-    draws: tuple[Draw, ...]
+    plan: Plan  # What reviewers read
+    query: Query  # The query
+    parts: tuple[PlannedMeasurement, ...]  # The parts in the order of `plan.releases`
+    draws: tuple[Draw, ...]  # What is drawn for them
 
     @property
     def tables(self) -> list[Table]:
@@ -57,18 +42,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LimitOptions:
-    """A query under each of the limits that may be found when it runs.
+    """A query under each of the limits that may be found when it runs."""
 
-    Parameters
-    ----------
-    rule
-        How one of them is found.
-    options
-        The query under each, with its plan.
-    """
-
-    rule: LimitRule
-    options: tuple[PreparedTogether, ...]
+    rule: LimitRule  # How one of them is found
+    options: tuple[PreparedTogether, ...]  # The query under each, with its plan
 
     def place(self, histogram: pl.DataFrame) -> int:
         """Which limit a noisy histogram of individuals gives."""
@@ -85,24 +62,14 @@ class LimitOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedTogether:
-    """One plan of several queries, and what is needed to run it.
+    """One plan of several queries, and what is needed to run it."""
 
-    Parameters
-    ----------
-    plan
-        What reviewers read.
-    parts
-        The queries that are run, each with the plan that it has where all share the cost.
-    places
-        The places of the outputs of the original queries.
-    limits
-        If the first query finds a limit for the others: these under each limit, where one of them
-        runs. All `parts` but the first are those under the largest.
-    """
-
-    plan: Plan
+    plan: Plan  # What reviewers read
+    # The queries that are run, each with the plan that it has where all share the cost.
     parts: tuple[Prepared, ...]
-    places: tuple[Place, ...]
+    places: tuple[Place, ...]  # The places of the outputs of the original queries
+    # If the first query finds a limit for the others: these under each limit, where one of them
+    # runs. All `parts` but the first are those under the largest.
     limits: LimitOptions | None = None
 
     @property

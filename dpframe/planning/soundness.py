@@ -39,16 +39,10 @@ from dpframe.plan.several import all_windows
 from dpframe.planning.physical import Translation, translate
 from dpframe.planning.prepared import Prepared, PreparedTogether
 
-__all__ = ["require_sound", "require_verified"]
-
 
 def require_sound(prepared: PreparedTogether) -> Translation:
-    """Refuse a plan that is not what will run. The physical plan, from which it runs.
-
-    Raises
-    ------
-    Unsound
-        Before anything is charged.
+    """Refuse a plan that is not what will run. The physical plan, from which it runs. Raises
+    `Unsound` before anything is charged.
     """
     translation = require_verified(prepared)
     wrong = next(_differences(prepared, translation), None)
@@ -58,12 +52,8 @@ def require_sound(prepared: PreparedTogether) -> Translation:
 
 
 def require_verified(prepared: PreparedTogether) -> Translation:
-    """The physical plan of what will run, which the kernel has verified.
-
-    Raises
-    ------
-    Unsound
-        When the kernel refuses it; nothing is drawn then.
+    """The physical plan of what will run, which the kernel has verified. Raises `Unsound` when the
+    kernel refuses it; nothing is drawn then.
     """
     try:
         translation = translate(prepared)

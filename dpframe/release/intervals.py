@@ -58,7 +58,7 @@ from dpframe.core.exact import Number, exact, nearest
 from dpframe.core.interval import EVERYTHING, ZERO, Interval
 from dpframe.core.tree import Call, Column, Literal, Tree, walk
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.contribution_limits import LimitGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.plan import confidence_of
 from dpframe.release.draws import Draw

@@ -30,8 +30,7 @@ from dpframe.core.domain import Columns
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.core.tree import Call, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
-from dpframe.frames.groups import Groups
+from dpframe.frames.groups import Groups, SetGroups
 from dpframe.ledger.ledger import Beginning
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.arithmetic import can_compute, compute_formula

@@ -15,8 +15,8 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import CellCounts, Measurement, Rebuilt, Responses, Table
 from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.contribution_limits import has_limits, without_limits
 from dpframe.frames.relation import Relation
-from dpframe.frames.without_limits import has_limits, without_limits
 from dpframe.lower import Execution, Frames, found_keys, has_plain, run_plain
 from dpframe.planning import Exact, Prepared, alone, translate
 from dpframe.progress import Progress, progress

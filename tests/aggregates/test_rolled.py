@@ -20,7 +20,7 @@ from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.noise import WeightedNoise, excess_of, rebuilt_noise
 from dpframe.aggregates.reconstruction import SetReconstruction, ways_to_measure
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.infer import measurements_of
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpframe.workloads import Axis, Strategy, Wanted, Workload, tables, variances_of

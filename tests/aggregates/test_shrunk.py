@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
-from dpframe.aggregates.mean import BoundMean, prior_of, shrunk_means
+from dpframe.aggregates.mean import BoundMean, prior_of, shrink_means
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import DiscreteLaplace, NoNoise
 from dpframe.report import Plan
@@ -56,7 +56,7 @@ def test_they_are_means_within_the_bounds_whatever_the_numbers(
     pairs: list[tuple[float, int]], of_sums: float, of_counts: float, half: float
 ) -> None:
     total, count = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
-    found = shrunk_means(total, count, (of_sums, of_counts), half)
+    found = shrink_means(total, count, (of_sums, of_counts), half)
     assert np.isfinite(found).all()
     assert (np.abs(found) <= half).all()
 
@@ -69,7 +69,7 @@ def test_they_err_less_in_all_than_means_by_themselves(seed: int) -> None:
     for run in range(30):
         total, count, variances = noisy(means, sizes, 2.0, rng)
         for place, found in enumerate(
-            (shrunk_means(total, count, variances, HALF), plain(total, count))
+            (shrink_means(total, count, variances, HALF), plain(total, count))
         ):
             errors[run, place] = np.mean((found - means) ** 2)
     shrunk, alone = errors.mean(axis=0)
@@ -87,7 +87,7 @@ def test_the_common_mean_and_the_spread_are_found() -> None:
 def test_means_that_are_alike_come_out_as_one() -> None:
     rng = np.random.default_rng(2)
     sizes = np.full(50, 30.0)
-    found = shrunk_means(*noisy(np.full(50, 7.0), sizes, 3.0, rng), HALF)
+    found = shrink_means(*noisy(np.full(50, 7.0), sizes, 3.0, rng), HALF)
     assert np.ptp(found) < 6.0
     assert found.mean() == pytest.approx(7.0, abs=3.0)
 
@@ -95,7 +95,7 @@ def test_means_that_are_alike_come_out_as_one() -> None:
 def test_without_much_noise_they_are_the_means_by_themselves() -> None:
     rng = np.random.default_rng(3)
     means, sizes = world(40, 5.0, rng)
-    found = shrunk_means(means * sizes, sizes, (1e-9, 1e-9), HALF)
+    found = shrink_means(means * sizes, sizes, (1e-9, 1e-9), HALF)
     assert found == pytest.approx(means, abs=1e-6)
 
 
@@ -104,7 +104,7 @@ def test_a_group_of_which_nothing_is_known_gets_the_common_mean() -> None:
     means, sizes = world(40, 5.0, rng)
     total, count, variances = noisy(means, sizes, 0.1, rng)
     total[0], count[0] = 50.0, -3
-    found = shrunk_means(total, count, variances, HALF)
+    found = shrink_means(total, count, variances, HALF)
     assert found[0] == prior_of(total, count, variances, HALF).mean
 
 
@@ -114,7 +114,7 @@ def test_no_group_is_farther_from_the_common_mean_than_by_itself() -> None:
     total, count, variances = noisy(means, sizes, 2.0, rng)
     centre = prior_of(total, count, variances, HALF).mean
     large = count > 10
-    found, alone = shrunk_means(total, count, variances, HALF), plain(total, count)
+    found, alone = shrink_means(total, count, variances, HALF), plain(total, count)
     inside = large & (np.abs(alone) < HALF)
     assert (np.abs(found - centre) <= np.abs(alone - centre) + 1e-9)[inside].all()
 
@@ -123,8 +123,8 @@ def test_the_order_of_groups_makes_no_difference() -> None:
     rng = np.random.default_rng(6)
     means, sizes = world(30, 5.0, rng)
     total, count, variances = noisy(means, sizes, 2.0, rng)
-    turned = shrunk_means(total[::-1], count[::-1], variances, HALF)[::-1]
-    assert turned == pytest.approx(shrunk_means(total, count, variances, HALF), abs=1e-9)
+    turned = shrink_means(total[::-1], count[::-1], variances, HALF)[::-1]
+    assert turned == pytest.approx(shrink_means(total, count, variances, HALF), abs=1e-9)
 
 
 # ---------------------------------------------------------------------------------- in queries

@@ -66,7 +66,7 @@ QUERIES = {
 
 
 def prepared_of(query: dp.PrivateQuery, spend: Budget) -> PreparedTogether:
-    search = search_of(query._unlimited)
+    search = search_of(query._missing_limit)
     return pipeline.plan_several(Queries.searching(search), spend, None)
 
 
@@ -74,7 +74,7 @@ def asked(kind: str, spend: str) -> PreparedTogether:
     if kind == "one per person" and spend == "pure":
         pytest.skip("groups that nobody listed need a delta")
     query = QUERIES[kind](people(spend))
-    if query._unlimited is None:
+    if query._missing_limit is None:
         pytest.skip("no limit is needed there")
     return prepared_of(query, SPENDS[spend][1])
 
@@ -127,13 +127,13 @@ def test_neighbours_move_the_search_and_each_query_within_what_is_declared(
     kind: str, others: dict[int, int], mine: int, salt: int
 ) -> None:
     before, after = rows(others), rows({**others, 9: mine})
-    search = search_of(QUERIES[kind](people())._unlimited)
+    search = search_of(QUERIES[kind](people())._missing_limit)
     for query in (search.search, *search.queries[1], *search.queries[4]):
         check_limits(query, Pair(before, after), salt)
 
 
 def test_the_histogram_counts_each_individual_once() -> None:
-    (use,) = measurements_of(search_of(people().dp_count()._unlimited).search)
+    (use,) = measurements_of(search_of(people().dp_count()._missing_limit).search)
     assert use.sensitivity.l1 == 1
 
 
@@ -458,7 +458,7 @@ def test_what_is_dropped_is_reported_of_the_limit_that_is_found(spend: str) -> N
     assert "dpframe chose" in found.remark
     assert frame.session is not None
     assert frame.session.history.height == 1
-    searched = search_of(query._unlimited, report_dropped=True)
+    searched = search_of(query._missing_limit, report_dropped=True)
     prepared = pipeline.plan_several(Queries.searching(searched), SPENDS[spend][1], None)
     assert prepared.limits is not None
     search = prepared.parts[0].plan.cost

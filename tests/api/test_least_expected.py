@@ -15,7 +15,8 @@ import dpframe as dp
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.planning import gains, planning
+from dpframe.planning import planning
+from dpframe.planning.planning import least_expected
 from dpframe.planning.prepared import Prepared
 
 Way = tuple[Prepared, ...]
@@ -29,7 +30,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, bound: float = 10_000) -> tuple[Seq
 
     def least(ways: Sequence[Way], before: object) -> Way:
         assert before is None
-        compared.append((ways, gains.least_expected(ways, None)))
+        compared.append((ways, least_expected(ways, None)))
         return compared[-1][1]
 
     monkeypatch.setattr(planning, "least_expected", least)
@@ -94,18 +95,18 @@ def test_a_weight_counts(
     """`by_rho` is the way that is taken where errors by rho are what others are relative to."""
     ways, _ = planned(monkeypatch)
     expected = {
-        id(ways[0]): [gains.ExpectedError(1e-9, 1), gains.ExpectedError(1e9, weight)],
-        id(ways[1]): [gains.ExpectedError(5e-10, 1), gains.ExpectedError(1.05e9, weight)],
+        id(ways[0]): [planning.ExpectedError(1e-9, 1), planning.ExpectedError(1e9, weight)],
+        id(ways[1]): [planning.ExpectedError(5e-10, 1), planning.ExpectedError(1.05e9, weight)],
     }
-    monkeypatch.setattr(gains, "errors_of", lambda way: expected[id(way)])
-    assert is_taken(ways[number], gains.least_expected(ways, None))
+    monkeypatch.setattr(planning, "errors_of", lambda way: expected[id(way)])
+    assert is_taken(ways[number], least_expected(ways, None))
     before = expected[id(ways[1])]
-    assert is_taken(ways[by_rho], gains.least_expected(ways, before))
+    assert is_taken(ways[by_rho], least_expected(ways, before))
 
 
 def test_of_equal_ways_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     ways, _ = planned(monkeypatch)
     second = tuple(replace(one, draws=(*one.draws,)) for one in ways[0])
     assert not is_taken(second, ways[0])
-    assert is_taken(ways[0], gains.least_expected([ways[0], second], None))
-    assert is_taken(ways[1], gains.least_expected([ways[1]], None))
+    assert is_taken(ways[0], least_expected([ways[0], second], None))
+    assert is_taken(ways[1], least_expected([ways[1]], None))

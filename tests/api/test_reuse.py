@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api import reuse
-from dpframe.api.files import Content, NotKept, unpacked
+from dpframe.api.files import Content, NotKept, unpack
 from dpframe.api.payer import Spend
 from dpframe.api.query import parts
 from dpframe.api.release import Release, Releases
-from dpframe.api.reuse import Repeat
+from dpframe.api.reuse import ReusePolicy
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest
@@ -69,7 +69,7 @@ def asked(
     rows: pl.DataFrame = PEOPLE,
     budget: str | None = None,
     interval: float | None = None,
-    repeat: Repeat | None = None,
+    repeat: ReusePolicy | None = None,
     parameter: str | None = None,
     **spend: Any,
 ) -> Release:
@@ -82,7 +82,11 @@ def asked(
         payer.parameters = (Parameter("day", "date", parameter),)
     how = Spend(**spend or {"epsilon": 1})
     releases = payer.release(
-        Queries((bare,)), [source], how, read_intervals(interval), repeat=repeat or Repeat("same")
+        Queries((bare,)),
+        [source],
+        how,
+        read_intervals(interval),
+        repeat=repeat or ReusePolicy("same"),
     )
     return releases[0]
 
@@ -125,7 +129,7 @@ def test_the_same_is_answered_for_nothing_and_says_so(place: Place) -> None:
 
 def test_without_asking_each_release_is_paid(folder: Path) -> None:
     for _ in range(2):
-        assert not asked(folder, repeat=Repeat()).reused
+        assert not asked(folder, repeat=ReusePolicy()).reused
     of = session(folder)
     assert of.spent == dp.PureDP(2)
     assert of.releases().height == 2
@@ -182,7 +186,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "parameter": {"parameter": "2026-11-22"},
     "type of a column": {"rows": PEOPLE.with_columns(pl.col("x").cast(pl.Int8))},
     "type of a key": {"rows": PEOPLE.with_columns(pl.col("city").cast(pl.Categorical))},
-    "period": {"repeat": Repeat("same", period="2026-11-22")},
+    "period": {"repeat": ReusePolicy("same", period="2026-11-22")},
 }
 
 
@@ -285,7 +289,7 @@ def test_values_of_parameters_and_intervals_tell_results_apart(folder: Path) -> 
     given = [
         *({"parameter": f"2026-11-{d}"} for d in (21, 22)),
         *({"interval": level} for level in (0.9, 0.95, 0.99)),
-        *({"repeat": Repeat("same", period=period)} for period in ("1", "2")),
+        *({"repeat": ReusePolicy("same", period=period)} for period in ("1", "2")),
     ]
     assert [asked(folder, **one).reused for one in given] == [False] * len(given)
     assert [asked(folder, **one).reused for one in given] == [True] * len(given)
@@ -305,10 +309,10 @@ def test_results_of_earlier_versions_are_handed_out(
     for found in (asked(folder), asked(folder, **other)):
         assert found.reused
         assert found.origin == first.origin
-    anew = asked(folder, repeat=Repeat())
+    anew = asked(folder, repeat=ReusePolicy())
     assert asked(folder).origin == anew.origin
     assert asked(folder, **other).origin == first.origin
-    run = Repeat(run="monday")
+    run = ReusePolicy(run="monday")
     with monkeypatch.context() as patch:
         patch.setattr(reuse, "identity_of", lambda *a: replace(real(*a), types=None))
         asked(folder, repeat=run)
@@ -334,7 +338,7 @@ def test_rows_of_other_individuals_are_another_result(folder: Path) -> None:
 
 
 def test_a_run_is_of_columns_of_one_type(folder: Path) -> None:
-    run = Repeat(run="monday")
+    run = ReusePolicy(run="monday")
     asked(folder, repeat=run)
     with pytest.raises(dp.PlanMismatch, match="another type of a column"):
         asked(folder, repeat=run, **CHANGES["type of a key"])
@@ -513,7 +517,7 @@ def test_what_was_changed_or_lost_is_said_and_not_paid_again(folder: Path) -> No
     kept.write_bytes(whole)
     assert asked(folder).reused
     kept.unlink()
-    anew = asked(folder, repeat=Repeat())  # on purpose
+    anew = asked(folder, repeat=ReusePolicy())  # on purpose
     assert asked(folder).origin == anew.origin
 
 
@@ -593,7 +597,7 @@ def test_a_failure_is_not_paid_again_in_silence(
         with pytest.raises(dp.EngineError):
             asked(folder)
     refused(folder, "it failed")
-    assert not asked(folder, repeat=Repeat()).reused
+    assert not asked(folder, repeat=ReusePolicy()).reused
     assert asked(folder).reused
 
 
@@ -677,19 +681,21 @@ def test_results_with_plans_of_earlier_versions_are_read(folder: Path) -> None:
     begun = Begun(identity, "", "0" * 32)
     content = content_digest([buffer.getvalue()])
     attempt = Attempt(0, datetime.now(UTC), begun, dp.PureDP(1), content)
-    assert unpacked([buffer.getvalue()], attempt, keeping).frames[0].equals(frame)
+    assert unpack([buffer.getvalue()], attempt, keeping).frames[0].equals(frame)
     other = replace(begun, identity=replace(identity, fingerprint="0" * 64))
     with pytest.raises(NotKept, match="another plan"):
-        unpacked([buffer.getvalue()], replace(attempt, begun=other), keeping)
+        unpack([buffer.getvalue()], replace(attempt, begun=other), keeping)
 
 
 def total(frame: dp.PrivateFrame) -> dp.PrivateQuery:
     return frame.dp_sum("x", (0, 5))
 
 
-@pytest.mark.parametrize("repeat", [Repeat("same"), Repeat(run="monday")], ids=["same", "run"])
+@pytest.mark.parametrize(
+    "repeat", [ReusePolicy("same"), ReusePolicy(run="monday")], ids=["same", "run"]
+)
 def test_results_that_the_edition_before_drew_otherwise_are_found(
-    folder: Path, repeat: Repeat
+    folder: Path, repeat: ReusePolicy
 ) -> None:
     """A sum alone has staircase noise now, so its plan is another; it is not paid for twice."""
     with as_the_edition_before():
@@ -712,10 +718,10 @@ def test_a_lost_result_of_the_edition_before_may_be_paid_again(folder: Path) -> 
     with pytest.raises(dp.LedgerError, match="pay again"):
         asked(folder, total, epsilon=4)
     assert session(folder).spent == dp.PureDP(4)
-    anew = asked(folder, total, epsilon=4, repeat=Repeat("same", again=True))
+    anew = asked(folder, total, epsilon=4, repeat=ReusePolicy("same", again=True))
     assert not anew.reused
     assert session(folder).spent == dp.PureDP(8)
-    for repeat in (Repeat("same"), Repeat("same", again=True)):
+    for repeat in (ReusePolicy("same"), ReusePolicy("same", again=True)):
         assert asked(folder, total, epsilon=4, repeat=repeat).frame.equals(anew.frame)
     assert session(folder).spent == dp.PureDP(8)
 

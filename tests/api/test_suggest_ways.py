@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.limits import NoisyGroups, Way, build_suggestion_query, ends_up_to
+from dpframe.api.limits import Candidate, NoisyGroups, build_suggestion_query, ends_up_to
 from dpframe.errors import DPFrameError
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
 from dpframe.frames.per_individual import GROUPS
 from tests.laws.neighbours import exact_tables, tables_of
 
@@ -106,7 +105,7 @@ def test_the_error_of_the_bias_is_that_of_its_noise(step: LimitGroups | LimitNor
     (noise,) = (r.noise for r in one.plan(epsilon=1).releases if GROUPS in r.users)
     drawn = one.simulate(table(), epsilon=1, runs=400).results.filter(pl.col("output") == GROUPS)
     bins = drawn["noisy"].to_numpy().reshape(400, -1)[:, : len(ends)].astype(np.int64)
-    way = Way(step, 0.0, 0.0)
+    way = Candidate(step, 0.0, 0.0)
     lost = {t: people * way.lost(t) for t, people in {1: 400, 2: 400, 7: 100, 12: 100}.items()}
     truth = sum(lost.values()) / GROUPS_LISTED
     stated = NoisyGroups(ends, bins[0], noise.variance()).bias(way, GROUPS_LISTED)[1]
@@ -171,7 +170,7 @@ def test_bins_hold_every_number_and_say_how_far_off_they_are(size: int, limit: i
     counts = np.zeros(len(ends), np.int64)
     counts[next(i for i, end in enumerate(ends) if t <= end)] = 1000
     for step in (LimitGroups(min(limit, size), ("g",)), LimitNorm(Fraction(limit, 20))):
-        way = Way(step, 0.0, 0.0)
+        way = Candidate(step, 0.0, 0.0)
         bias, error = NoisyGroups(ends, counts, 0.0).bias(way, size)
         assert abs(bias - 1000 * way.lost(t) / size) <= error + 1e-6 * 1000
         assert t > 64 or error == 0

@@ -15,7 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.audit import Audit
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.contribution_limits import LimitRows
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     noise,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.api.limits import search_of, with_dropped
-from dpframe.api.source import opened_together
+from dpframe.api.source import open_together
 from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
 from dpframe.infer import Queries
 from tests.api.test_auto_limits import rows
@@ -45,11 +45,11 @@ def limited(frame: Any) -> Any:
 
 
 ASKED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Queries]]] = {
-    "auto": (counted, lambda query: Queries.searching(search_of(query._unlimited))),
-    "auto by groups": (by_city, lambda query: Queries.searching(search_of(query._unlimited))),
+    "auto": (counted, lambda query: Queries.searching(search_of(query._missing_limit))),
+    "auto by groups": (by_city, lambda query: Queries.searching(search_of(query._missing_limit))),
     "auto and dropped": (
         counted,
-        lambda query: Queries.searching(search_of(query._unlimited, report_dropped=True)),
+        lambda query: Queries.searching(search_of(query._missing_limit, report_dropped=True)),
     ),
     "dropped": (limited, lambda query: with_dropped(query._query)),
 }
@@ -63,7 +63,7 @@ def outcomes(kind: str, data: pl.DataFrame, runs: int) -> Floats:
     prepared = pipeline.plan_several(asked(query), dp.PureDP(CLAIMED), None)
     assert prepared.plan.cost.main <= CLAIMED
     tokens = [found.relation.token for found in prepared.queries]
-    executions = opened_together([query._source] * len(tokens), tokens, "auto")
+    executions = open_together([query._source] * len(tokens), tokens, "auto")
     made = []
     for _ in range(runs):
         frames = pipeline.run_several(prepared, executions, session._payer.ledger).frames

@@ -12,7 +12,7 @@ import dpframe as dp
 from dpframe.api.query import parts
 from dpframe.audit.people import People, Person, together
 from dpframe.core.windows import number_of
-from dpframe.frames import individuals
+from dpframe.frames import sampling
 from tests.laws.neighbours import exact_tables
 
 SCHEMA = {"u": pl.Int64, "at": pl.Datetime("us"), "g": pl.String, "x": pl.Int64}
@@ -87,7 +87,7 @@ def test_an_audit_refutes_a_limit_that_knows_no_windows(monkeypatch: pytest.Monk
     asked = visits().limit_rows(1).dp_sum("x", (-9, 9))
     sound = asked.audit(epsilon=1, runs=1000, confidence=0.99999)
     assert sound.proved <= sound.claimed
-    monkeypatch.setattr(individuals, "window_of", lambda *_: None)
+    monkeypatch.setattr(sampling, "window_of", lambda *_: None)
     refuted = asked.audit(epsilon=1, runs=4000, confidence=0.99999)
     assert refuted.proved > refuted.claimed
     assert "in another window" in refuted.neighbours
@@ -111,5 +111,5 @@ def test_a_limit_that_knew_no_windows_would_be_seen(monkeypatch: pytest.MonkeyPa
     step = moved()
     assert len(step) == 1
     assert step != {0}
-    monkeypatch.setattr(individuals, "window_of", lambda *_: None)
+    monkeypatch.setattr(sampling, "window_of", lambda *_: None)
     assert moved() == {0}  # one row of two is kept, whose month it may be

@@ -24,7 +24,7 @@ from dpframe.aggregates.aggregate import BoundAggregate
 from dpframe.aggregates.quantile import BoundQuantile
 from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.api.query import parts
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import SetGroups
 from dpframe.infer.several import Queries
 from dpframe.planning import planning
 from tests.aggregates.cases import each_alone

@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe import accounting
 from dpframe.choose import choose, choose_together
-from dpframe.choose.numerical import largest_within, refined
+from dpframe.choose.mechanism import largest_within, refined
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import (

@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.api.parameters import Parameters, declaring
 from dpframe.core.parameters import Parameter
-from dpframe.parse.parameters import mark, marked
+from dpframe.parse.size import mark, marked
 from dpframe.parse.sql import sql_expression
 from tests.cli.commands import Done, Run
 

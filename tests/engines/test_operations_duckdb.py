@@ -13,7 +13,7 @@ import dpframe as dp
 from dpframe.aggregates import statistics
 from dpframe.aggregates.cells import Cells
 from dpframe.core.tree import Operation
-from dpframe.frames.step import Step
+from dpframe.frames.relation import Step
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.engine import TYPES
 from dpframe.rows.operation import Kind

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.domain import Columns
-from dpframe.frames.common_sets import ListedKeys, Margins, _are_all, _have_rest
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import ListedKeys, Margins, SetGroups, _are_all, _have_rest
 from dpframe.infer import Queries, merge
 from dpframe.infer.several import Kind
 from tests.laws.amounts import examples

@@ -13,7 +13,7 @@ from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.grid import grid_for, grid_of_squares
 from dpframe.core.tree import Column
-from dpframe.infer.arches import arches_of, moments_in
+from dpframe.infer.joint import arches_of, moments_in
 from dpframe.mechanisms import second_moments
 
 

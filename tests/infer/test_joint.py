@@ -13,8 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.measurement import JointSums, Rebuilt
 from dpframe.infer import effects_of, joint, measurements_of
-from dpframe.infer.coordinates import ball_impact, box_impact, fine_scales, root
-from dpframe.infer.joint import ways_of
+from dpframe.infer.joint import ball_impact, box_impact, fine_scales, root, ways_of
 from tests.laws.neighbours import query_of
 
 X: Any = pl.col("x")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.infer.row_moves import best_shares
+from dpframe.infer.joint import best_shares
 
 
 def error(

@@ -21,11 +21,10 @@ from dpframe import pipeline
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import CellSums, Margin
 from dpframe.aggregates.measurement import Additive, CellCounts, JointSums
-from dpframe.frames.binary import frames_of
 from dpframe.frames.groups import Groups, digest_of_keys
-from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.joins import JoinPublic
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Relation, frames_of
 from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
 from dpframe.lower.execution import Execution

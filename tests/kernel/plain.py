@@ -39,9 +39,9 @@ from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Operation
-from dpframe.frames import individual_aggregates
+from dpframe.frames import group_by_individual
 from dpframe.frames.definition import type_words
-from dpframe.frames.individual_aggregates import IndividualAggregate
+from dpframe.frames.group_by_individual import IndividualAggregate
 from dpframe.frames.sampling import comparable, first_ranked
 from dpframe.kernel import plan as p
 from dpframe.rows.constants import listed, literal_domain, literal_lower
@@ -335,7 +335,7 @@ def _subclasses(kind: Any) -> Iterator[Any]:
 AGGREGATES: Mapping[str, Any] = {
     kind.name: kind
     for kind in _subclasses(IndividualAggregate)
-    if getattr(kind, "name", None) in individual_aggregates.AGGREGATES
+    if getattr(kind, "name", None) in group_by_individual.AGGREGATES
 }
 """Aggregates of an individual's rows, by name."""
 

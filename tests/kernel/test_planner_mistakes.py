@@ -21,10 +21,9 @@ from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.request import Rules
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.contributions import touched
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.joins import JoinPublic
 from dpframe.kernel.frame import Facts, RowLimit
 from dpframe.kernel.moves import addition_of
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace, NoisyThreshold

@@ -23,8 +23,8 @@ from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import UnitCount
 from dpframe.core.weights import PARTS, parts_in_each
+from dpframe.frames.per_individual import WithoutFound, rounds_of, without
 from dpframe.frames.relation import Relation
-from dpframe.frames.without_found import WithoutFound, rounds_of, without
 from dpframe.mechanisms import WeighedRounds
 from dpframe.release import chooser_of
 from dpframe.simulate.runs import places_of

@@ -25,24 +25,14 @@ from dpframe.core.domain import Columns
 from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.frames.binary import Concat
-from dpframe.frames.explode import Explode
-from dpframe.frames.facts import FrameFacts
-from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.group_by_individual import Gather, GroupByIndividual, OverIndividual
-from dpframe.frames.individual_aggregates import Largest
-from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
-from dpframe.frames.join_public import JoinPublic
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.part import Part
-from dpframe.frames.per_individual import PerIndividual
-from dpframe.frames.refine import refine
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
-from dpframe.frames.without_found import WithoutFound
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
+from dpframe.frames.facts import FrameFacts, refine
+from dpframe.frames.group_by_individual import Gather, GroupByIndividual, Largest, OverIndividual
+from dpframe.frames.joins import JoinPrivate, JoinPrivateKeys, JoinPublic
+from dpframe.frames.partition import Part
+from dpframe.frames.per_individual import PerIndividual, WithoutFound
+from dpframe.frames.relation import Concat, Relation, Step
+from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.calls import call

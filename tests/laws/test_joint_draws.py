@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-import dpframe.infer.arches
-import dpframe.infer.coordinates
 import dpframe.infer.joint
 from dpframe.aggregates import measurement
 from dpframe.aggregates.aggregate import Query
@@ -161,12 +159,12 @@ def _uncentred_box(patch: Any) -> None:
 
 def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
     """All numbers that are offered, with something about each one wrong."""
-    real = dpframe.infer.coordinates._offered
+    real = dpframe.infer.joint._offered
 
     def wrong(scope: Any, tables: Any, changes: bool) -> Any:
         return tuple(tuple(map(change, offer)) for offer in real(scope, tables, changes))
 
-    patch.setattr(dpframe.infer.coordinates, "_offered", wrong)
+    patch.setattr(dpframe.infer.joint, "_offered", wrong)
 
 
 def _one_end_of_centred(patch: Any) -> None:
@@ -207,7 +205,7 @@ def _one_move(patch: Any) -> None:
 
 def _too_narrow(patch: Any) -> None:
     """Sums that are drawn as they are, in the box of centred ones."""
-    real = dpframe.infer.coordinates._plain
+    real = dpframe.infer.joint._plain
 
     def wrong(tables: Any, scope: Any) -> Any:
         return tuple(
@@ -215,7 +213,7 @@ def _too_narrow(patch: Any) -> None:
             for c in real(tables, scope)
         )
 
-    patch.setattr(dpframe.infer.coordinates, "_plain", wrong)
+    patch.setattr(dpframe.infer.joint, "_plain", wrong)
 
 
 def _wrong_norms(patch: Any) -> None:
@@ -296,13 +294,13 @@ def _squares_of_others(patch: Any) -> None:
         sums = [i for i, t in enumerate(tables) if t and isinstance(t.statistic, GridSum)]
         return tuple((c, sums[-1 - sums.index(s)], q) for c, s, q in real(tables))
 
-    real = dpframe.infer.coordinates.arches_of
-    patch.setattr(dpframe.infer.coordinates, "arches_of", wrong)
+    real = dpframe.infer.joint.arches_of
+    patch.setattr(dpframe.infer.joint, "arches_of", wrong)
 
 
 def _values_of_others(patch: Any) -> None:
     """The values of one column counted for those of another."""
-    patch.setattr(dpframe.infer.arches, "is_counted_by", lambda count, total: True)
+    patch.setattr(dpframe.infer.joint, "is_counted_by", lambda count, total: True)
 
 
 def _rows_that_stay(patch: Any) -> None:

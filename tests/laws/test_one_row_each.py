@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.aggregates.measurement import Additive
-from dpframe.frames import individual_aggregates as aggregates
+from dpframe.frames import group_by_individual as aggregates
 from dpframe.frames.group_by_individual import GroupByIndividual
 from dpframe.frames.relation import Relation
 from dpframe.lower.tables import lower_rows

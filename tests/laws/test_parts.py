@@ -19,7 +19,7 @@ from dpframe.core.dtypes import INT64
 from dpframe.core.tree import Column, Named
 from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.part import Part
+from dpframe.frames.partition import Part
 from tests.laws.frames import frames
 from tests.laws.neighbours import UNITS, Pair, exact_tables, neighbours, query_of, tables_of
 

@@ -19,17 +19,15 @@ import pytest
 import dpframe as dp
 import dpframe.aggregates.measurement
 import dpframe.aggregates.request
+import dpframe.frames.contribution_limits
 import dpframe.frames.facts
-import dpframe.frames.limit_groups
-import dpframe.frames.limit_rows
 import dpframe.lower.tables
 from dpframe.aggregates.argmax import CategoryChoice
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.sampling import comparable, keep_first, keep_first_together, least_of_runs
 from dpframe.kernel import frame, moves
 from dpframe.kernel.frame import Bounds, Facts, GroupLimit, RowLimit, reach_of
@@ -220,8 +218,8 @@ def _rows_and_groups(kept: Any) -> Any:
     """Plants another choice of rows and of groups."""
 
     def plant(patch: Patch) -> None:
-        patch.setattr(dpframe.frames.limit_rows, "keep_first", kept)
-        patch.setattr(dpframe.frames.limit_groups, "keep_first_of_many", kept)
+        patch.setattr(dpframe.frames.contribution_limits, "keep_first", kept)
+        patch.setattr(dpframe.frames.contribution_limits, "keep_first_of_many", kept)
         _kept_together_alike(patch)
 
     return plant
@@ -511,7 +509,7 @@ MISTAKES |= {
 }
 MISTAKES["one group more, in memory alone"] = (
     function(
-        dpframe.frames.limit_groups,
+        dpframe.frames.contribution_limits,
         "keep_first_together",
         lambda rows, most, *rest: keep_first_together(rows, most + 1, *rest),
     ),
@@ -519,7 +517,7 @@ MISTAKES["one group more, in memory alone"] = (
 )
 MISTAKES["one row more of pairs in memory"] = (
     function(
-        dpframe.frames.limit_rows,
+        dpframe.frames.contribution_limits,
         "least_of_runs",
         lambda hashed, start, most: least_of_runs(hashed, start, most + 1),
     ),

@@ -21,7 +21,7 @@ from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.units import Rows
-from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.row_steps import DropNulls, Filter
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Addition, Norms
 from tests.laws import kernel_mistakes

@@ -23,9 +23,9 @@ from dpframe.core.windows import AFTER, BEFORE, Every, Windows
 from dpframe.errors import DPFrameError
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.groups import Groups
-from dpframe.frames.individuals import within_windows
 from dpframe.frames.nodes import row_of
 from dpframe.frames.relation import Relation
+from dpframe.frames.sampling import within_windows
 from dpframe.kernel import verify
 from dpframe.kernel.frame import follows_from_window
 from dpframe.lower.tables import lower_rows

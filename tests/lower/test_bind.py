@@ -20,9 +20,8 @@ from dpframe.core.tree import Call, Column, Named, Tree, column_names, substitut
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.filter import Filter
 from dpframe.frames.relation import Relation
-from dpframe.frames.with_columns import Select, WithColumns
+from dpframe.frames.row_steps import Filter, Select, WithColumns
 from dpframe.lower.bind import bind
 from dpframe.lower.tables import lower_query, lower_rows
 from dpframe.rows.failures import OPTIMIZATIONS

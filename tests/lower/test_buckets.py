@@ -25,7 +25,7 @@ from dpframe.aggregates.measurement import CellCounts
 from dpframe.api import source
 from dpframe.api.source import Source, protected_source
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
-from dpframe.frames.binary import frames_of
+from dpframe.frames.relation import frames_of
 from dpframe.lower import Execution, buckets, places
 from dpframe.lower.engines import polars_engine
 from dpframe.lower.engines.polars_engine import (

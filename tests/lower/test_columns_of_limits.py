@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
-from dpframe.frames.binary import frames_of
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.contribution_limits import LimitRows
+from dpframe.frames.relation import frames_of
 from dpframe.kernel.plan import KeepRows
 from dpframe.lower import execution
 from tests.laws.individuals import NAMES, POOLS, STEPS, frame_of

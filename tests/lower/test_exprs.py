@@ -13,15 +13,11 @@ from dpframe.aggregates.cells import CategoryCells, Cells, WholeCells
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.core.exprs import HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
-from dpframe.frames.binary import Binary, frames_of
-from dpframe.frames.explode import Explode
-from dpframe.frames.group_by_individual import Gather
-from dpframe.frames.individual_aggregates import Least
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.per_individual import Extremes, PerIndividual
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
-from dpframe.frames.without_found import WithoutFound
+from dpframe.frames.contribution_limits import LimitNorm
+from dpframe.frames.group_by_individual import Gather, Least
+from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
+from dpframe.frames.relation import Binary, Relation, Step, frames_of
+from dpframe.frames.row_steps import Explode
 from tests.calls import call
 from tests.engines.plans import PLANS, query
 from tests.engines.test_operations_duckdb import classes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.dtypes import INT64
 from dpframe.frames import sampling
-from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.contribution_limits import LimitGroups
 from dpframe.frames.sampling import first_ranked, keep_first_together
 from dpframe.lower import lower_query, pairs, tables, together
 from dpframe.lower.together import RowsOfPairs, pairs_together, sortable

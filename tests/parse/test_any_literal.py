@@ -23,7 +23,7 @@ from dpframe.core.tree import Literal, Named, Tree, column_names, substitute
 from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
-from dpframe.frames.with_columns import WithColumns
+from dpframe.frames.row_steps import WithColumns
 from dpframe.lower.tables import lower_rows
 from dpframe.parse.reader import read
 from dpframe.rows.failures import BUG, FAILURES, OPTIMIZATIONS

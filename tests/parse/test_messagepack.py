@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.parse.messagepack import decode
+from dpframe.parse.literals import decode
 
 from .spellings import SPELLINGS, evaluate
 

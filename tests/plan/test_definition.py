@@ -28,7 +28,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Named, identity
 from dpframe.frames.definition import definition
-from dpframe.frames.step import Step
+from dpframe.frames.relation import Step
 from dpframe.rows.clip import Clip
 from dpframe.rows.comparison import Eq, Ne
 

@@ -17,11 +17,11 @@ from scipy.stats import binom, foldnorm
 from dpframe.api.limits import LIMITS
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace
 from dpframe.plan.pieces import REACH
-from dpframe.planning.laws_of_rows import _log_density
 from dpframe.planning.limit_rule import (
     BLIND,
     GROUPS,
     LimitRule,
+    _log_density,
     median_error,
     quantile_of_losses,
     remark_of,

@@ -45,7 +45,7 @@ def charged(*given, **more):
 if point == "charged":
     StoredLedger.charge = charged
 elif point == "computed":
-    reuse.Keeper._write = die
+    reuse.ReleaseCache._write = die
 else:
     StoredLedger.settle = die
 sys.exit(main())

@@ -20,7 +20,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution
 from dpframe.lower import execution as lower_execution
-from dpframe.parse.periods import of_first_periods
+from dpframe.parse.parts import of_first_periods
 from dpframe.planning import Prepared
 from dpframe.release import part_of
 

@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates import nightly
-from dpframe.frames import limit_rows, nights
+from dpframe.frames import contribution_limits, nights
 from dpframe.frames.schedule import Schedule
 from dpframe.kernel.frame import GroupLimit, RowLimit
 from dpframe.ledger import contents as row_contents
@@ -160,8 +160,8 @@ def rows_of_one(patch: Patch) -> None:
 
 
 def any_rows(patch: Patch) -> None:
-    right = limit_rows.keep_first
-    patch.setattr(limit_rows, "keep_first", lambda *given: right(*given[:6]))
+    right = contribution_limits.keep_first
+    patch.setattr(contribution_limits, "keep_first", lambda *given: right(*given[:6]))
 
 
 def hashes_before(patch: Patch) -> None:
@@ -176,9 +176,9 @@ def hashes_alone(patch: Patch) -> None:
 
 
 def any_step(patch: Patch) -> None:
-    from dpframe.parse import periods
+    from dpframe.parse import parts
 
-    patch.setattr(periods, "require_rowwise", lambda relation: None)
+    patch.setattr(parts, "require_rowwise", lambda relation: None)
 
 
 def the_last_draw_counts(patch: Patch) -> None:

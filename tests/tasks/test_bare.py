@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api.query import changed
+from dpframe.api.query import change_result
 from tests.audit.test_audit import seeded
 from tests.tasks import data
 from tests.tasks.everyday import FIRST, MORE, Task
@@ -74,7 +74,7 @@ def off(task: Task, skew: data.Skew) -> list[str]:
     truth = run(asked(task.truth or code) + ".collect()", exact)
     rows, share = said(release.remark)
     found, numbers = (
-        changed(query, release.frame),
+        change_result(query, release.frame),
         [n for n, t in truth.schema.items() if t.is_numeric()],
     )
     keys = [n for n in truth.columns if n not in numbers]

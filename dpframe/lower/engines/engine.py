@@ -17,11 +17,9 @@ from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Tree, walk
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.binary import Concat, frames_of
+from dpframe.frames.contribution_limits import LimitRows
 from dpframe.frames.groups import Groups
-from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
+from dpframe.frames.relation import Concat, Relation, Step, frames_of
 from dpframe.rows.fold import domain, words
 from dpframe.rows.operation import Namespace
 
