@@ -1,9 +1,9 @@
 """Intervals that hold the exact results with a given confidence: post-processing, so they are free.
 
 A number that noise is added to lies within the noise's exact quantile of what is released. Means
-and variances have sets of their own, from the joint law of their parts' noise (`mean_interval`,
-`variance_interval`). Sums with public factors and ratios of these, such as a sum over a count, are
-taken whole as well (`ratio_interval`). The ends of other arithmetic follow by interval arithmetic
+and variances have sets of their own, from the joint law of their parts' noise (`mean_ends`,
+`variance_ends`). Sums with public factors and ratios of these, such as a sum over a count, are
+taken whole as well (`ratio_ends`). The ends of other arithmetic follow by interval arithmetic
 from those of its aggregates; each aggregate gets an equal share of the miss probability (union
 bound).
 
