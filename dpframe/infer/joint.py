@@ -84,7 +84,7 @@ def moments_in(numbers: int, arches: Sequence[Arch]) -> list[Fraction]:
 #
 # with c = 2 where rows leave one group for another, else 1, and z the sum over numbers that need
 # the row alone of y_j r_j, and over each other condition of the larger of sum(y_j r_j) and
-# sum(y_j), as `moves_of` of the kernel. The noise of number j goes with 1 / y_j, so errors are
+# sum(y_j). `moves_of` has the proof. The noise of number j goes with 1 / y_j, so errors are
 # sum(a_j / y_j).
 #
 # For fixed weights of these inequalities they are sum(y_j u_j) <= 1, and the least error under that
