@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount, Statistic, UnitCount
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.errors import require
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (

@@ -25,8 +25,7 @@ from dpframe.aggregates.statistics import (
 )
 from dpframe.aggregates.sum import BoundSum
 from dpframe.aggregates.values import decimal_series
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import Call, Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.definition import type_words

@@ -17,12 +17,11 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.dtypes import DType
-from dpframe.core.fields import fields_of
+from dpframe.core.exact import Rationals, rationals, texts
 from dpframe.core.parameters import Listed, Parameter
-from dpframe.core.rationals import Rationals, rationals, texts
 from dpframe.core.regular import Json as Json
 from dpframe.core.regular import canonical, rule_of
-from dpframe.core.tree import Call
+from dpframe.core.tree import Call, fields_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Binary, Relation, Step, frames_of
 from dpframe.kernel.plan import LISTED_UP_TO

@@ -25,19 +25,16 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.request import with_places
 from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.dtypes import Domain, DType
+from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.core.tree import Column, Named
 from dpframe.core.units import Adjacency, Identifier, Rows, Unit
-from dpframe.core.weights import PARTS
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.nodes import named_rows
 from dpframe.kernel import plan as kernel
-from dpframe.kernel.frame import Facts, facts_of
+from dpframe.kernel.frame import PARTS, Facts, facts_of
 from dpframe.kernel.moves import addition_of, norms_of, ranges_of
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan.data import PlanData

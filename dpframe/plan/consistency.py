@@ -12,9 +12,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.fields import EXACT
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
+from dpframe.core.tree import EXACT
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Addition, moves_of
 from dpframe.mechanisms import Arch, Box, box_of

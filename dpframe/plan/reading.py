@@ -56,7 +56,7 @@ from dpframe.aggregates.statistics import (
 )
 from dpframe.aggregates.values import Value
 from dpframe.core.dtypes import DType
-from dpframe.core.grid import Grid
+from dpframe.core.interval import Grid
 from dpframe.core.regular import RULES, numbers_of_rule, text_of
 from dpframe.core.tree import Call, Column, Literal, Named
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows

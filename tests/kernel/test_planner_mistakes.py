@@ -18,8 +18,7 @@ import dpframe as dp
 from dpframe.accounting.losses import Composition
 from dpframe.aggregates import request
 from dpframe.aggregates.request import Rules
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.contributions import touched
 from dpframe.frames.joins import JoinPublic

@@ -21,7 +21,8 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import UnitCount
-from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
+from dpframe.core.units import norm_in_parts, parts_in_each
+from dpframe.kernel.frame import PARTS
 from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
 from dpframe.mechanisms import WeighedThreshold

@@ -22,9 +22,10 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import UnitCount
-from dpframe.core.weights import PARTS, parts_in_each
+from dpframe.core.units import parts_in_each
 from dpframe.frames.per_individual import WithoutFound, rounds_of, without
 from dpframe.frames.relation import Relation
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import WeighedRounds
 from dpframe.planning import Exact
 from dpframe.release import chooser_of
