@@ -40,7 +40,7 @@ from dpframe.describe.notes import (
 )
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition, steps_of
-from dpframe.frames.groups import SetGroups, digest_of_keys
+from dpframe.frames.groups import Groups, SetGroups, digest_of_keys, digest_of_sets
 from dpframe.frames.relation import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way
@@ -213,7 +213,7 @@ def described(
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
         keys=None if listed is None else listed.listed(),
-        keys_digest=None if groups is None else digest_of_keys(groups),
+        keys_digest=None if groups is None else _digest_of_keys(groups, way),
         grouped_by=None if groups is None else definition(groups.by),
         best_group=query.chooses_groups,
         releases=releases,
@@ -229,6 +229,16 @@ def described(
         identifying=identifying(query),
         columns=_columns(query, outputs),
     )
+
+
+def _digest_of_keys(groups: Groups, way: Way) -> str:
+    """The digest of the keys; of those of each set where no table has all columns."""
+    sets = {table.kept for draw in way.draws for table in draw.measurement.tables}
+    kept = [one for one in sets if one is not None and len(one) < len(groups.by)]
+    if len(kept) < len(sets) or not isinstance(groups, SetGroups):
+        return digest_of_keys(groups)
+    margins = map(groups.margin, kept)
+    return digest_of_sets(digest_of_keys(one) for one in margins if one is not None)
 
 
 def _windows(query: Query, way: Way) -> Windows | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Final
 
 import numpy as np
@@ -87,6 +88,11 @@ def digest_of_keys(groups: Groups) -> str:
     found = digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))
     _DIGESTS.append((weakref.ref(keys), found))
     return found
+
+
+def digest_of_sets(digests: Iterable[str]) -> str:
+    """One digest of the public keys of several sets of columns, in any order."""
+    return sha256(" ".join(sorted({*digests})).encode()).hexdigest()
 
 
 _DIGESTS: Final = deque[tuple["weakref.ref[pl.DataFrame]", str]](maxlen=8)

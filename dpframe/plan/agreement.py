@@ -32,6 +32,7 @@ from dpframe.core.units import Adjacency, Identifier, Rows, Unit
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.groups import digest_of_sets
 from dpframe.frames.nodes import named_rows
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import PARTS, Facts, facts_of
@@ -460,8 +461,26 @@ class _Block:
         """Public keys that no table has."""
         stated = self._plan.keys_digest, self._plan.groups
         known = any(stated == (one.digest, prod(one.sizes)) for one in self._whole.public_keys)
-        if self._plan.groups is not None and not known:
+        if self._plan.groups is not None and not known and stated != self._keys_of_sets():
             yield "groups"
+
+    def _keys_of_sets(self) -> tuple[str, int] | None:
+        """The digest of the keys of its sets of columns, and how many groups all columns make; None
+        where a table has all columns, so that its keys are those of the plan.
+        """
+        tables = zip(self._whole.tables, self._whole.physical.tables, strict=True)
+        every = {table.keys for number, table in tables if number in self._there}
+        listed = {keys for keys in every if isinstance(keys, kernel.Listed)}
+        if any(len(keys.by) == len(self._by) or len(keys.by) != len(keys.sizes) for keys in listed):
+            return None
+        sizes = {
+            (row, n) for keys in listed for (_, row), n in zip(keys.by, keys.sizes, strict=True)
+        }
+        if {row for row, _ in sizes} != {row for _, row in named_rows(self._by)}:
+            return None
+        if len(sizes) != len(self._by):
+            return None
+        return digest_of_sets(keys.digest for keys in listed), prod(n for _, n in sizes)
 
     def _of_tables(self) -> Iterator[str]:
         """For an option, whose draws may be other ones: all tables, and nothing different."""

@@ -4,6 +4,7 @@ results are those of a query by the columns of each set.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -120,6 +121,29 @@ def exact(asked: Query, frame: pl.DataFrame) -> Any:
     counted = exact_tables(asked, frame)
     keys = [(use.part, use.mechanism) for use in measurements_of(asked)]
     return exact_parts(asked, keys, counted.of(*(part for part, _ in keys)))
+
+
+ROWS = pl.DataFrame({"g": ["a", "b", "a", "c"], "h": [0, 1, 1, None], "x": [1, 2, 3, 4]})
+RELEASED = {
+    "n_unique": dp.n_unique("x"),
+    "median": dp.median("x", (0, 5)),
+    "candidates": dp.quantile("x", 0.5, candidates=[1, 2, 3]),
+    "argmax": dp.argmax("x", candidates=[1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", RELEASED)
+@pytest.mark.parametrize("sets", [[["g"], ["h"], []], [["g"], ["h"]], [["g", "h"], ["h"]]], ids=str)
+def test_sets_are_released_whether_one_has_all_columns_or_not(
+    name: str, sets: list[list[str]]
+) -> None:
+    people = dp.Session(epsilon=10).protect(ROWS, unit=dp.Rows())
+    groups = people.group_by(dp.grouping_sets(sets), keys={"g": ["a", "b", "c"], "h": [0, 1]})
+    query = groups.agg(RELEASED[name].alias("r"))
+    plan = query.plan(epsilon=1)
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+    found = query.collect(epsilon=1)
+    assert found.height == sum(math.prod({"g": 3, "h": 2}[c] for c in one) for one in sets)
 
 
 def test_each_set_has_what_its_own_columns_allow() -> None:

@@ -176,6 +176,13 @@ def arithmetic() -> dp.Plan:
     return patients().agg(share, dp.bounds("bill")).plan(epsilon="0.5")
 
 
+def own_sets() -> dp.Plan:
+    """Sets that are tables of their own, none of them by all columns."""
+    keys = {"sex": ["female", "male"], "region": REGIONS}
+    groups = patients().group_by(dp.grouping_sets([["sex"], ["region"], []]), keys=keys)
+    return groups.agg(dp.n_unique("age")).plan(epsilon=1)
+
+
 def grouping_sets() -> dp.Plan:
     keys = {"sex": ["female", "male"], "region": REGIONS}
     groups = patients({"rho": 1}).group_by(dp.cube("sex", "region"), keys=keys)
@@ -257,6 +264,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         responses,
         best_group,
         grouping_sets,
+        own_sets,
         best_by_table,
         together,
         accurate,

@@ -241,6 +241,8 @@ def test_the_first_statement_that_does_not_follow_is_named(
         ("part", ("plan", "unit", "contributions"), 3, "unit"),
         ("grouped", ("plan", "source"), "others", "unit"),
         ("grouped", ("plan", "keys_digest"), "0" * 64, "groups"),
+        ("own_sets", ("plan", "keys_digest"), "0" * 64, "groups"),
+        ("own_sets", ("plan", "groups"), 5, "groups"),
         ("filtered_count", ("plan", "columns", 0, "type"), "Int8", "type of the column"),
         ("stream", ("plan", "steps", 1, "definition", "n"), 2, r"steps\[1\]"),
         ("found_limit", ("plan", "found", "choices", 0, "n"), 3, "limit 3"),
