@@ -229,6 +229,9 @@ def _of_the_finest(found: Bounds, kept: tuple[int, ...], table: Table) -> Bounds
     return replace(found, per_group=1 if is_of_people(table) else 2)
 
 
+PER_FINEST = _reach(_of_the_finest)
+
+
 def _once_in_each(found: Bounds, kept: tuple[int, ...], table: Table) -> Bounds:
     """A number of an individual counts once in larger groups as well."""
     return replace(found, per_group=1) if is_of_people(table) else found
@@ -249,10 +252,10 @@ def _of_columns(patch: Patch) -> None:
 
 
 MISTAKES = {
-    "rows per finest group": (_reach(_of_the_finest), 0),
-    "totals per finest group": (_reach(_of_the_finest), 2),
-    "counts per finest group": (_reach(_of_the_finest), 3),
-    "histograms per finest group": (_reach(_of_the_finest), 4),
+    "rows per finest group": (PER_FINEST, 0),
+    "totals per finest group": (PER_FINEST, 2),
+    "counts per finest group": (PER_FINEST, 3),
+    "histograms per finest group": (PER_FINEST, 4),
     "once in larger groups": (_reach(_once_in_each), 2),
     "one group": (_reach(_fewer_groups), 1),
     "one row of a cell": (_of_columns, 4),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -19,12 +18,13 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.grid import squares_shortened
-from dpframe.core.sensitivity import joint_sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of, ways_of
+from dpframe.kernel.frame import Reach
+from dpframe.kernel.moves import Moves, Norms
 from dpframe.mechanisms import Box
-from tests.laws import individuals
+from tests.laws import individuals, kernel_mistakes
 from tests.laws.amounts import amounts, examples
 from tests.laws.neighbours import (
     UNITS,
@@ -168,30 +168,35 @@ def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
 
 
 def _one_end_of_centred(patch: Any) -> None:
-    """A row that stays moves a centred sum from one end to the other."""
+    """A row that stays moves a centred sum from one end to the other: half of its box."""
     _changed(patch, lambda c: replace(c, turned=c.width, kept=c.width) if c.centre else c)
 
 
-def _rows_moved_by_nobody(patch: Any) -> None:
-    """The number of rows, where rows leave one group for another."""
-    real = measurement.joint_sensitivity
-
-    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
-        found = real(widths, turned, spread, grouped, *about)
-        square = sum(k * k for k in (about[1] or turned)) * spread.tight[0] ** 2
-        return replace(found, l2_squared=Fraction(square))
-
-    patch.setattr(measurement, "joint_sensitivity", wrong)
+def _half_of_each_move(found: Moves, matrix: Any) -> Moves:
+    stays = tuple(min(s, w) for s, w in zip(found.stays, found.widths, strict=True))
+    return replace(found, stays=stays, stays_squares=sum(s * s for s in stays))
 
 
-def _one_condition_for_all(patch: Any) -> None:
-    """A value of one column taken for one of each."""
-    _changed(patch, lambda c: replace(c, condition=min(c.condition, 1)))
+_norms_of_one_end = kernel_mistakes.joint_moves(_half_of_each_move)
+"""The same of its norms."""
 
 
-def _values_as_rows(patch: Any) -> None:
-    """A number of values moves where a row stays, other than that of rows."""
-    _changed(patch, lambda c: replace(c, condition=0))
+def _of_rows_that_stay(found: Norms, reach: Reach, moved: Moves) -> Norms:
+    return replace(found, l2_squared=reach.rows**2 * moved.stays_squares)
+
+
+_rows_moved_by_nobody = kernel_mistakes.changes(_of_rows_that_stay)
+"""The number of rows, where rows leave one group for another."""
+
+_one_condition_for_all = kernel_mistakes.joint_additions(
+    lambda a: a if a.needs is None else replace(a, needs=0)
+)
+"""A value of one column taken for one of each."""
+
+_values_as_rows = kernel_mistakes.joint_additions(
+    lambda a: replace(a, needs=None) if a.lo == a.hi else a
+)
+"""A number of values moves where a row stays, other than the number of rows."""
 
 
 def _one_move(patch: Any) -> None:
@@ -216,12 +221,11 @@ def _too_narrow(patch: Any) -> None:
     patch.setattr(dpframe.infer.joint, "_plain", wrong)
 
 
-def _wrong_norms(patch: Any) -> None:
-    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
-        found = joint_sensitivity(widths, turned, spread, grouped, *about)
-        return replace(found, l2_squared=Fraction(max(w * w for w in widths)))
-
-    patch.setattr(measurement, "joint_sensitivity", wrong)
+_one_number_alone = kernel_mistakes.norms_where(
+    lambda what: len(what.tables) > 1,
+    lambda found: replace(found, l2_squared=max(w * w for w in found.box)),
+)
+"""The largest move of one number taken for the length of all."""
 
 
 def _one_group(patch: Any) -> None:
@@ -233,10 +237,10 @@ def _one_group(patch: Any) -> None:
     [
         (_uncentred_box, "add-remove"),
         (_uncentred_box, "change-one"),
-        (_one_end_of_centred, "change-one"),
+        (_norms_of_one_end, "change-one"),
         (_one_move, "change-one"),
-        (_wrong_norms, "add-remove"),
-        (_wrong_norms, "change-one"),
+        (_one_number_alone, "add-remove"),
+        (_one_number_alone, "change-one"),
         (_one_group, "change-one"),
     ],
 )
