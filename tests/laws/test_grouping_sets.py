@@ -271,7 +271,7 @@ def test_the_rules_hold_of_the_fixed_neighbours(text: str, limits: Sequence[str]
 def test_mistakes_are_caught(name: str, monkeypatch: Patch) -> None:
     plant, case = MISTAKES[name]
     plant(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_fixed(CASES[case][0], SETS[0], CASES[case][1])
 
 

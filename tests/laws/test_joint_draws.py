@@ -250,7 +250,7 @@ def test_mistakes_are_caught(
     mistake(monkeypatch)
     texts = ["dp.count()", 'pl.col("i64").dp_sum((1, 8))', 'pl.col("u8").dp_sum((0, 9))']
     asked = query(texts, Rows(adjacency), 'f.group_by("b", keys=[None, True, False])')
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(asked, Rows(adjacency))
 
 
@@ -274,7 +274,7 @@ def test_mistakes_about_what_rows_need_are_caught(
     unit = Rows("change-one")
     check_each(query(asked, unit, grouping), unit)
     mistake(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(query(asked, unit, grouping), unit)
 
 
@@ -337,7 +337,7 @@ def test_mistakes_about_squares_are_caught(
     unit = Rows(adjacency)
     check_each(query(asked, unit, "f"), unit)
     mistake(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(query(asked, unit, "f"), unit)
 
 
@@ -394,7 +394,7 @@ def test_sums_as_they_are_need_their_whole_width(
     check_each(query(mean, Rows(adjacency), "f"), Rows(adjacency))
     _too_narrow(monkeypatch)
     asked = query(mean, Rows(adjacency), "f")
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(asked, Rows(adjacency))
 
 

@@ -227,7 +227,7 @@ def test_the_rules_hold_of_the_fixed_neighbours(case: Callable[[], None]) -> Non
 def test_mistakes_are_caught(name: str, monkeypatch: Patch) -> None:
     plant, case = MISTAKES[name]
     plant(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         case()
 
 
