@@ -112,11 +112,11 @@ def joint_additions(change: Callable[[Addition], Addition]) -> Plant:
     return lambda patch: patch.setattr(moves, "moves_of", wrong)
 
 
-def joint_moves(change: Callable[[Moves, Sequence[Sequence[int]]], Moves]) -> Plant:
-    """Other moves of numbers of a vector, given the true ones and their factors of the tables."""
+def joint_moves(change: Callable[[Moves], Moves]) -> Plant:
+    """Other moves of the numbers of a vector, given the true ones."""
 
     def wrong(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> Moves:
-        return change(moves_of(additions, matrix), matrix)
+        return change(moves_of(additions, matrix))
 
     return lambda patch: patch.setattr(moves, "moves_of", wrong)
 

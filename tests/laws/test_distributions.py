@@ -192,30 +192,28 @@ def test_the_worst_rows_spend_what_the_square_root_costs(
 # ------------------------------------------------------------------------- the law can fail
 
 
-_one_row_of_each = kernel_mistakes.bounds(lambda found, *_: replace(found, rows=1, per_group=1))
-_one_group = kernel_mistakes.bounds(lambda found, *_: replace(found, groups=1))
+MISTAKES = {
+    "one row of each": kernel_mistakes.bounds(
+        lambda found, *_: replace(found, rows=1, per_group=1)
+    ),
+    "one group": kernel_mistakes.bounds(lambda found, *_: replace(found, groups=1)),
+    "wide runs are free": kernel_mistakes.norms_where(
+        kernel_mistakes.has_runs, kernel_mistakes.are_free
+    ),
+    "rows spread over runs": kernel_mistakes.norms_where(
+        lambda what: isinstance(what, Vector), kernel_mistakes.never_meet
+    ),
+    "the square root moves as cells do": kernel_mistakes.norms_where(
+        lambda what: isinstance(what, Running),
+        lambda found: replace(found, l2_squared=2 * found.linf**2),
+    ),
+}
 
 
-_wide_runs_are_free = kernel_mistakes.norms_where(
-    kernel_mistakes.has_runs, kernel_mistakes.are_free
-)
-_rows_spread_over_runs = kernel_mistakes.norms_where(
-    lambda what: isinstance(what, Vector), kernel_mistakes.never_meet
-)
-_sums_move_by_one = kernel_mistakes.norms_where(
-    lambda what: isinstance(what, Running),
-    lambda found: replace(found, l2_squared=2 * found.linf**2),
-)
-"""As if the square root moved as cells do."""
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [_one_row_of_each, _one_group, _wide_runs_are_free, _rows_spread_over_runs, _sums_move_by_one],
-)
-def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_all(measured(query([MANY], BY_G, LIMITED)))
-    mistake(monkeypatch)
+    MISTAKES[name](monkeypatch)
     ways = measured(query([MANY], BY_G, LIMITED))  # which know no sensitivity yet
     with pytest.raises(AssertionError, match="declared"):
         check_all(ways)

@@ -136,27 +136,27 @@ def test_each_set_has_what_its_own_columns_allow() -> None:
 # ------------------------------------------------------------------------- the law can fail
 
 
-_half_of_it = kernel_mistakes.norms_where(
-    lambda what: True,
-    lambda found: replace(found, l1=found.l1 // 2, l2_squared=found.l2_squared // 4),
-)
-
-
-def _all_keys(plan: Any, facts: Any) -> Any:
+def _without_keys(plan: Any, facts: Any) -> Any:
     return replace(plan, tables=tuple(replace(table, keys=None) for table in plan.tables)), facts
 
 
-_without_groups = kernel_mistakes.plans(_all_keys)
+MISTAKES = {
+    "half of all norms": kernel_mistakes.norms_where(
+        lambda what: True,
+        lambda found: replace(found, l1=found.l1 // 2, l2_squared=found.l2_squared // 4),
+    ),
+    "one group": kernel_mistakes.plans(_without_keys),
+}
 
 
-@pytest.mark.parametrize("mistake", [_half_of_it, _without_groups])
-def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     who = [{"id": 1, "g": g, "h": 0, "x": x} for g in ("a", "b") for x in (1, 5)]
     others = [{"id": 2, "g": "a", "h": 1, "x": 0}]
     pair = Pair(frame_of(others), frame_of(others + who))
     grouping = f'f.group_by(dp.cube("g"), keys={{"g": {KEYS["g"]}}})'
     check_own(grouping, pair)
-    mistake(monkeypatch)
+    MISTAKES[name](monkeypatch)
     with pytest.raises(AssertionError, match="declared"):
         check_own(grouping, pair)
 
