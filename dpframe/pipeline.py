@@ -17,18 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import MeasurementKey, Noisy, OutputSpec, Query
 from dpframe.aggregates.keys import KeySelection, with_weights
-from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.request import QueryScope
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
@@ -54,10 +51,10 @@ from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.scopes import Level
 from dpframe.lower import (
-    Counted,
+    CountedPart,
     Execution,
+    PartWanted,
     PlanTables,
-    TablesWanted,
     mark_used,
     require_threads,
 )
@@ -504,23 +501,6 @@ def _results(
     return Results(frames, tuple(doubts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """What was counted of one query.
-
-    Parameters
-    ----------
-    tables
-        The exact tables, by their places in the plan.
-    keys, chosen
-        The groups that appear where they were to be chosen, and the noisy numbers that decided.
-    """
-
-    tables: Mapping[int, CellCounts] = field(repr=False)
-    keys: pl.DataFrame | None
-    chosen: NDArray[np.int64] | None = field(repr=False)
-
-
 def _tables_that_may_run(translation: Translation) -> Iterator[tuple[PlanTables, ...]]:
     """The tables of each query, under the largest limit where one is sought."""
     yield from translation.tables
@@ -530,38 +510,20 @@ def _tables_that_may_run(translation: Translation) -> Iterator[tuple[PlanTables,
 
 def _counted(
     parts: Sequence[Prepared], translation: Translation, executions: Sequence[Execution]
-) -> list[_Found]:
+) -> list[CountedPart]:
     """The exact tables of each part, and the groups that appear; what runs at one place at once."""
-    found: dict[int, _Found] = {}
+    found: dict[int, CountedPart] = {}
     for execution in dict.fromkeys(executions):
         here = [number for number, other in enumerate(executions) if other is execution]
         wanted = [
-            [
-                TablesWanted(
-                    one.relation,
-                    one.groups,
-                    list(one.tables.values()),
-                    chooser_of(parts[number].draws, translation.parts[number]),
-                )
-                for one in translation.tables[number]
-            ]
+            PartWanted(
+                translation.tables[number],
+                chooser_of(parts[number].draws, translation.parts[number]),
+            )
             for number in here
         ]
-        counted = iter(execution.run_all([one for part in wanted for one in part]))
-        for number in here:
-            found[number] = _found(translation.tables[number], counted)
+        found |= zip(here, execution.run_parts(wanted), strict=True)
     return [found[number] for number in range(len(parts))]
-
-
-def _found(tables: Iterable[PlanTables], counted: Iterator[Counted]) -> _Found:
-    by_place: dict[int, CellCounts] = {}
-    keys, chosen = None, None
-    for one in tables:
-        result = next(counted)
-        by_place |= {p: result.tables[t] for p, t in one.tables.items() if t in result.tables}
-        if one.groups is not None and result.groups is not None and one.groups.discovered:
-            keys, chosen = result.groups.keys, result.chosen
-    return _Found(by_place, keys, chosen)
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from dpframe.core import clock
+from dpframe.core import windows
 
 Set: TypeAlias = Callable[..., None]
 
@@ -17,6 +17,6 @@ def setter(monkeypatch: pytest.MonkeyPatch) -> Set:
     """Says what time it is, in UTC."""
 
     def set_to(*moment: Any) -> None:
-        monkeypatch.setattr(clock, "now", lambda: datetime(*moment, tzinfo=UTC))
+        monkeypatch.setattr(windows, "now", lambda: datetime(*moment, tzinfo=UTC))
 
     return set_to

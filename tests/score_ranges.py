@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ScoreRange
 
 
 def of_one(total: Fraction) -> ScoreRange:

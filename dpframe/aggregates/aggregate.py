@@ -20,7 +20,7 @@ from dpframe.aggregates.reconstructed_error import OutputError, Ranges
 from dpframe.aggregates.request import Asked, QueryScope, Request
 from dpframe.aggregates.shapes import ONE, Shape
 from dpframe.aggregates.statistics import Statistic
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.tree import Named, Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation

@@ -26,9 +26,8 @@ from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
 from dpframe.aggregates.statistics import GridSum, RowCount, Statistic
 from dpframe.aggregates.sum import grid_sum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.grid import grid_for
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.interval import grid_for
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import Column, Literal, substitute
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.frames.contributions import once_in_each

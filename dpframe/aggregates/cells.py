@@ -17,13 +17,10 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.statistics import TotalValue
 from dpframe.aggregates.values import Value, bounds_of, given_numbers, show_value, whole_series
-from dpframe.core.domain import Columns, Scalar
-from dpframe.core.dtypes import STRING, DType
-from dpframe.core.engines import EVERYWHERE
-from dpframe.core.exact import nearest
-from dpframe.core.exprs import Change, HasExprs
-from dpframe.core.rationals import Rationals, are_rising, are_whole, floats, numbers_of, wholes
-from dpframe.core.tree import Tree
+from dpframe.core.dtypes import STRING, Columns, DType, Scalar
+from dpframe.core.exact import Rationals, are_rising, are_whole, floats, nearest, numbers_of, wholes
+from dpframe.core.tree import Change, HasExprs, Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, require
 from dpframe.frames.nodes import has_no_node, row_of, text_of_constant
 from dpframe.kernel import plan as kernel

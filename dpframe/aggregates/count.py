@@ -24,7 +24,7 @@ from dpframe.aggregates.statistics import (
     require_rows_scored,
 )
 from dpframe.aggregates.values import is_listed
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.exact import as_given
 from dpframe.core.tree import Column, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation

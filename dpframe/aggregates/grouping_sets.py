@@ -29,10 +29,8 @@ from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, with_places
 from dpframe.aggregates.shapes import Shape
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import dyadic_down
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import SetGroups
 from dpframe.kernel import plan as kernel

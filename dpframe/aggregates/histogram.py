@@ -27,10 +27,8 @@ from dpframe.aggregates.values import (
     or_declare,
     scalars_of,
 )
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import DType
-from dpframe.core.exact import as_given, nearest, show
-from dpframe.core.rationals import Rationals, are_rising, are_whole, floats
+from dpframe.core.dtypes import Domain, DType, Scalar
+from dpframe.core.exact import Rationals, are_rising, are_whole, as_given, floats, nearest, show
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS

@@ -14,12 +14,10 @@ from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.shapes import Column, Shape
 from dpframe.aggregates.statistics import DistinctCount, RowCount, UnitCount
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import as_given
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import column_names
 from dpframe.core.units import Identifier
-from dpframe.core.weights import PARTS
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
 from dpframe.frames.contributions import spread_of, touched
@@ -27,6 +25,7 @@ from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import WithoutFound, rounds_of
 from dpframe.frames.relation import Relation
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import KeyTask
 
 # -- which groups appear, where groups are not listed ---------------------------------------------

@@ -12,8 +12,7 @@ from typing import Self
 from dpframe.aggregates.cells import BinCells, Cells, UpToCells
 from dpframe.aggregates.measurement import JointSums, Measurement, Table
 from dpframe.aggregates.request import QueryScope
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.units import Identifier
 from dpframe.errors import require
 from dpframe.frames.contributions import spread_of

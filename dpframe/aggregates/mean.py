@@ -28,9 +28,8 @@ from dpframe.aggregates.values import (
     numeric_value,
     show_value,
 )
-from dpframe.core.exact import show
-from dpframe.core.grid import Grid, grid_for, grid_of_squares
-from dpframe.core.sums import weighted_sum
+from dpframe.core.exact import show, weighted_sum
+from dpframe.core.interval import Grid, grid_for, grid_of_squares
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.groups import SetGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism

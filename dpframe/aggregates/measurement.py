@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount, Statistic, UnitCount
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.errors import require
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
@@ -364,7 +362,7 @@ class JointSums(Measurement):
     ---------
     One row that comes or goes moves number j of one vector by at most its width w_j, all numbers
     at once. So r rows of one individual move the vectors of all groups by at most r boxes of
-    these half-widths together; the norms are those of `joint_sensitivity`. Noise for that is
+    these half-widths together; the norms follow (`dpframe.kernel.moves`). Noise for that is
     drawn from a discrete box at epsilon / r for each row, or is discrete Gaussian noise by L2.
 
     Proof

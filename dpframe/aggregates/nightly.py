@@ -25,14 +25,13 @@ from dpframe.aggregates.statistics import (
 )
 from dpframe.aggregates.sum import BoundSum
 from dpframe.aggregates.values import decimal_series
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import Call, Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.definition import type_words
-from dpframe.frames.nights import Through
 from dpframe.frames.schedule import Schedule
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import Through, column_of
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import RunningSums
 from dpframe.workloads.running import coefficients
@@ -110,7 +109,16 @@ class NightlySums(Measurement):
     def spread(self, scope: QueryScope) -> ContributionBounds:
         if self.through is None:
             return self.part.spread(scope)
-        most = self._tightest(scope)
+        nights = self.node(scope)
+
+        def norm(one: Through) -> int:
+            """What moves the vector least: by L1 where noise is made for that."""
+            column = column_of(nights, one.run)
+            if self.levels:
+                return one.keys * one.rows * column.l1
+            return one.keys * one.rows**2 * column.l2_squared
+
+        most = min(self.through, key=norm)
         groups = most.keys * most.run
         return ContributionBounds(groups * most.rows, groups, most.rows)
 
@@ -140,44 +148,6 @@ class NightlySums(Measurement):
             if self.levels
             else kernel.Root(tuple(coefficients(self.periods))),
         )
-
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        if self.through is None:
-            return self._of_rows(scope)
-        return self._of(self._tightest(scope), scope)
-
-    def _of_rows(self, scope: QueryScope) -> ExactSensitivity:
-        """The sensitivity of each period separately, times the norms of a column."""
-        base = self.part.sensitivity(scope)
-        column = self.sums.moved(1)
-        return ExactSensitivity(
-            base.l0 * column.rows,
-            base.l1 * column.l1,
-            base.l2_squared * column.l2_squared,
-            base.linf * column.linf,
-        )
-
-    def _of(self, most: Through, scope: QueryScope) -> ExactSensitivity:
-        adds = Fraction(scope.rules.addition(self.table).largest)
-        assert scope.entries is not None
-        keys, rows, moved = most.keys, most.rows, self.sums.moved(most.run)
-        groups, places = scope.entries // self.periods, keys * rows * most.run
-        return ExactSensitivity(
-            min(groups * self.sums.drawn_rows, places * self.sums.moved(1).rows),
-            adds * (keys * rows * moved.l1),
-            adds**2 * (keys * rows * rows * moved.l2_squared),
-            adds * (rows * moved.linf),
-        )
-
-    def _tightest(self, scope: QueryScope) -> Through:
-        """What moves the vector least: by L1 where noise is made for that."""
-        assert self.through is not None
-
-        def norm(one: Through) -> Fraction:
-            found = self._of(one, scope)
-            return found.l1 if self.levels else found.l2_squared
-
-        return min(self.through, key=norm)
 
     @property
     def step(self) -> Fraction:

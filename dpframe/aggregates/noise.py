@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import Rebuilt
-from dpframe.core.sums import weighted_sum
+from dpframe.core.exact import weighted_sum
 from dpframe.mechanisms import (
     AdditiveMechanism,
     Arch,

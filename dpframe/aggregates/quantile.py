@@ -48,11 +48,9 @@ from dpframe.aggregates.values import (
     whole_series,
 )
 from dpframe.core.budget import ZCDP, Budget
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import Number, show
-from dpframe.core.rationals import Rationals, are_rising, are_whole, floats, rationals
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.exact import Number, Rationals, are_rising, are_whole, floats, rationals, show
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.errors import InvalidBounds
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import LevelChoice, level_choices

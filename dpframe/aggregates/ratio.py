@@ -22,7 +22,7 @@ from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import PairSum, Statistic, UnitPairSum, is_per_unit
 from dpframe.aggregates.values import Value, bounds_of, number_of_time, numeric_value, or_declare
 from dpframe.core.exact import show
-from dpframe.core.grid import Grid, grid_for
+from dpframe.core.interval import Grid, grid_for
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism, Mechanism

@@ -76,7 +76,7 @@ from dpframe.aggregates.statistics import (
     ValueCount,
 )
 from dpframe.core.budget import ApproxDP, Budget, PureDP
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.edition import is_edition_before
 from dpframe.core.exact import dyadic_down, show
 from dpframe.core.tree import Tree

@@ -9,19 +9,17 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.grid import RESOLUTION_BITS
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
+from dpframe.core.interval import RESOLUTION_BITS
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.core.tree import Tree
-from dpframe.core.weights import PARTS, WEIGHT_BITS
+from dpframe.core.units import WEIGHT_BITS
 from dpframe.errors import Unsound
 from dpframe.frames.contributions import spread_of, unlimited
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.nodes import keys_of
 from dpframe.kernel import plan as kernel
-from dpframe.kernel.frame import Facts
+from dpframe.kernel.frame import PARTS, Facts
 from dpframe.kernel.moves import Addition, addition_of, norms_of, ranges_of
 
 # -- how far one individual moves what may be drawn of a query, by the kernel's rules -------------
@@ -121,11 +119,7 @@ class Rules:
     def _norms(self, node: kernel.What) -> ExactSensitivity:
         assert isinstance(node, kernel.Vector | kernel.Running | kernel.Nights | kernel.Rank)
         with _no_rule():
-            norms = norms_of(self._plan, self._reach, node)
-        if not norms.l1:
-            return NO_SENSITIVITY
-        of_one = Fraction(norms.l1), Fraction(norms.l2_squared), Fraction(norms.linf)
-        return ExactSensitivity(max(1, norms.l0), *of_one)
+            return ExactSensitivity.of(norms_of(self._plan, self._reach, node))
 
     def score_range(self, what: object, node: Callable[[], kernel.What]) -> ScoreRange:
         """How far one individual moves scores of a choice against each other; also once."""

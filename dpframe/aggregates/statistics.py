@@ -12,15 +12,12 @@ import polars as pl
 
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.values import Value, show_value, unit_words
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.domain import Columns, Domain
-from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, Columns, Domain, DType
 from dpframe.core.exact import show
-from dpframe.core.exprs import Change, HasExprs
-from dpframe.core.grid import Grid, grid_for, squares_shortened
-from dpframe.core.tree import Tree
-from dpframe.core.units import Identifier
+from dpframe.core.interval import Grid, grid_for, squares_shortened
+from dpframe.core.sensitivity import ContributionBounds
+from dpframe.core.tree import Change, HasExprs, Tree
+from dpframe.core.units import EVERYWHERE, Identifier
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.nodes import row_of

@@ -36,9 +36,8 @@ from dpframe.aggregates.values import (
     numeric_value,
     whole_series,
 )
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import duration_type
-from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for
+from dpframe.core.dtypes import Columns, duration_type
+from dpframe.core.interval import RESOLUTION_BITS, Grid, grid_for
 from dpframe.core.tree import Call, Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words

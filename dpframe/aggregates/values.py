@@ -15,12 +15,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import INT128, DType
-from dpframe.core.exact import Number, as_given, exact, show
-from dpframe.core.exprs import Change
-from dpframe.core.rationals import Rationals, floats, of_floats, rationals, wholes
-from dpframe.core.tree import Column, Tree
+from dpframe.core.dtypes import INT128, Domain, DType, Scalar
+from dpframe.core.exact import (
+    Number,
+    Rationals,
+    as_given,
+    exact,
+    floats,
+    of_floats,
+    rationals,
+    show,
+    wholes,
+)
+from dpframe.core.tree import Change, Column, Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.constants import physical
 from dpframe.rows.fold import words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.errors import DPFrameError, PlanMismatch
 from dpframe.ledger.approvals import KEY_VARIABLE, Approval, Planned, Requirement, valid
 from dpframe.ledger.ledger import Ledger

@@ -28,8 +28,7 @@ from dpframe.aggregates.values import is_listed
 from dpframe.api.no_raw_access import meant_by_method
 from dpframe.api.registration import AGGREGATES
 from dpframe.core import tree
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, DType
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, InvalidBounds, InvalidBudget, UnsupportedOperation

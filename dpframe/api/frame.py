@@ -49,8 +49,7 @@ from dpframe.api.query import (
     with_changes,
 )
 from dpframe.api.source import Source, Sources, refuse_protected_keys
-from dpframe.core.domain import Columns, Domain
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, Domain, DType
 from dpframe.core.exact import Number, as_given
 from dpframe.core.tree import Call, Column, Literal, Named
 from dpframe.errors import (

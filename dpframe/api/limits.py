@@ -29,12 +29,10 @@ from dpframe.api.functions import bounds, count, histogram
 from dpframe.api.payer import Payer, ProtectedRows, Spend
 from dpframe.api.source import Source, Sources
 from dpframe.core import tree
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.dtypes import FLOAT64, INT64, Columns
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.tree import Column, Named, Tree
-from dpframe.core.units import Identifier
-from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
+from dpframe.core.units import Identifier, norm_in_parts, parts_in_each
 from dpframe.errors import (
     DPFrameError,
     InvalidBounds,
@@ -50,6 +48,7 @@ from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIn
 from dpframe.frames.relation import Relation, Step
 from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.infer import LimitSearch, Queries
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import GROUPS as LEAST_GROUPS
 from dpframe.planning import LimitRule, has_normal_noise, noise_in_rows, sizes_to_appear

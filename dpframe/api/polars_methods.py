@@ -14,7 +14,7 @@ from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
 from dpframe.api.session import Session, Through
 from dpframe.api.source import protected_source
-from dpframe.core.domain import columns, domain_of_dtype
+from dpframe.core.dtypes import columns, domain_of_dtype
 from dpframe.core.units import Unit, as_unit
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import protected_facts

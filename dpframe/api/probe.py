@@ -21,7 +21,7 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.api import functions as dp
 from dpframe.api.expressions import DPExpr
-from dpframe.core.domain import columns, domain_of_dtype
+from dpframe.core.dtypes import columns, domain_of_dtype
 from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitRows

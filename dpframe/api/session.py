@@ -37,7 +37,7 @@ from dpframe.api.stream import Stream, StreamRequest
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain, columns, domain_of_dtype
+from dpframe.core.dtypes import Domain, columns, domain_of_dtype
 from dpframe.core.exact import Number, as_given
 from dpframe.core.interval import Interval
 from dpframe.core.units import Identifier, Unit, as_unit

@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.api.payer import Payer, Spend
 from dpframe.api.release import warn_of_queries
 from dpframe.api.source import Source, Sources
-from dpframe.core import clock
+from dpframe.core import windows
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation, require
@@ -286,7 +286,7 @@ class Stream:
     def _require_due(self, number: int) -> None:
         """Refuse to draw a period before its time; earlier ones are due before it."""
         due = self._asked.due(number)
-        if due is None or due <= clock.now():
+        if due is None or due <= windows.now():
             return
         schedule = self._asked.schedule
         first, delay = schedule.first(number), schedule.delay.words() if schedule.delay else ""

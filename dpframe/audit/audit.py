@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -37,7 +37,6 @@ from dpframe.audit.evidence import (
     proved_epsilon,
 )
 from dpframe.audit.likelihood import (
-    Counted,
     StatedRatios,
     differing_groups,
     entries_of,
@@ -47,12 +46,12 @@ from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.per_individual import rounds_of
-from dpframe.planning import Exact
+from dpframe.planning import Exact, ExactTables
 from dpframe.progress import progress
 from dpframe.release import CandidateScores
 from dpframe.report import Plan
 from dpframe.report.plots import plot_audit
-from dpframe.simulate.runs import NoisyParts, draw_parts, places_of
+from dpframe.simulate.runs import NoisyParts, draw_parts
 
 # What a plan releases on two frames, run after run.
 
@@ -83,7 +82,7 @@ def outcomes(
     about numbers that are drawn jointly.
     """
     places = list(_places(prepared, pair))
-    draws, drawing = prepared.draws, places_of(prepared)
+    draws, drawing = prepared.draws, Exact.of(prepared).places
     most = min(runs, at_once or runs_at_once(prepared, pair))
     stated = StatedRatios(prepared, pair.counted)
     copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
@@ -92,7 +91,7 @@ def outcomes(
         if most >= _TUPLES or not start // most % 256:
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
-            noisy, kept = draw_parts(drawing, draws, counted, ballots)
+            noisy, kept = draw_parts(drawing, draws, counted.tables, ballots)
             ratios = stated.of(noisy, kept, most)
             side.append(np.column_stack([ratios, _numbers(noisy, kept, places, most)]))
     one, other = (np.concatenate(side)[:runs] for side in made)
@@ -102,7 +101,7 @@ def outcomes(
 def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
     """How many runs are drawn at once: noise of one run does not depend on another's."""
     query = pair.query
-    size = next(iter(pair.counted[0].values())).size
+    size = next(iter(pair.counted[0].tables.values())).size
     entries = 0
     for part in (one.measurement for one in prepared.draws):
         if isinstance(part, (Responses, AdditiveOfSet, SelectionOfSet)):
@@ -125,44 +124,43 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
     return max(1, _MOST_ENTRIES // max(1, entries))
 
 
-def repeated(counted: Counted, times: int) -> Counted:
+def repeated(counted: ExactTables, times: int) -> ExactTables:
     """The same exact tables several times, as if all were one with more groups."""
     if times == 1:
         return counted
     made = {}
-    for table, found in counted.items():
+    for place, found in counted.tables.items():
         size = found.size * times
         values = np.tile(found.values, times)
         if found.groups is None or found.cells is None:
-            made[table] = CellCounts(None, None, values, size)
+            made[place] = CellCounts(None, None, values, size)
         else:
             shift = np.repeat(np.arange(times) * found.size, found.groups.size)
             groups = np.tile(found.groups, times) + shift
-            made[table] = CellCounts(groups, np.tile(found.cells, times), values, size)
-    return made
+            made[place] = CellCounts(groups, np.tile(found.cells, times), values, size)
+    return replace(counted, tables=made)
 
 
 def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
     """The noisy numbers that the individual moves."""
     query, (one, other) = pair.query, pair.counted
-    exact = Exact.of(prepared.query, (one_draw.measurement for one_draw in prepared.draws))
     for one_draw in prepared.draws:
         part = one_draw.measurement
         key = one_draw.keys[0] if one_draw.rebuilt is None else one_draw.vector
         if isinstance(part, JointSums):
-            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
+            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 for number in range(len(part.widths)):
                     yield key, group, number
         elif isinstance(part, (Additive, CellSums, Margin, Responses)):
-            a, b = entries_of(exact, part, one), entries_of(exact, part, other)
+            a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:
                 yield key, group, cell
         elif isinstance(part, KeySelection):
-            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
+            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 yield key, group, 0
         else:
-            for group in differing_groups(exact, part, query, one, other)[:_MOST_PLACES]:
+            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 for winner in range(getattr(part, "chosen", 1)):
                     yield key, group, winner
 

@@ -22,7 +22,6 @@ from dpframe.aggregates.measurement import (
     JointSums,
     Measurement,
     Selection,
-    Table,
 )
 from dpframe.aggregates.quantile import QuantilesAtOnce, QuantileTree
 from dpframe.core.exact import sqrt_up
@@ -35,14 +34,12 @@ from dpframe.mechanisms import (
     RecursiveExponential,
     VectorMechanism,
 )
-from dpframe.planning import Exact
+from dpframe.planning import ExactTables
 from dpframe.release import Draw
 from dpframe.release.numbers import PointRuns, is_identity
 from dpframe.simulate.runs import NoisyParts
 
 # How much of its declared sensitivity a pair of neighbours moves each part of a plan.
-
-Counted = Mapping[Table, CellCounts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +56,21 @@ def reach_of(
     uses: Sequence[PlannedMeasurement],  # The parts of the plan
     query: Query,  # With the existing groups
     # `one`, `other`: the exact tables of both neighbours.
-    one: Counted,
-    other: Counted,
+    one: ExactTables,
+    other: ExactTables,
 ) -> list[Reach]:
     """The shares of all parts that an individual can move."""
     found = []
-    moving = [use for use in uses if not use.sensitivity.is_zero]
-    exact = Exact.of(query, (first_of(use.part) for use in moving))
-    for use in moving:
+    for use in uses:
+        if use.sensitivity.is_zero:
+            continue
         part = first_of(use.part)
         if isinstance(part, Selection):
-            moved = _ranges(exact, part, query, one, other)
+            moved = _ranges(part, query, one, other)
             whole = part.score_range(query.scope)
             bounds = whole.l1, whole.l2_squared
         else:
-            moved = changes_of(exact, part, one, other)
+            moved = changes_of(part, one, other)
             of_keys = isinstance(part, WeighedKeys)  # whose sensitivity is in parts already
             whole_rows = use.sensitivity.scaled(Fraction(1 if of_keys else query.scope.parts))
             bounds = whole_rows.l1, whole_rows.l2_squared
@@ -89,20 +86,21 @@ def first_of(part: Measurement) -> Measurement:
     return part.first if isinstance(part, Selection) else part
 
 
-def changes_of(exact: Exact, part: Measurement, one: Counted, other: Counted) -> list[int]:
+def changes_of(part: Measurement, one: ExactTables, other: ExactTables) -> list[int]:
     """The absolute changes of the entries that differ, of a vector that noise is added to."""
-    a, b = entries_of(exact, part, one), entries_of(exact, part, other)
+    a, b = entries_of(part, one), entries_of(part, other)
     moved = (abs(a.get(place, 0) - b.get(place, 0)) for place in a.keys() | b.keys())
     return [change for change in moved if change]
 
 
-def entries_of(exact: Exact, part: Measurement, counted: Counted) -> dict[tuple[int, int], int]:
+def entries_of(part: Measurement, counted: ExactTables) -> dict[tuple[int, int], int]:
     """The entries that are not zero of a vector that noise is added to, by group and cell."""
+    exact = counted.exact
     node = exact.nodes[part]
-    if isinstance(node, kernel.Appear) or is_identity(exact.plan, node):
-        (table,) = exact.tables_of(part, counted)
+    if isinstance(node, kernel.Appear) or is_identity(exact.places.plan, node):
+        (table,) = counted.of(part)
         return entries_in(table)
-    numbers = exact.numbers(part, counted)
+    numbers = counted.numbers(part)
     return {(int(g), int(n)): int(numbers[g, n]) for g, n in np.argwhere(numbers)}
 
 
@@ -115,11 +113,11 @@ def entries_in(table: CellCounts) -> dict[tuple[int, int], int]:
     return {(group, cell): value for group, cell, value in found if value}
 
 
-def _ranges(exact: Exact, part: Selection, query: Query, one: Counted, other: Counted) -> list[int]:
+def _ranges(part: Selection, query: Query, one: ExactTables, other: ExactTables) -> list[int]:
     """The range of score changes in each group where scores differ."""
     found = []
-    for group in differing_groups(exact, part, query, one, other):
-        scores = [_steps(exact.scores(part, side, group, group + 1)) for side in (one, other)]
+    for group in differing_groups(part, query, one, other):
+        scores = [_steps(side.scores(part, group, group + 1)) for side in (one, other)]
         points = np.union1d(scores[0][0], scores[1][0])
         a, b = (s[np.searchsorted(starts, points, "right") - 1] for starts, s in scores)
         changes = [int(x) - int(y) for x, y in zip(a, b, strict=True)]
@@ -135,17 +133,18 @@ def _steps(ballots: Noisy | PointRuns) -> tuple[Noisy, Noisy]:
 
 
 def differing_groups(
-    exact: Exact, part: Measurement, query: Query, one: Counted, other: Counted
+    part: Measurement, query: Query, one: ExactTables, other: ExactTables
 ) -> list[int]:
     """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
     if isinstance(part, JointMargins):
-        vectors = [exact.numbers(part, counted) for counted in (one, other)]
+        vectors = [counted.numbers(part) for counted in (one, other)]
         differing: list[int] = np.flatnonzero((vectors[0] != vectors[1]).any(axis=1)).tolist()
         return differing
-    size = one[part.tables[0]].size
+    pairs = list(zip(one.of(part), other.of(part), strict=True))
+    size = pairs[0][0].size
     found: set[int] = set()
-    for table in part.tables:
-        a, b = entries_in(one[table]), entries_in(other[table])
+    for before, after in pairs:
+        a, b = entries_in(before), entries_in(after)
         found |= {place[0] for place, _ in a.items() ^ b.items()}
     apart = isinstance(part, JointSums) or part.entries(query.scope) == size
     return sorted(found) if apart else [0] * bool(found)
@@ -443,7 +442,7 @@ class _TupleLaw:
 
 def choices_apart(
     prepared: pipeline.Prepared,  # The plan
-    pair: tuple[Counted, Counted],  # The exact tables of both sides
+    pair: tuple[ExactTables, ExactTables],  # The exact tables of both sides
 ) -> Iterator[tuple[Draw, int, TuplesApart | PathsApart]]:
     """How well each choice of several quantiles, at once or nested, distinguishes two frames,
     where their rows differ: the draw, the group, and that.
@@ -452,8 +451,7 @@ def choices_apart(
         part, law = one.measurement, one.law
         if not isinstance(part, (QuantilesAtOnce, QuantileTree)):
             continue
-        (table,) = part.tables
-        before, after = (counted[table] for counted in pair)
+        before, after = (table for counted in pair for table in counted.of(part))
         for group in range(before.size):
             rows = _rows_of(before, group), _rows_of(after, group)
             if rows[0] == rows[1]:
@@ -541,7 +539,7 @@ def _adds_noise(one: Draw) -> bool:
     return added and not isinstance(one.measurement, Selection)
 
 
-def stated_loss(prepared: pipeline.Prepared, one: Counted, other: Counted) -> float:
+def stated_loss(prepared: pipeline.Prepared, one: ExactTables, other: ExactTables) -> float:
     """How much privacy two frames lose by the noise that the plan states.
 
     The log of how much more likely no noise is than noise that undoes the move, over all draws:
@@ -549,14 +547,13 @@ def stated_loss(prepared: pipeline.Prepared, one: Counted, other: Counted) -> fl
     """
     loss = 0.0
     adding = [draw for draw in prepared.draws if _adds_noise(draw)]
-    exact = Exact.of(prepared.query, (draw.measurement for draw in adding))
     for draw in adding:
         part, law = draw.measurement, draw.law
         assert isinstance(law, (AdditiveMechanism, VectorMechanism))
         if isinstance(part, JointSums):
-            moved = exact.numbers(part, one) - exact.numbers(part, other)
+            moved = one.numbers(part) - other.numbers(part)
         else:
-            moved = np.array(changes_of(exact, part, one, other), dtype=np.int64)
+            moved = np.array(changes_of(part, one, other), dtype=np.int64)
         if moved.size:
             loss += float((law.log_masses(np.zeros_like(moved)) - law.log_masses(moved)).sum())
     return loss
@@ -574,13 +571,12 @@ class StatedRatios:
         The exact tables of both sides.
     """
 
-    def __init__(self, prepared: pipeline.Prepared, pair: tuple[Counted, Counted]) -> None:
+    def __init__(self, prepared: pipeline.Prepared, pair: tuple[ExactTables, ExactTables]) -> None:
         adding = [one for one in prepared.draws if _adds_noise(one)]
-        exact = Exact.of(prepared.query, (one.measurement for one in adding))
         self._adding = list[tuple[MeasurementKey, Noise, Integers, Integers, Integers]]()
         for one in adding:
             assert isinstance(one.law, (AdditiveMechanism, VectorMechanism))
-            mine, other = (exact.numbers(one.measurement, counted) for counted in pair)
+            mine, other = (counted.numbers(one.measurement) for counted in pair)
             moved = np.flatnonzero((mine != other).any(axis=1))
             key = one.keys[0] if one.rebuilt is None else one.vector
             if moved.size:

@@ -21,7 +21,6 @@ from dpframe.aggregates.quantile import (
 from dpframe.aggregates.statistics import RowCount
 from dpframe.audit.evidence import claims_of, expected_share
 from dpframe.audit.likelihood import (
-    Counted,
     Reach,
     choices_apart,
     is_noise_alone,
@@ -34,6 +33,7 @@ from dpframe.core.tree import Call, Tree
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import Filter
 from dpframe.lower import Execution, found_keys
+from dpframe.planning import Exact, ExactTables
 from dpframe.rows.logic import And
 
 # The conditions that rows have to meet before a query counts them, one by one.
@@ -110,7 +110,7 @@ def _conjuncts(predicate: Tree) -> Iterator[Tree]:
 # are about as likely as others. Its law is known, so frames are ranked by what it would prove, and
 # none is drawn.
 
-Counting = Callable[[Sequence[Person]], Counted]
+Counting = Callable[[Sequence[Person]], ExactTables]
 _TRIES_OUTSIDE = 480
 """Over how many quantiles there are: laws of more take longer."""
 _TRIES_INSIDE = 2400
@@ -138,16 +138,16 @@ def at_once(prepared: pipeline.Prepared) -> list[QuantilesAtOnce | QuantileTree]
     return [part for part in parts if isinstance(part, (QuantilesAtOnce, QuantileTree))]
 
 
-def rows_in(prepared: pipeline.Prepared, counted: Counted) -> tuple[tuple[int, ...], ...]:
+def rows_in(prepared: pipeline.Prepared, counted: ExactTables) -> tuple[tuple[int, ...], ...]:
     """Where rows are for these choices, and how many."""
     found = []
     for part in at_once(prepared):
-        one = counted[part.tables[0]]
+        (one,) = counted.of(part)
         found += [tuple(e.tolist()) for e in (one.groups, one.cells, one.values) if e is not None]
     return tuple(found)
 
 
-def expected_of(prepared: pipeline.Prepared, one: Counted, other: Counted) -> float:
+def expected_of(prepared: pipeline.Prepared, one: ExactTables, other: ExactTables) -> float:
     """About how much of a plan's claim its choices of several quantiles prove, by their laws."""
     claims = claims_of(prepared.plan)
     shares = (
@@ -208,19 +208,19 @@ def _near(picks: Picks, crowd: Crowd, individuals: int, most: int) -> Crowd:
     return Crowd(crowd.individual, tuple(others))
 
 
-def _added(tables: Sequence[tuple[Counted, int]]) -> Counted:
+def _added(tables: Sequence[tuple[ExactTables, int]]) -> ExactTables:
     """Sums of exact tables, each this many times."""
-    found: dict[Table, CellCounts] = {}
-    for table, first in tables[0][0].items():
+    found: dict[int, CellCounts] = {}
+    for table, first in tables[0][0].tables.items():
         if first.groups is None or first.cells is None:
             found[table] = first
             continue
-        some = [(each[table], times) for each, times in tables if times]
+        some = [(each.tables[table], times) for each, times in tables if times]
         groups = np.concatenate([one.groups for one, _ in some if one.groups is not None])
         cells = np.concatenate([one.cells for one, _ in some if one.cells is not None])
         values = np.concatenate([one.values * times for one, times in some])
         found[table] = CellCounts.of_cells(groups, cells, values, first.size)
-    return found
+    return replace(tables[0][0], tables=found)
 
 
 _SALT = 1
@@ -247,7 +247,7 @@ class Neighbours:
     query: Query  # The query, with the groups that either frame has
     # The exact tables of the frame with the individual, and of that without (or with other values).
     # Limits choose the same rows of everybody else on both: the guarantee holds for each choice.
-    counted: tuple[Counted, Counted]
+    counted: tuple[ExactTables, ExactTables]
     reach: tuple[Reach, ...]  # How far each part moves
     moved: float  # How far all that is drawn does, in one number
     words: str  # Who differs, and who is there as well
@@ -263,6 +263,15 @@ class _Pair:
     """What the individual has in another window of time, in both frames."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """A plan, its exact tables, and the people that are made up for it."""
+
+    prepared: pipeline.Prepared
+    exact: Exact
+    people: People
+
+
 def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     """Pairs of frames with the largest movement of a plan's parts that a search finds, the
     largest first, each with several numbers of other people. Where an individual is a person in a
@@ -272,12 +281,13 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     again and again. It is the same search each time.
     """
     people = People(prepared.query)
+    search = _Search(prepared, Exact.of(prepared, _SALT), people)
     conditions = Conditions(prepared.query)
     found: dict[str, tuple[float, _Pair]] = {}
 
     def tried(pair: _Pair) -> None:
         if repr(pair) not in found:
-            moved = _placed(prepared, people, pair, ()).moved
+            moved = _placed(search, pair, ()).moved
             if not moved:  # then the number of conditions that are met ranks the pairs
                 moved = conditions.met(people.frames([pair.person])) / 1000
             found[repr(pair)] = (moved, pair)
@@ -294,17 +304,17 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
             break
         few = best(_BEST + 2)
         tried(_neighbour_of(people, few[step % len(few)], step))
-    chosen = _with_elsewhere(prepared, people, best(_BEST))
+    chosen = _with_elsewhere(search, best(_BEST))
     if is_noise_alone(prepared):
-        made = [_placed(prepared, people, pair, ()) for pair in chosen]
+        made = [_placed(search, pair, ()) for pair in chosen]
         return sorted(made, key=lambda n: n.moved, reverse=True)
     if at_once(prepared):
-        made = _in_crowds(prepared, people, best(_MANY))
+        made = _in_crowds(search, best(_MANY))
         return sorted(made, key=lambda n: expected_of(prepared, *n.counted), reverse=True)
     others = [n for n in _OTHERS if n + 2 <= people.names()]
     ranks = any(isinstance(use.part, (QuantileChoice, ChosenTogether)) for use in prepared.parts)
     made = [
-        _placed(prepared, people, pair, beside)
+        _placed(search, pair, beside)
         for pair in chosen
         for number in others
         for beside in _besides(people, pair, number, three=ranks)
@@ -312,17 +322,16 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     return sorted(made, key=lambda n: n.moved, reverse=True)
 
 
-def _in_crowds(
-    prepared: pipeline.Prepared, people: People, pairs: Sequence[_Pair]
-) -> list[Neighbours]:
+def _in_crowds(search: _Search, pairs: Sequence[_Pair]) -> list[Neighbours]:
     """Pairs together with the people next to whom they are distinguished best."""
+    prepared, people = search.prepared, search.people
     kinds = [pair.person for pair in pairs]
     kinds += [pair.instead for pair in pairs if pair.instead is not None]
     kinds = list({repr(kind): kind for kind in kinds}.values())
     kinds = sorted(kinds, key=lambda kind: max(map(len, kind.rows.values())))
 
-    def counted(some: Sequence[Person]) -> Counted:
-        return _counted(prepared, prepared.query, people.frames(some))
+    def counted(some: Sequence[Person]) -> ExactTables:
+        return search.exact.count(people.frames(some))
 
     different = {rows_in(prepared, counted([kind])): kind for kind in reversed(kinds)}
     kinds = list(reversed(different.values()))[:_KINDS]
@@ -333,22 +342,20 @@ def _in_crowds(
         named = zip(kinds, crowd.others, strict=True)
         beside = tuple(kind for kind, number in named for _ in range(number))
         beside = beside[: max(0, people.names() - 2)]
-        made.append(_placed(prepared, people, pairs[crowd.individual], beside))
+        made.append(_placed(search, pairs[crowd.individual], beside))
     return made
 
 
-def _with_elsewhere(
-    prepared: pipeline.Prepared, people: People, pairs: Sequence[_Pair]
-) -> list[_Pair]:
+def _with_elsewhere(search: _Search, pairs: Sequence[_Pair]) -> list[_Pair]:
     """The same, and where there are windows each once more with rows in another one: of some that
     are tried those which move most.
     """
     found = list(pairs)
     for pair in pairs:
-        tried = [people.elsewhere(pair.person) for _ in range(_ELSEWHERE)]
+        tried = [search.people.elsewhere(pair.person) for _ in range(_ELSEWHERE)]
         made = [replace(pair, elsewhere=rows) for rows in tried if rows is not None]
         if made:
-            found.append(max(made, key=lambda one: _placed(prepared, people, one, ()).moved))
+            found.append(max(made, key=lambda one: _placed(search, one, ()).moved))
     return found
 
 
@@ -403,24 +410,20 @@ def _besides(people: People, pair: _Pair, number: int, *, three: bool) -> list[t
     return found
 
 
-def _placed(
-    prepared: pipeline.Prepared, people: People, pair: _Pair, beside: tuple[Person, ...]
-) -> Neighbours:
-    """Both frames, the individual first, and what the parts are on each."""
+def _placed(search: _Search, pair: _Pair, beside: tuple[Person, ...]) -> Neighbours:
+    """Both frames, the individual first, and what the parts are on each. Limits keep the same rows
+    each time.
+    """
+    prepared, people = search.prepared, search.people
     nobody = Person(dict.fromkeys(pair.person.rows, ()))
     one = people.frames([together(pair.person, pair.elsewhere), *beside])
     other = people.frames([together(pair.instead or nobody, pair.elsewhere), *beside])
     query = _with_groups(prepared.query, one, other)
-    counted = [_counted(prepared, query, frames) for frames in (one, other)]
+    keys = None if query.groups is None else query.groups.keys
+    counted = [search.exact.count(frames, keys) for frames in (one, other)]
     reach = tuple(reach_of(prepared.parts, query, *counted))
     moved = _how_far(prepared, reach, *counted)
     return Neighbours(query, (counted[0], counted[1]), reach, moved, _words(people, pair, beside))
-
-
-def _counted(prepared: pipeline.Prepared, query: Query, frames: Frames) -> Counted:
-    """The exact tables of one frame, whose same rows are kept each time."""
-    relation = replace(query.relation, salt=_SALT)
-    return Execution.of_public(frames).run(relation, query.groups, prepared.tables)
 
 
 def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
@@ -433,7 +436,7 @@ def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
 
 
 def _how_far(
-    prepared: pipeline.Prepared, reach: Sequence[Reach], one: Counted, other: Counted
+    prepared: pipeline.Prepared, reach: Sequence[Reach], one: ExactTables, other: ExactTables
 ) -> float:
     """One number for the movement of all draws by a pair: the loss by the stated noise, and the
     shares of choices. Among pairs with the same loss those that move more parts come first.

@@ -17,8 +17,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.request import Request
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType
 from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.relation import Relation, frames_of

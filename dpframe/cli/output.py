@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.errors import DPFrameError, NoBudget, UnsupportedOperation
 from dpframe.ledger import budgets
 from dpframe.ledger.budgets import New, NewBudget

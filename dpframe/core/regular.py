@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any, Final, TypeAlias
 
-from dpframe.core.rationals import Rationals, shared, texts
+from dpframe.core.exact import Rationals, shared, texts
 from dpframe.kernel.plan import LISTED_UP_TO
 
 __all__ = [

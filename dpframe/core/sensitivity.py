@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import float_up, sqrt_up
-from dpframe.core.fields import EXACT
+from dpframe.core.tree import EXACT
+from dpframe.core.units import Rows
+from dpframe.kernel.frame import Bounds, Reach
+from dpframe.kernel.moves import Norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,14 @@ class ExactSensitivity:
     l1: Fraction
     l2_squared: Fraction
     linf: Fraction
+
+    @classmethod
+    def of(cls, norms: Norms) -> ExactSensitivity:
+        """The sensitivity that the kernel finds."""
+        if not norms.l1:
+            return NO_SENSITIVITY
+        of_one = Fraction(norms.l1), Fraction(norms.l2_squared), Fraction(norms.linf)
+        return cls(max(1, norms.l0), *of_one)
 
     @property
     def is_zero(self) -> bool:
@@ -84,99 +94,116 @@ def concentrated(l1: Fraction, linf: Fraction) -> tuple[Fraction, ...]:
 NO_SENSITIVITY = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
 
 
-def joint_sensitivity(
-    widths: tuple[int, ...],
-    turned: tuple[int, ...],
-    spread: ContributionBounds,
-    grouped: bool,
-    conditions: tuple[int, ...] = (),
-    kept: tuple[int, ...] = (),
-) -> ExactSensitivity:
-    """The sensitivity of vectors of several numbers, one vector per group, each number a sum over
-    the rows of its group.
+# How the rows of one individual may lie among groups.
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionBounds:
+    """The largest numbers of rows, of groups, and of rows in each group. None where there is no
+    bound.
 
     Parameters
     ----------
-    widths
-        By how much one row that comes or goes moves each number at most.
-    turned
-        By how much a row that stays in its group and changes moves each at most; no more than twice
-        the width.
-    spread
-        How many rows of one individual may differ, and in how many groups.
-    grouped
-        Whether a row belongs to one of several groups, or to none.
-    conditions
-        What a row needs to move each number: 0 where it needs to be there, or the number of an
-        expression that has to have a value. Without any, each number is a separate condition.
-    kept
-        By how much a row that stays, and meets the condition of a number before and after, moves it
-        at most: a count not at all.
-
-    Notes
-    -----
-    add-remove
-        with w the widths, r rows come or go, at most m in each of g groups, and each moves one
-        vector by at most w: L1 = r sum(w), L2**2 = (q m**2 + (r - q m)**2) sum(w**2),
-        Linf = m max(w).
-    change-one, one group of all rows
-        k rows stay and change: L1 = k sum(t), L2**2 = k**2 sum(t**2), Linf = k max(t).
-    change-one, groups
-        each of k rows leaves one group for another, or stays: L1 = 2 k sum(w), L2 = k times the
-        larger of sqrt(2 sum(w**2)) and sqrt(sum(t**2)), Linf = k max(w, t).
-    change-one, conditions
-        a row that comes, or goes, moves all numbers by at most w, and one that leaves one group for
-        another the vectors of both. For a row that stays, the numbers of condition 0 move by at
-        most their part of `kept`. The numbers of any other condition e move by at most `kept`
-        where it is met before and after, by at most w where it is met once, and not at all where
-        it never is. So let z(f) be the sum over condition 0 of f(kept), plus the sum over others
-        of the larger of sum(f(kept)) and sum(f(w)). Then L1 = k max(c sum(w), z(size)) and L2**2
-        = k**2 max(c sum(w**2), z(square)), with c = 2 for groups and else 1; Linf = k max(w,
-        kept). All are attained where a row can move all of its numbers by as much as that at
-        once.
+    rows, groups, per_group
+        The bounds r, g and m.
+    changes
+        Whether neighbours differ in the values of these rows (change-one adjacency), or in whether
+        they are there at all.
+    norm
+        Where individuals are weighed: the largest root of the sum of squares of what one has in
+        each group. It and the bounds on rows are in parts of rows then, see `dpframe.core.units`.
     """
-    rows, groups, most = spread.tight
-    numbers = len(widths)
-    if not spread.changes:
-        return ExactSensitivity(
-            numbers * min(rows, groups),
-            Fraction(rows * sum(widths)),
-            Fraction(spread.l2_squared * sum(w * w for w in widths)),
-            Fraction(most * max(widths)),
-        )
-    vectors = 2 if grouped else 1
-    if conditions:
-        moved = stays(widths, conditions, kept)
-        square = stays(_squares(widths), conditions, _squares(kept))
-        leaves = vectors * sum(widths), vectors * sum(_squares(widths))
-        return ExactSensitivity(
-            (2 * rows if grouped else 1) * numbers,
-            Fraction(rows * max(leaves[0], moved)),
-            Fraction(rows * rows * max(leaves[1], square)),
-            Fraction(rows * max(*widths, *kept)),
-        )
-    square = sum(t * t for t in turned)
-    if not grouped:
-        reach = rows * max(turned)
-        norms = Fraction(rows * sum(turned)), Fraction(rows * rows * square), Fraction(reach)
-        return ExactSensitivity(numbers, *norms)
-    return ExactSensitivity(
-        2 * rows * numbers,
-        Fraction(2 * rows * sum(widths)),
-        Fraction(rows * rows * max(2 * sum(w * w for w in widths), square)),
-        Fraction(rows * max(*widths, *turned)),
-    )
+
+    rows: int | None
+    groups: int | None
+    per_group: int | None
+    changes: bool = False
+    norm: int | None = None
+
+    @classmethod
+    def of_rows(cls, unit: Rows, copies: int = 1) -> ContributionBounds:
+        """The bounds of rows that may be in any groups, where each may have become `copies`
+        rows."""
+        k = unit.contributions * copies
+        return cls(k, k, k, unit.adjacency == "change-one")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the number of rows is."""
+        return self.rows is not None or None not in (self.groups, self.per_group)
+
+    @property
+    def tight(self) -> tuple[int, int, int]:
+        """r, g and m where each is no more than the others allow.
+
+        Raises
+        ------
+        ValueError
+            When nothing bounds the number of rows.
+        """
+        if not self.is_bounded:
+            raise ValueError("one individual may have any number of rows")
+        return Bounds(self.rows, self.groups, self.per_group).tight()
+
+    @property
+    def touched(self) -> int:
+        """In how many groups neighbours differ, at most: rows that change may leave one for
+        another.
+        """
+        _, groups, _ = self.tight
+        return 2 * groups if self.changes else groups
+
+    @property
+    def l2_squared(self) -> int:
+        """The largest sum of squares of numbers of rows per group."""
+        rows, groups, most = self.tight
+        return Reach(rows, groups, most, most, norm=self.norm).squares(1)
+
+    def weighed(self, norm: Fraction) -> ContributionBounds:
+        """The bounds of an individual whose rows weigh so little that their norm is at most
+        `norm`, in parts of rows.
+        """
+        found = Bounds(self.rows, self.groups, self.per_group).weighed(norm)
+        about = found.rows, found.groups, found.per_group
+        return ContributionBounds(*about, self.changes, found.norm)
 
 
-def stays(widths: tuple[int, ...], conditions: tuple[int, ...], kept: tuple[int, ...]) -> int:
-    """The largest sum of what a row that stays moves numbers by; see `joint_sensitivity`."""
-    found = 0
-    for condition in {*conditions}:
-        mine = [place for place, other in enumerate(conditions) if other == condition]
-        both = sum(kept[place] for place in mine)
-        found += max(both, sum(widths[place] for place in mine)) if condition else both
-    return found
+# The largest change in the difference of two scores by one individual.
 
 
-def _squares(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(number * number for number in numbers)
+@dataclass(frozen=True, slots=True)
+class ScoreRange:
+    """How much one individual can change scores *relative to each other*.
+
+    A selection compares scores, so in a group only the range R of the score changes matters: their
+    maximum minus their minimum over candidates. R is at most twice the score's sensitivity, and
+    equal to it where all scores move in the same direction.
+
+    Parameters
+    ----------
+    l1
+        The largest sum of ranges over groups.
+    l2_squared
+        The largest sum of squared ranges over groups.
+    linf
+        The largest range in one group.
+    """
+
+    l1: Fraction
+    l2_squared: Fraction
+    linf: Fraction
+
+    @property
+    def groups(self) -> tuple[Fraction, ...]:
+        """As many groups with the largest range as L1 allows, and one with what is left.
+
+        Choices in these groups cost no less than in any others within L1 and Linf, see
+        `dpframe.accounting.losses`.
+        """
+        return concentrated(self.l1, self.linf)
+
+    def is_shared(self, touched: int) -> bool:
+        """Whether the ranges in this many groups may differ from those of `groups`, so that they
+        are neither each at most one of these nor parts of one of them.
+        """
+        return self.linf < self.l1 < touched * self.linf

@@ -1,21 +1,21 @@
 """The tree that an expression is read into: columns, literals and calls of known operations.
 
 A tree is a plain frozen value. It knows nothing of Polars: the reader makes it, inference and
-lowering fold over it, and plans print it.
-"""
+lowering fold over it, and plans print it."""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import DType
-from dpframe.core.engines import POLARS
+from dpframe.core.dtypes import Domain, DType, Scalar
 from dpframe.core.parameters import Listed, Parameter
+from dpframe.core.units import POLARS
 
 Constant: TypeAlias = "Scalar | DType | tuple[Constant, ...]"
 """The constants of an operation."""
@@ -171,3 +171,93 @@ def substitute(tree: Tree, replacements: Mapping[str, Tree]) -> Tree:
             return tree
         case Call(operation, args):
             return Call(operation, tuple(substitute(a, replacements) for a in args))
+
+
+# Objects that hold expressions and hand them out: steps of frames, statistics, cells.
+
+
+Change: TypeAlias = "Callable[[Tree], Tree]"
+
+
+class HasExprs(ABC):
+    """A frozen value with expressions over the columns of a frame.
+
+    Engines check all of them before anything runs, so a class that holds some names every one.
+    """
+
+    __slots__ = ()
+
+    engines: ClassVar[frozenset[str]]
+    """The engines on which it runs, declared by each class for itself; `tests/engines` cover
+    this."""
+
+    @abstractmethod
+    def map_exprs(self, change: Change) -> Self:
+        """The same with other expressions."""
+
+    @property
+    def exprs(self) -> tuple[Tree, ...]:
+        """Its expressions."""
+        found: list[Tree] = []
+
+        def note(tree: Tree) -> Tree:
+            found.append(tree)
+            return tree
+
+        self.map_exprs(note)
+        return tuple(found)
+
+
+def map_named(named: Iterable[Named], change: Change) -> tuple[Named, ...]:
+    """Named expressions with other expressions."""
+    return tuple(replace(n, tree=change(n.tree)) for n in named)
+
+
+# The fields of dataclasses, remembered by type: plans are walked by them many times.
+
+
+EXACT: Final = "exact"
+"""Marks, in the metadata of a field, whole numbers for which 64 bits may be too few: terms of an
+exact fraction, and the number of ways in which several quantiles may be placed.
+"""
+WRITTEN: Final = "written"
+"""In the metadata of a field, what documents call it, where that is not its name."""
+
+
+def fields_of(value: object) -> tuple[dataclasses.Field[Any], ...] | None:
+    """The fields of a dataclass's instance, in order; None for any other value."""
+    kind: type = type(value)
+    return _fields(kind)
+
+
+@cache
+def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...] | None:
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else None
+
+
+def written(field: dataclasses.Field[Any]) -> str:
+    """What documents call a field."""
+    return str(field.metadata.get(WRITTEN, field.name))
+
+
+# Text from another person, made safe to show: on one line, and read in one direction.
+
+
+def visible(text: str) -> str:
+    """Text without characters that make new lines, move a terminal's cursor, turn the reading
+    direction, or are invisible: each is written as Python does, such as ``\\n`` or ``\\u202e``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def quoted(name: str) -> str:
+    """A name between back quotes, which end where it does."""
+    escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+    return f"`{escaped}`"
+
+
+def shortened(text: str, length: int) -> str:
+    """The first characters of a long text, with dots where something was left out."""
+    return text if len(text) <= length else text[: length - 3] + "..."

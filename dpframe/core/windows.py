@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dpframe.core.exact import as_given
@@ -206,3 +207,11 @@ class Windows:
             return name(self.every, self.first)
         joint = "and" if self.last == self.first + 1 else "to"
         return f"{name(self.every, self.first)} {joint} {name(self.every, self.last)}"
+
+
+# The current time from the machine's clock, which decides whether a release is too early.
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)

@@ -30,7 +30,7 @@ from dpframe.aggregates.reconstruction import (
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.values import show_value
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Columns, Domain, domain_of_dtype
+from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given, show
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Named, Tree, column_names

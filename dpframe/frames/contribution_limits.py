@@ -12,10 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
-from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given, exact, show
-from dpframe.core.exprs import Change
-from dpframe.core.weights import LARGEST_NORM, LEAST_NORM, PARTS
+from dpframe.core.tree import Change
+from dpframe.core.units import EVERYWHERE, LARGEST_NORM, LEAST_NORM
 from dpframe.errors import UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Binary, Relation, Step
@@ -35,7 +34,7 @@ from dpframe.frames.sampling import (
     require_order,
     unused,
 )
-from dpframe.kernel.frame import GroupLimit, RowLimit
+from dpframe.kernel.frame import PARTS, GroupLimit, RowLimit
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.layouts import grouped_type, is_encodable
 from dpframe.rows.operation import Namespace

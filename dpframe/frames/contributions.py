@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ContributionBounds
 from dpframe.core.tree import Column, Tree, column_names
 from dpframe.core.units import Identifier
 from dpframe.errors import UnboundedSensitivity

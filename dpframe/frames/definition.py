@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,18 +17,24 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.dtypes import DType
-from dpframe.core.fields import fields_of
+from dpframe.core.exact import Rationals, rationals, texts
 from dpframe.core.parameters import Listed, Parameter
-from dpframe.core.rationals import Rationals, rationals, texts
 from dpframe.core.regular import Json as Json
 from dpframe.core.regular import canonical, rule_of
-from dpframe.core.tree import Call
+from dpframe.core.tree import Call, fields_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Binary, Relation, Step, frames_of
 from dpframe.kernel.plan import LISTED_UP_TO
 
 PARAMETER = "parameter"
 """What a constant that is the value of a parameter names it by, in definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A constant that is a definition already."""
+
+    json: Json
 
 
 def definition(value: object) -> Json:
@@ -40,6 +47,8 @@ def definition(value: object) -> Json:
         return value
     if isinstance(value, Call):
         return _call(value)
+    if isinstance(value, Written):
+        return value.json
     if isinstance(value, Parameter):
         return {"name": value.name, "type": value.type, "value": value.value}
     if isinstance(value, Listed):

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from dpframe.core.domain import Columns, Domain, Scalar, columns
+from dpframe.core.dtypes import Columns, Domain, Scalar, columns
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.core.units import Identifier, Rows, Unit

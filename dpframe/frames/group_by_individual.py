@@ -29,12 +29,21 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Domain, columns
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64
-from dpframe.core.engines import EVERYWHERE, POLARS
-from dpframe.core.exprs import Change, map_named
+from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, Domain, columns
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
-from dpframe.core.tree import Call, Column, Constant, Literal, Named, Operation, Tree, walk
+from dpframe.core.tree import (
+    Call,
+    Change,
+    Column,
+    Constant,
+    Literal,
+    Named,
+    Operation,
+    Tree,
+    map_named,
+    walk,
+)
+from dpframe.core.units import EVERYWHERE, POLARS
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import FramePart, Step

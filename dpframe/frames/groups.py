@@ -16,8 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import NULL
+from dpframe.core.dtypes import NULL, Columns
 from dpframe.core.tree import Column, Literal, Named, Tree
 from dpframe.frames.public import digest
 from dpframe.rows.fold import domain, outer_words

@@ -8,11 +8,9 @@ from typing import Literal, Self, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain, columns, domain_of_dtype
-from dpframe.core.dtypes import STRING, DType
-from dpframe.core.engines import EVERYWHERE
-from dpframe.core.exprs import Change
-from dpframe.core.units import Identifier
+from dpframe.core.dtypes import STRING, Columns, Domain, DType, columns, domain_of_dtype
+from dpframe.core.tree import Change
+from dpframe.core.units import EVERYWHERE, Identifier
 from dpframe.core.windows import NAMES
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names

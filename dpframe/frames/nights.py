@@ -53,21 +53,24 @@ key. With m rows in each of K keys, the squares add up to K m^2 times those of o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import cast
 
 from dpframe.core.tree import Column
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
+from dpframe.frames.definition import type_words
 from dpframe.frames.groups import Groups
 from dpframe.frames.joins import JoinPublic
 from dpframe.frames.relation import Relation, Step
 from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
-from dpframe.frames.schedule import EVERY, Schedule
+from dpframe.frames.schedule import Schedule
+from dpframe.kernel import plan as kernel
 from dpframe.kernel.frame import GroupLimit, RowLimit
+from dpframe.kernel.moves import Through, through_all_nights
 
 __all__ = [
-    "Through",
     "before_first_limits",
     "first_limits",
     "no_limit_of_nights",
@@ -78,17 +81,6 @@ __all__ = [
 
 _ROWWISE = (Filter, DropNulls, WithColumns, Select, Rename, Drop, JoinPublic, Explode)
 _LIMITS = (LimitRows, LimitGroups)
-
-
-@dataclass(frozen=True, slots=True)
-class Through:
-    """What one individual may have through all nights: `rows` in each of `keys` keys in each of
-    `run` periods.
-    """
-
-    keys: int
-    rows: int
-    run: int
 
 
 def require_rowwise(relation: Relation) -> None:
@@ -131,48 +123,21 @@ def through_nights(
     UnboundedSensitivity
         When no limit holds through all nights.
     """
-    keys = 1 if groups is None else groups.size
-    dtype = relation.facts.columns[schedule.by].dtype
-    first = first_limits(relation, schedule.by) if dtype.zone in (None, "UTC") else []
-    found = [Through(1, n.n, 1) for n in first if isinstance(n, RowLimit) and not n.by]
-    dates = [n.n for n in first if isinstance(n, GroupLimit) and n.by == {schedule.by}]
-    if dtype.name != "Date":  # limits count moments, and a period has any number of these
-        dates = list[int]()
-    run = schedule.periods
-    if schedule.every == "1d":
-        run = min([run, *dates])
-    days = 1 if schedule.every == "1d" else EVERY[schedule.every]
-    for each in _of_a_date(relation, groups, schedule, per_unit, keys):
-        if per_unit and each.rows == 1 and each.keys == keys:
-            found.append(Through(keys, 1, run))  # once a period, however many dates that has
-        else:
-            found.append(Through(each.keys, each.rows * days, run))
-        if days > 1:
-            found += [Through(1, each.keys * each.rows * n, 1) for n in dates]
+    facts, day = relation.facts, schedule.by
+    first = first_limits(relation, day)
+    limits = tuple(x if x in first else replace(x, first=None) for x in facts.limits)
+    every, start = cast("kernel.Every", schedule.every), schedule.start.isoformat()
+    about = day, type_words(facts.columns[day].dtype), every, start, schedule.periods
+    nights = kernel.Nights(0, *about, kernel.Root(()))
+    size, named = (1, ()) if groups is None else (groups.size, groups.by)
+    columns = [n.tree.name for n in named if isinstance(n.tree, Column)]  # which limits may name
+    by = tuple((name, kernel.Col(name)) for name in (*columns, day))
+    keys = kernel.Listed(by, (size * schedule.periods,), "")
+    table = kernel.Table(0, keys, None, kernel.People() if per_unit else kernel.One())
+    found = through_all_nights(replace(facts, limits=limits).reach, table, nights, size)
     if not found:
-        raise no_limit_of_nights(relation.facts.identifier, schedule.by)
+        raise no_limit_of_nights(facts.identifier, day)
     return tuple(dict.fromkeys(found))
-
-
-def _of_a_date(
-    relation: Relation, groups: Groups | None, schedule: Schedule, per_unit: bool, keys: int
-) -> list[Through]:
-    """What an individual may have on one date, whichever rows are kept."""
-    named = () if groups is None else groups.by
-    plain = {n.tree.name for n in named if isinstance(n.tree, Column)}
-    found = [Through(keys, 1, 1)] if per_unit else []
-    if relation.facts.columns[schedule.by].dtype.name != "Date":
-        return found
-    for limit in relation.facts.limits:
-        if isinstance(limit, RowLimit) and schedule.by in limit.by:
-            if limit.by == {schedule.by}:
-                if per_unit:
-                    found.append(Through(min(keys, limit.n), 1, 1))
-                else:
-                    found.append(Through(1, limit.n, 1))
-            elif limit.by <= plain | {schedule.by} and not per_unit:
-                found.append(Through(keys, limit.n, 1))
-    return found
 
 
 def first_limits(relation: Relation, by: str) -> list[RowLimit | GroupLimit]:

@@ -5,7 +5,7 @@ Nothing here is trusted: the kernel checks what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import count
 
@@ -30,13 +30,16 @@ from dpframe.frames.per_individual import (
 )
 from dpframe.frames.relation import FramePart
 from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
+from dpframe.frames.sampling import unused
 from dpframe.kernel import plan as kernel
 
 __all__ = [
     "has_no_node",
     "keys_of",
     "named_rows",
+    "plain_step_of",
     "row_of",
+    "rows_of",
     "step_of",
     "text_of_constant",
     "unit_of",
@@ -89,28 +92,14 @@ def named_rows(named: Sequence[Named]) -> tuple[tuple[str, kernel.Row], ...]:
     return tuple((n.name, row_of(n.tree)) for n in named)
 
 
-def _map(place: int, columns: Sequence[tuple[str, kernel.Row]]) -> kernel.Map:
-    return kernel.Map(place, tuple(columns))
+def rows_of(named: Iterable[Named]) -> tuple[kernel.Row, ...]:
+    """Expressions whose columns have no names."""
+    return tuple(row_of(n.tree) for n in named)
 
 
 def step_of(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
     """One step on one frame."""
-    same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in sorted(before.columns)}
     match step:
-        case WithColumns(named):
-            return _map(place, [*(same | dict(named_rows(named))).items()])
-        case Select(named):
-            return _map(place, named_rows(named))
-        case Rename(mapping):
-            new = dict(mapping)
-            return _map(place, [(new.get(name, name), row) for name, row in same.items()])
-        case Drop(names):
-            return _map(place, [(name, row) for name, row in same.items() if name not in names])
-        case Filter(predicates):
-            return kernel.Filter(place, tuple(map(row_of, predicates)))
-        case DropNulls(names):
-            filled = (kernel.Call("is_not_null", (kernel.Col(name),), "[]") for name in names)
-            return kernel.Filter(place, tuple(filled))
         case Part(by, key):
             types = (type_words(dtype) for _, dtype, _ in step.pairs(before))
             values = tuple(
@@ -119,15 +108,38 @@ def step_of(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
                 else _literal(dtype, one, None)
                 for dtype, one in zip(types, key, strict=True)
             )
-            return kernel.Part(place, tuple(row_of(n.tree) for n in by), values)
-        case WithoutFound(by):
-            return kernel.Without(place, tuple(row_of(n.tree) for n in by))
+            return kernel.Part(place, rows_of(by), values)
         case Explode(column):
             return kernel.Explode(place, column, step.times(before))
         case JoinPublic(_, left_on, right_on, how, _, digest):
             new_columns = tuple(step.new_columns(before).values())
             keys = tuple(zip(left_on, right_on, strict=True))
             return kernel.Lookup(place, digest, keys, how, new_columns, step.fan_out)
+    aggregates = gather_parts(step, before)
+    if aggregates is None:
+        owners = before.identifier, before.time
+        return plain_step_of(step, sorted(before.columns), owners, place)
+    keys_of_rows, made, bounds, beside = aggregates
+    calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
+    return kernel.Gather(place, named_rows(keys_of_rows), calls, bounds, beside)
+
+
+def plain_step_of(
+    step: FramePart, columns: Iterable[str], owners: Iterable[str | None], place: int
+) -> kernel.Frame:
+    """A step whose node follows from itself and the names of the columns before it. `owners` are
+    the columns that determine who owns a row.
+    """
+    same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in columns}
+    new: Iterable[tuple[str, kernel.Row]]
+    match step:
+        case Filter(predicates):
+            return kernel.Filter(place, tuple(map(row_of, predicates)))
+        case DropNulls(names):
+            filled = (kernel.Call("is_not_null", (kernel.Col(name),), "[]") for name in names)
+            return kernel.Filter(place, tuple(filled))
+        case WithoutFound(by):
+            return kernel.Without(place, rows_of(by))
         case LimitRows(n, limited, first):
             return kernel.KeepRows(place, n, limited, first)
         case LimitGroups(n, limited, first):
@@ -135,25 +147,26 @@ def step_of(step: FramePart, before: FrameFacts, place: int) -> kernel.Frame:
         case LimitNorm(norm):
             return kernel.Weigh(place, norm)
         case PerIndividual(by, extremes, _, listed):
-            ends = (map(partial(step.name_of, facts=before), ends_of(i)) for i in count())
-            return kernel.OneEach(
-                place,
-                tuple(row_of(n.tree) for n in by),
-                listed,
-                step.name_of(ROWS, before),
-                step.name_of(GROUPS, before),
-                step.name_of(FULLEST, before),
-                tuple(
-                    kernel.Ends(least, largest, row_of(e.tree), e.total)
-                    for e, (least, largest) in zip(extremes, ends, strict=False)
-                ),
+            name_of = partial(unused, [name for name in owners if name is not None])
+            ends = (map(name_of, ends_of(i)) for i in count())
+            made = tuple(
+                kernel.Ends(least, largest, row_of(e.tree), e.total)
+                for e, (least, largest) in zip(extremes, ends, strict=False)
             )
-    aggregates = gather_parts(step, before)
-    if aggregates is None:
-        raise has_no_node(type(step).__name__)
-    keys_of_rows, made, bounds, beside = aggregates
-    calls = tuple((n.name, _call(n.tree)) for n in made if isinstance(n.tree, Call))
-    return kernel.Gather(place, named_rows(keys_of_rows), calls, bounds, beside)
+            numbers = name_of(ROWS), name_of(GROUPS), name_of(FULLEST)
+            return kernel.OneEach(place, rows_of(by), listed, *numbers, made)
+        case WithColumns(named):
+            new = (same | dict(named_rows(named))).items()
+        case Select(named):
+            new = named_rows(named)
+        case Rename(mapping):
+            called = dict(mapping)
+            new = ((called.get(name, name), row) for name, row in same.items())
+        case Drop(names):
+            new = ((name, row) for name, row in same.items() if name not in names)
+        case _:
+            raise has_no_node(type(step).__name__)
+    return kernel.Map(place, tuple(new))
 
 
 def keys_of(groups: Groups, finder: int = 0, digest: str | None = None) -> kernel.Keys:

@@ -14,12 +14,10 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.core import clock
-from dpframe.core.domain import Scalar, columns
-from dpframe.core.dtypes import STRING, DType
-from dpframe.core.engines import EVERYWHERE
-from dpframe.core.exprs import Change, map_named
-from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.core import windows
+from dpframe.core.dtypes import STRING, DType, Scalar, columns
+from dpframe.core.tree import Call, Change, Column, Literal, Named, Tree, map_named
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import TooEarly, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, refine
 from dpframe.frames.nights import before_first_limits, first_limits, require_rowwise
@@ -128,7 +126,7 @@ def require_due(relations: Iterable[Relation]) -> None:
     if not waits:
         return
     due, part = max(waits, key=lambda found: found[0])
-    if due > clock.now():
+    if due > windows.now():
         raise TooEarly(
             f"this may be released from {due:%Y-%m-%d %H:%M:%S} UTC on",
             due=due,

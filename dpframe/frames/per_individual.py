@@ -9,12 +9,10 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.core.domain import Domain, columns
-from dpframe.core.dtypes import FLOAT64, INT64
-from dpframe.core.engines import EVERYWHERE
-from dpframe.core.exprs import Change, map_named
+from dpframe.core.dtypes import FLOAT64, INT64, Domain, columns
 from dpframe.core.interval import interval
-from dpframe.core.tree import Named, Tree
+from dpframe.core.tree import Change, Named, Tree, map_named
+from dpframe.core.units import EVERYWHERE
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.public import brought, digest, grouped_keys, held, within_keys
 from dpframe.frames.relation import Relation, Step

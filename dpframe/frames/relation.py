@@ -12,11 +12,9 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.core.domain import Domain, columns, domain_of_dtype
-from dpframe.core.dtypes import STRING
-from dpframe.core.engines import EVERYWHERE
-from dpframe.core.exprs import Change, HasExprs
-from dpframe.core.units import Rows
+from dpframe.core.dtypes import STRING, Domain, columns, domain_of_dtype
+from dpframe.core.tree import Change, HasExprs
+from dpframe.core.units import EVERYWHERE, Rows
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.kernel.frame import unite_limits

@@ -7,11 +7,10 @@ from typing import Final, Self
 
 import polars as pl
 
-from dpframe.core.domain import Domain, columns
-from dpframe.core.engines import EVERYWHERE, POLARS
+from dpframe.core.dtypes import Domain, columns
 from dpframe.core.exact import as_given
-from dpframe.core.exprs import Change, map_named
-from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.core.tree import Call, Change, Column, Literal, Named, Tree, map_named
+from dpframe.core.units import EVERYWHERE, POLARS
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, refine
 from dpframe.frames.relation import Relation, Step

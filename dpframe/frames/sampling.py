@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import INT64, DType
+from dpframe.core.dtypes import INT64, Columns, DType
 from dpframe.core.exact import as_given
 from dpframe.core.windows import AFTER, BEFORE, Windows
 from dpframe.errors import UnsupportedOperation

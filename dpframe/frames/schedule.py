@@ -15,6 +15,7 @@ import polars as pl
 from dpframe.core.exact import as_given
 from dpframe.core.windows import NAMES, Every, first_day, number_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.kernel.moves import DAYS
 from dpframe.rows.temporal import Span, span
 from dpframe.workloads import MOST_PERIODS
 
@@ -145,7 +146,7 @@ def _moment(midnight: dt.datetime, zone: str | None) -> dt.datetime:
 # -- Periods --------------------------------------------------------------------------------------
 
 
-EVERY: Final = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
+EVERY: Final = DAYS
 """What periods there are, and how many days each has at most."""
 _MONTHS: Final = {"1mo": 1, "1q": 3, "1y": 12}
 PERIOD: Final = "period"

@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain, domain_of_dtype
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, Domain, DType, domain_of_dtype
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Literal, Named, Tree, column_names, substitute
 from dpframe.core.windows import AFTER, BEFORE, Every, Windows

@@ -84,8 +84,8 @@ def moments_in(numbers: int, arches: Sequence[Arch]) -> list[Fraction]:
 #
 # with c = 2 where rows leave one group for another, else 1, and z the sum over numbers that need
 # the row alone of y_j r_j, and over each other condition of the larger of sum(y_j r_j) and
-# sum(y_j): see `joint_sensitivity`. The noise of number j goes with 1 / y_j, so errors are sum(a_j
-# / y_j).
+# sum(y_j). `moves_of` has the proof. The noise of number j goes with 1 / y_j, so errors are
+# sum(a_j / y_j).
 #
 # For fixed weights of these inequalities they are sum(y_j u_j) <= 1, and the least error under that
 # is (sum sqrt(a_j u_j))**2 at y_j in proportion to sqrt(a_j / u_j) (Cauchy and Schwarz). By duality
@@ -196,7 +196,7 @@ class Coordinate:
     turned: int
     most: Fraction  # What a row adds to the sum at most
     # What a row needs to move it, and what one that meets that before and after a change moves it
-    # by at most; see `joint_sensitivity`.
+    # by at most; see `dpframe.kernel.moves.moves_of`.
     condition: int = _HERE
     kept: int = 0
 
@@ -473,7 +473,7 @@ def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tu
 # or leave one group for another. Then a box of sums that are centred on n holds each end of that,
 # and Gaussian noise covers just the differences of the possible additions of one row. A row that
 # stays does not move n, and moves a sum by its whole width only where it has a value before and
-# after (`joint_sensitivity`). If the number of all rows is public there is nothing to centre on.
+# after (`moves_of` of the kernel). If the number of all rows is public, no sum is centred on it.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

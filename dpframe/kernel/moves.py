@@ -434,7 +434,7 @@ def _change_norms(column: tuple[int, ...]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """How far all nights together move, where an individual adds 1 to each of a few periods."""
 
     sums: int
@@ -444,7 +444,7 @@ class _Column:
 
 
 @dataclass(frozen=True)
-class _Through:
+class Through:
     """What an individual has through all nights: `rows` rows in each of `keys` keys in each of
     `run` periods.
     """
@@ -464,7 +464,7 @@ def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
     and Thakurta 2022, Theorem 2.1). The same holds for absolute values and Laplace noise. A row
     adds to the sums of a night its number times the factor of its period, or 0 while it is not
     there. That is never more than the column of its period has there. Rows of one individual add
-    up. `Rows` counts the rows of an individual over all nights. For persons, `_through_all_nights`
+    up. `Rows` counts the rows of an individual over all nights. For persons, `through_all_nights`
     bounds them.
     """
     (table,), frame = _same_rows(plan, facts, (nights.table,))
@@ -480,7 +480,7 @@ def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
     if not 1 <= nights.periods <= 10_000 or total is None or total % nights.periods:
         raise Refused("the periods of a stream")
     _require_periods(frame, nights, keys.by[-1][1])
-    groups, one = total // nights.periods, _column(nights, 1)
+    groups, one = total // nights.periods, column_of(nights, 1)
     drawn = groups * _sums_of(nights)
     if frame.person is None:
         vector = Vector((nights.table,), ((1,),), kept, 1, total=False)
@@ -498,8 +498,8 @@ def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
         raise Refused("persons come and go")
     b = addition_of(table, 0).largest
     ways = [
-        (way.keys, way.rows, way.run, _column(nights, way.run))
-        for way in _through_all_nights(frame, table, nights, groups)
+        (way.keys, way.rows, way.run, column_of(nights, way.run))
+        for way in through_all_nights(frame, table, nights, groups)
     ]
     if not ways:
         raise Refused("no limit holds through all nights")
@@ -514,7 +514,7 @@ def _of_nights(plan: Plan, facts: Sequence[Facts], nights: Nights) -> Norms:
     )
 
 
-_DAYS: Mapping[str, int] = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
+DAYS: Mapping[str, int] = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
 """How many days a period has at most."""
 
 
@@ -538,7 +538,7 @@ def _require_periods(frame: Facts, nights: Nights, row: Row) -> None:
         raise Refused("periods by something else than the dates of a stream")
 
 
-def _through_all_nights(frame: Facts, table: Table, nights: Nights, keys: int) -> list[_Through]:
+def through_all_nights(frame: Facts, table: Table, nights: Nights, keys: int) -> list[Through]:
     """What a person has through all nights, in as many ways as limits say. Each way holds.
 
     A limit that chooses rows by a hash may keep other rows every night. Two things stay the same.
@@ -558,26 +558,25 @@ def _through_all_nights(frame: Facts, table: Table, nights: Nights, keys: int) -
     whole_day = nights.dtype == "Date"
     once = is_of_people(table)
     firsts = [x for x in frame.limits if x.first == nights.by and _is_utc(nights.dtype)]
-    found = [_Through(1, x.n, 1) for x in firsts if isinstance(x, RowLimit) and not x.by]
+    found = [Through(1, x.n, 1) for x in firsts if isinstance(x, RowLimit) and not x.by]
     dates = [x.n for x in firsts if isinstance(x, GroupLimit) and x.by == {nights.by} and whole_day]
-    days = _DAYS[nights.every]
+    days = DAYS[nights.every]
     run = min([nights.periods, *dates]) if days == 1 else nights.periods
-    if once:  # in each key of each period, however many dates the period has
-        found.append(_Through(keys, 1, run))
     named = () if table.keys is None else table.keys.by[:-1]
     plain = {row.name for _, row in named if isinstance(row, Col)}
-    each = [_Through(keys, 1, 1)] if once else []
+    each = [Through(keys, 1, 1)] if once else []
     for limit in frame.limits:
         if not whole_day or not isinstance(limit, RowLimit) or nights.by not in limit.by:
             continue
         if limit.by == {nights.by}:
-            each.append(_Through(min(keys, limit.n), 1, 1) if once else _Through(1, limit.n, 1))
+            each.append(Through(min(keys, limit.n), 1, 1) if once else Through(1, limit.n, 1))
         elif limit.by <= plain | {nights.by} and not once:
-            each.append(_Through(keys, limit.n, 1))
-    for one in each:
-        found.append(_Through(one.keys, one.rows * days, run))
+            each.append(Through(keys, limit.n, 1))
+    for one in each:  # in each key of each period once, however many dates the period has
+        rows = 1 if once and one.keys == keys else one.rows * days
+        found.append(Through(one.keys, rows, run))
         if days > 1:
-            found += [_Through(1, one.keys * one.rows * n, 1) for n in dates]
+            found += [Through(1, one.keys * one.rows * n, 1) for n in dates]
     return found
 
 
@@ -586,7 +585,7 @@ def _is_utc(dtype: str) -> bool:
     return dtype == "Date" or "," not in dtype or dtype.endswith(", UTC)")
 
 
-def _column(nights: Nights, run: int) -> _Column:
+def column_of(nights: Nights, run: int) -> Column:
     """The norms of all nights for one row in each of at most `run` periods.
 
     Proof: the periods' columns have no negative factor, and the products of two columns are largest
@@ -601,18 +600,18 @@ def _column(nights: Nights, run: int) -> _Column:
             if branching < 2 or not 1 <= levels <= 64:
                 raise Refused("a tree of periods")
             # a period is in one sum of each width at most
-            return _Column(levels, run * levels, run * run * levels, run)
+            return Column(levels, run * levels, run * run * levels, run)
 
 
 @lru_cache(maxsize=64)
-def _root_column(column: tuple[int, ...], periods: int, run: int) -> _Column:
+def _root_column(column: tuple[int, ...], periods: int, run: int) -> Column:
     if len(column) != periods or column[-1] < 0 or any(a < b for a, b in pairwise(column)):
         raise Refused("factors of periods")
     sums, total = list[int](), 0
     for t, factor in enumerate(column):
         total += factor - (column[t - run] if t >= run else 0)
         sums.append(total)
-    return _Column(periods, sum(sums), sum(s * s for s in sums), max(sums))
+    return Column(periods, sum(sums), sum(s * s for s in sums), max(sums))
 
 
 def _sums_of(nights: Nights) -> int:

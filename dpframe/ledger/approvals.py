@@ -13,7 +13,7 @@ from fractions import Fraction
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from dpframe.core import clock
+from dpframe.core import windows
 from dpframe.core.budget import Budget
 from dpframe.core.parameters import (
     NAME,
@@ -586,7 +586,7 @@ class Requirement:
             return _UNSIGNED.get(state, f"is not signed with the key in {KEY_VARIABLE}")
         if not approval.is_old and approval.ledger not in ledgers:
             return "is for another ledger"
-        if approval.until is not None and approval.until < clock.now().date():
+        if approval.until is not None and approval.until < windows.now().date():
             return f"ended after {approval.until}"
         return None
 

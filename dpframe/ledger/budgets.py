@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.core.windows import Every
 from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError, NoBudget
 from dpframe.ledger.account import Account

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.errors import BudgetExceeded, LedgerError, require
 from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval, Requirement

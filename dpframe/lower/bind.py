@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain, columns
-from dpframe.core.exprs import Change, HasExprs
-from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.core.dtypes import Columns, Domain, columns
+from dpframe.core.tree import Call, Change, Column, HasExprs, Literal, Named, Tree
 from dpframe.errors import require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import unused

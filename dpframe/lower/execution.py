@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -67,6 +67,33 @@ class Counted:
     tables: Mapping[Table, CellCounts] = field(repr=False)
     groups: Groups | None
     chosen: Numbers | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartWanted:
+    """The exact tables of one query, as a plan has them, and what chooses its groups where they are
+    not listed.
+    """
+
+    tables: Sequence[PlanTables]
+    chooser: Chooser | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedPart:
+    """What was counted of one query.
+
+    Parameters
+    ----------
+    tables
+        The exact tables, by their places in the plan.
+    keys, chosen
+        The groups that appear where they were to be chosen, and the noisy numbers that decided.
+    """
+
+    tables: Mapping[int, CellCounts] = field(repr=False)
+    keys: pl.DataFrame | None
+    chosen: Numbers | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +215,22 @@ class Execution:
         """
         (found,) = self.run_all([TablesWanted(relation, groups, tables)])
         return {**found.tables}
+
+    def run_parts(self, parts: Sequence[PartWanted]) -> list[CountedPart]:
+        """The exact tables of some queries, and the groups that appear, in one call of the engine.
+
+        Raises
+        ------
+        EngineError
+            When the engine fails.
+        """
+        wanted = [
+            TablesWanted(one.relation, one.groups, list(one.tables.values()), part.chooser)
+            for part in parts
+            for one in part.tables
+        ]
+        counted = iter(self.run_all(wanted))
+        return [_counted_part(part.tables, counted) for part in parts]
 
     def run_all(self, wanted: Sequence[TablesWanted]) -> list[Counted]:
         """All tables that are wanted of some frames, and which groups appear where groups are not
@@ -314,6 +357,17 @@ def _counted_of(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFram
         keys, noisy = chosen_keys(wanted.chooser, lowered, results, groups)
         groups = groups.found(keys)
     return Counted(_counted(lowered, results, groups), groups, noisy)
+
+
+def _counted_part(tables: Iterable[PlanTables], counted: Iterator[Counted]) -> CountedPart:
+    by_place: dict[int, CellCounts] = {}
+    keys, chosen = None, None
+    for one in tables:
+        result = next(counted)
+        by_place |= {p: result.tables[t] for p, t in one.tables.items() if t in result.tables}
+        if one.groups is not None and result.groups is not None and one.groups.discovered:
+            keys, chosen = result.groups.keys, result.chosen
+    return CountedPart(by_place, keys, chosen)
 
 
 def withhold_failure(work: Callable[[], T]) -> T:

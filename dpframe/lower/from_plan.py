@@ -49,11 +49,10 @@ from dpframe.aggregates.statistics import (
     totals_on,
 )
 from dpframe.aggregates.values import Value
-from dpframe.core.domain import columns
-from dpframe.core.dtypes import DType
-from dpframe.core.grid import Grid, squares_on
+from dpframe.core.dtypes import DType, columns
+from dpframe.core.exact import Rationals
+from dpframe.core.interval import Grid, squares_on
 from dpframe.core.parameters import Listed, Parameter
-from dpframe.core.rationals import Rationals
 from dpframe.core.tree import Call, Column, Literal, Named, Operation, Tree
 from dpframe.errors import DPFrameError
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows

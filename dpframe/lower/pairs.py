@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.aggregates.statistics import Statistic, UnitStatistic
-from dpframe.core.weights import norm_in_parts
+from dpframe.core.units import norm_in_parts
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import grouped_keys, within_keys
 from dpframe.frames.relation import Relation

@@ -14,7 +14,7 @@ from dpframe.aggregates.statistics import (
     ValueCount,
     is_counted_by,
 )
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.lower.pairs import beside_name
 from dpframe.rows.operation import Namespace
 

@@ -12,8 +12,7 @@ import polars as pl
 from dpframe.aggregates.cells import Cells, NumberCells
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.statistics import Statistic, UnitStatistic
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, DType
 from dpframe.core.tree import Column, Tree
 from dpframe.core.windows import Windows
 from dpframe.errors import require

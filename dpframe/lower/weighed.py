@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from dpframe.core.weights import PARTS
+from dpframe.kernel.frame import PARTS
 from dpframe.rows.operation import Namespace
 
 __all__ = ["ROWS", "once_weight", "rows_weight"]

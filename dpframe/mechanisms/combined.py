@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, TypeAlias, ca
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.sums import weighted_sum
+from dpframe.core.exact import weighted_sum
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms.mechanism import (
     AdditiveMechanism,

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import ZCDP, Budget
-from dpframe.core.sums import weighted_sum
+from dpframe.core.exact import weighted_sum
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combined import Boxes, Radii, Tail, radii_of, tail_in_box
 from dpframe.mechanisms.discrete_box import DiscreteBox

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact, float_up, sqrt_down
-from dpframe.core.weights import PARTS, parts_in_each
+from dpframe.core.units import parts_in_each
 from dpframe.errors import InvalidBudget, MissingKeys
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms.combined import IndependentNoise
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.mechanism import (

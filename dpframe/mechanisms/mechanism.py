@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import as_given, dyadic_up, exact
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.kernel import plan as kernel
 from dpframe.samplers import Arch
@@ -43,7 +41,7 @@ class Exposure:
     range_l1: Fraction = Fraction(0)
     range_l2_squared: Fraction = Fraction(0)
     # Whether the ranges stand for others within their sum and maximum, see
-    # `dpframe.core.score_range.ScoreRange.is_shared`.
+    # `dpframe.core.sensitivity.ScoreRange.is_shared`.
     shared: bool = False
 
 
@@ -296,7 +294,7 @@ def box_of(
     # which is above the arch as well. So `turned` must be twice the widths of these two.
     arches: tuple[Arch, ...] = (),
 ) -> Box:
-    """What one individual moves vectors of sums within; see `joint_sensitivity`."""
+    """What one individual moves vectors of sums within; see `Norms` in `dpframe.kernel.moves`."""
     rows = spread.tight[0]
     if not spread.changes:
         return Box(widths, rows, arches)

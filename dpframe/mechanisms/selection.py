@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up, sqrt_down, sqrt_up
-from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ScoreRange
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combined import IndependentNoise
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian

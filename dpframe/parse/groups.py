@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain, domain_of_dtype
+from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation

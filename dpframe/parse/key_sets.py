@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import Domain, Scalar
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.errors import MissingKeys

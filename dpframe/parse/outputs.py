@@ -35,7 +35,7 @@ from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
 from dpframe.aggregates.values import or_declare
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation

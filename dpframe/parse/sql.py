@@ -14,8 +14,16 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Scalar, columns, domain_of_dtype
-from dpframe.core.dtypes import DATE, STRING, TIME, DType, datetime_type
+from dpframe.core.dtypes import (
+    DATE,
+    STRING,
+    TIME,
+    DType,
+    Scalar,
+    columns,
+    datetime_type,
+    domain_of_dtype,
+)
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Literal, Tree, column_names
 from dpframe.errors import DPFrameError, UnsupportedOperation

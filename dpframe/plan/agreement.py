@@ -17,26 +17,31 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
 from math import prod
-from typing import Any, TypeGuard
+from types import SimpleNamespace
+from typing import Any, TypeGuard, cast
 
 from dpframe.aggregates.cells import MOST_EDGES, Comparable, Edges, comparable
+from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.request import with_places
 from dpframe.aggregates.values import Value
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
-from dpframe.core.tree import Column
+from dpframe.core.dtypes import Domain, DType
+from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
+from dpframe.core.tree import Column, Named
 from dpframe.core.units import Adjacency, Identifier, Rows, Unit
-from dpframe.core.weights import PARTS
+from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.nodes import named_rows
 from dpframe.kernel import plan as kernel
-from dpframe.kernel.frame import Facts, facts_of
-from dpframe.kernel.moves import norms_of, ranges_of
+from dpframe.kernel.frame import PARTS, Facts, facts_of
+from dpframe.kernel.moves import addition_of, norms_of, ranges_of
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan.data import PlanData
+from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, PlanOutput
-from dpframe.plan.reading import adds_of, cells_of, frames_of, is_measurement, named_rows, what_of
+from dpframe.plan.reading import Scope, frames_of, is_measurement, value_of, what_of
 from dpframe.plan.remarks import OWNED, owner_remark
 from dpframe.plan.several import after_search, blocks_of
 from dpframe.plan.terms import RowsAfter, Terms
@@ -57,6 +62,7 @@ _ODD = (
     ArithmeticError,
     AssertionError,
     AttributeError,
+    DPFrameError,
     LookupError,
     TypeError,
     ValueError,
@@ -113,7 +119,7 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
         return
     compared = _Comparison(plan, physical)
     for release, draw in zip(releases, draws, strict=True):
-        if not _covers_norms(release, draw, physical, compared.facts):
+        if not _are_norms(release, draw, physical, compared.facts):
             yield f"sensitivity of {release.name!r}"
         stated = release.cost
         if (stated.currency, stated.main, stated.slack) != (
@@ -124,13 +130,15 @@ def _of_query(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
             yield f"cost of {release.name!r}"
         if not _is_law(release, draw, draws):
             yield f"mechanism of {release.name!r}"
+        if release.joint is not None and not _is_joint(release.joint, draw, compared):
+            yield f"joint draw of {release.name!r}"
     yield from compared.differences()
 
 
-def _covers_norms(
+def _are_norms(
     release: NoisyAggregate, draw: kernel.Draw, physical: kernel.Plan, facts: Sequence[Facts]
 ) -> bool:
-    """Whether an individual moves numbers or scores by what is stated, or by less."""
+    """Whether the stated norms of numbers, or ranges of scores, are the kernel's."""
     what = draw.what
     if isinstance(what, kernel.Appear | kernel.Reports):  # their laws say all
         return True
@@ -138,19 +146,30 @@ def _covers_norms(
     if isinstance(what, kernel.Vector | kernel.Running | kernel.Nights) or (
         isinstance(what, kernel.Rank) and is_noisy
     ):
-        norms = norms_of(physical, facts, what)
         exact = release.exact if release.joint is None else release.joint.exact
+        norms = ExactSensitivity.of(norms_of(physical, facts, what))
+        if not release.law.draws_scores:
+            return exact == norms
+        # scores: as many times the norms of one candidate are stated, and not all move so far
         return (
             exact.l1 >= norms.l1
             and exact.l2_squared >= norms.l2_squared
             and exact.linf >= norms.linf
         )
-    ranges, scores = ranges_of(physical, facts, what), release.scores
-    return scores is not None and (
-        scores.l1 >= ranges.l1
-        and scores.l2_squared >= ranges.squares
-        and scores.linf >= ranges.linf
-    )
+    ranges = ranges_of(physical, facts, what)
+    return release.scores == ScoreRange(ranges.l1, ranges.squares, ranges.linf)
+
+
+def _is_joint(joint: JointDraw, draw: kernel.Draw, whole: _Comparison) -> bool:
+    """Whether rows move the numbers of a draw as is stated."""
+    physical = whole.physical
+    if not isinstance(draw.what, kernel.Vector):
+        return False
+    tables = [physical.tables[place] for place in draw.what.tables]
+    additions = [addition_of(table, place) for place, table in enumerate(tables)]
+    of_all = tables[0].keys is None and whole.facts[tables[0].frame].complete
+    changes = physical.neighbours == "change-one"
+    return joint.is_of(draw, additions, changes=changes, whole=of_all)
 
 
 def _is_law(release: NoisyAggregate, draw: kernel.Draw, draws: Sequence[kernel.Draw]) -> bool:
@@ -212,16 +231,17 @@ class _Comparison:
         every = (table.keys for table in self.physical.tables)
         return [*dict.fromkeys(keys for keys in every if isinstance(keys, kernel.Listed))]
 
-    def edges_of(self, edges: Any, dtype: Any) -> kernel.Numbers:
+    def edges_of(self, edges: Any, dtype: Any) -> Sequence[Fraction]:
         """The exact edges of steps, from what values of a type are compared with."""
         every = (node.edges for node in nodes_of(self.physical.tables) if _is_steps(node))
         for exact in dict.fromkeys(every):
             if _size(exact) != edges["size"] or edges["size"] > MOST_EDGES:
                 continue  # few bytes may stand for any amount of numbers
-            numbers = Edges.of(_comparable(_list(exact), dtype), ())
+            listed_out = _list(exact)
+            numbers = Edges.of(_comparable(listed_out, dtype), ())
             listed = None if numbers.listed is None else [*map(definition, numbers.listed)]
             if (listed, numbers.digest) == (edges.get("listed"), edges.get("digest")):
-                return exact
+                return listed_out
         return ()
 
     def differences(self) -> Iterator[str]:
@@ -338,7 +358,8 @@ class _Block:
         self.steps: list[str] = []
         """Steps that the physical plan does not have there."""
         self._rows = self._after(0, steps, [f"steps[{n}].definition" for n in range(len(steps))])
-        self._by: list[Any] = [*plan.grouped_by] if isinstance(plan.grouped_by, list) else []
+        self._by: tuple[Named, ...] = value_of(plan.grouped_by or [])
+        self._scope = Scope(self._table, len(self._by))
         finders = [n for n, one in enumerate(plan.releases) if isinstance(one.law, KeyMechanism)]
         self._finder = finders[0] if finders else None
         self._known: dict[tuple[int, int], kernel.What] = {}
@@ -402,15 +423,17 @@ class _Block:
         else:
             yield from (kernel.Listed(by, one.sizes, one.digest) for one in self._whole.public_keys)
 
-    def _table(self, measurement: Any, kept: Sequence[int] | None) -> int:
+    def _table(self, table: Table) -> int:
         unit = self._plan.unit
-        windows = isinstance(unit, Identifier) and unit.window is not None
-        adds = adds_of(measurement["statistic"], windows)
-        number = self._table_of(
-            kept, cells_of(measurement.get("cells"), self._whole.edges_of), adds
-        )
+        time = unit.time if isinstance(unit, Identifier) else None
+        adds = table.statistic.adds(cast("FrameFacts", SimpleNamespace(time=time)))
+        cells = None if table.cells is None else table.cells.node
+        number = self._table_of(table.kept, cells, adds)
         self.expected.add(number)
         return number
+
+    def _what(self, measurement: Any, stated: kernel.What) -> kernel.What:
+        return what_of(measurement, self._by, self._scope, self._whole.edges_of, stated)
 
     def _table_of(
         self, kept: Sequence[int] | None, cells: kernel.Cells | None, adds: kernel.Adds
@@ -448,7 +471,7 @@ class _Block:
         stated = next((what for what in subjects if isinstance(what, kernel.Running)), subjects[0])
         for output in self._plan.outputs:
             for measurement in _measurements(output):
-                what = what_of(measurement, self._by, self._table, stated)
+                what = self._what(measurement, stated)
                 self.subjects.append(what)
                 if isinstance(what, kernel.Choice):
                     self.subjects.append(self._numbers_of(what, measurement))
@@ -501,7 +524,7 @@ class _Block:
         key = id(measurement), release.draw
         what = self._known.get(key)
         if what is None:
-            what = self._known[key] = what_of(measurement, self._by, self._table, stated)
+            what = self._known[key] = self._what(measurement, stated)
         if release.law.draws_scores and isinstance(what, kernel.Choice):
             what = self._numbers_of(what, measurement)
         joint = release.joint
@@ -520,7 +543,12 @@ class _Block:
                         times[table] = times.get(table, 0) + factor * of_table
         parts = PARTS if self._rows.are_weighed else 1
         numbers = {table: n * parts for table, n in times.items() if n}
-        return numbers == {what.tables[0]: joint.divisor}
+        if numbers != {what.tables[0]: joint.divisor}:
+            return False
+        places = {what.tables[0]: self._whole.tables.index(what.tables[0])}
+        norms = norms_of(self._whole.physical, self._whole.facts, with_places(what, places))  # type: ignore[arg-type]
+        exact = ExactSensitivity.of(norms)
+        return release.exact == (exact if parts == 1 else exact.scaled(Fraction(1, parts)))
 
 
 def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:

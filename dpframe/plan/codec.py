@@ -33,8 +33,8 @@ from dpframe.aggregates.reconstructed_error import (
     RunRankError,
 )
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
-from dpframe.core.fields import EXACT, fields_of, written
 from dpframe.core.regular import RULES, numbers_of_rule
+from dpframe.core.tree import EXACT, fields_of, written
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.approvals import StatedBudget

@@ -12,9 +12,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError
@@ -68,7 +66,8 @@ def _contradictions(plan: PlanData, verified: bool) -> Iterator[str]:
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
         yield from (f"{where}{what}" for what in _of_block(block, verified))
-    yield from understated(plan)
+    if not verified:
+        yield from understated(plan)
 
 
 def _is_found(plan: PlanData, found: FoundLimit) -> bool:
@@ -150,7 +149,7 @@ def _of_block(plan: PlanData, verified: bool) -> Iterator[str]:
         others = ((other.law, other.exact.linf) for other in plan.releases)
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
-    yield from of_draws(plan, verified)
+    yield from of_draws(plan)
 
 
 def _of_groups(plan: PlanData) -> Iterator[str]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
-from dpframe.core.fields import WRITTEN
 from dpframe.core.parameters import Parameter
+from dpframe.core.tree import WRITTEN
 from dpframe.core.units import Unit
 from dpframe.core.windows import Windows
 from dpframe.errors import UnknownColumn, UnsupportedOperation

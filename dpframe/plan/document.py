@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpframe.core.fields import written
 from dpframe.core.regular import by_rules, canonical, require_room, write_out
+from dpframe.core.tree import written
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.amounts import decimals

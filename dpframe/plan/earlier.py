@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ContributionBounds
 from dpframe.plan.codec import decode
 from dpframe.plan.draws import with_norm
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from typing import TypeAlias
 
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.fields import EXACT
-from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity, stays
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
+from dpframe.core.tree import EXACT
+from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import Addition, moves_of
 from dpframe.mechanisms import Arch, Box, box_of
 
 
@@ -27,7 +29,7 @@ class JointDraw:
     conditions, kept
         For rows that change: the condition of each number (0 means that the row is there, else an
         expression has a value), and its movement by a row that meets the condition before and
-        after. See `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one on
+        after; see `dpframe.kernel.moves.moves_of`. Empty where each number is one on
         its own.
     arches
         The places of numbers that are a count of values, their sum, and the sum of their squares.
@@ -46,25 +48,59 @@ class JointDraw:
         """What one individual moves the vectors within."""
         return box_of(self.widths, self.turned, spread, grouped, self.arches)
 
-    def sensitivity(self, spread: ContributionBounds, grouped: bool) -> ExactSensitivity:
-        """The sensitivity of the vectors, by how rows move them."""
-        about = spread, grouped, self.conditions, self.kept
-        return joint_sensitivity(self.widths, self.turned, *about)
+    def is_of(
+        self, draw: kernel.Draw, additions: Sequence[Addition], *, changes: bool, whole: bool
+    ) -> bool:
+        """Whether rows move the numbers of a draw as is stated here.
 
-    @property
-    def reach(self) -> Fraction:
-        """By how much a row that comes or goes moves the number, where it moves each of the drawn
-        ones by as much as it can.
+        Parameters
+        ----------
+        draw
+            The draw in the physical plan.
+        additions
+            What a row adds to each of its tables.
+        changes, whole
+            Whether neighbours have other values in rows, and whether it is one group of all rows.
         """
-        return Fraction(sum(self._times(self.widths)), self.divisor)
+        assert isinstance(draw.what, kernel.Vector)
+        arches = draw.law.arches if isinstance(draw.law, kernel.Box) else ()
+        moves = _row_moves(additions, draw.what.matrix, changes, whole)
+        if (
+            moves[2]
+            and not isinstance(draw.law, kernel.Gaussian)
+            and not _is_centred(draw.what.matrix)
+        ):
+            moves = (*moves[:2], (), ())  # a box is that of each number on its own
+        stated = self.widths, self.turned, self.conditions, self.kept
+        return (*stated, self.arches) == (*moves, arches)
 
-    @property
-    def turned_reach(self) -> Fraction:
-        """The same of a row that stays and changes, or comes or goes."""
-        if not self.conditions:
-            return Fraction(sum(self._times(self.turned)), self.divisor)
-        widths, kept = self._times(self.widths), self._times(self.kept)
-        return Fraction(max(sum(widths), stays(widths, self.conditions, kept)), self.divisor)
 
-    def _times(self, by: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(abs(factor) * width for factor, width in zip(self.factors, by, strict=True))
+Numbers: TypeAlias = tuple[int, ...]
+
+
+def _is_centred(matrix: Sequence[Numbers]) -> bool:
+    """Whether the number of rows is taken from sums."""
+    return any(sum(map(bool, factors)) > 1 for factors in matrix)
+
+
+def _row_moves(
+    additions: Sequence[Addition], matrix: Sequence[Numbers], changes: bool, whole: bool
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Widths, `turned`, conditions and `kept` of numbers, each of its own table, and of the first
+    table where they are centred on the number of rows.
+    """
+    widths = moves_of(additions, matrix).widths
+    if not changes or len(matrix) == 1:
+        return widths, widths, (), ()
+    own = [(abs(row[place]), additions[place]) for place, row in enumerate(matrix)]
+    if _is_centred(matrix):
+        stays = tuple(2 * width for width in widths[1:])
+        return widths, (widths[0], *stays), (0,) * len(own), (0, *stays)
+    needs = dict.fromkeys(a.needs for _, a in own if a.needs is not None)
+    numbers = {None: 0, **{need: number for number, need in enumerate(needs, 1)}}
+    return (
+        widths,
+        tuple(0 if whole and a.needs is None else f * a.length for f, a in own),
+        tuple(numbers[a.needs] for _, a in own),
+        tuple(f * (a.hi - a.lo) for f, a in own),
+    )

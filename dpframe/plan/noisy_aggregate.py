@@ -7,10 +7,8 @@ from fractions import Fraction
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import Number, as_given, exact
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
+from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange, Sensitivity
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
     AdditiveMechanism,

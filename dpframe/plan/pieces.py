@@ -8,7 +8,7 @@ from typing import Final
 
 from dpframe.aggregates.reconstructed_error import OutputError
 from dpframe.core.budget import Budget
-from dpframe.core.fields import WRITTEN
+from dpframe.core.tree import WRITTEN
 from dpframe.core.units import Unit
 from dpframe.frames.definition import Json
 

@@ -1,100 +1,179 @@
 """What a plan that people read says, as parts of a physical plan.
 
-Definitions have all that decides what is computed, in the planner's terms. Here they become the
-kernel's. A type of a key, the size of a public table and the bounds of an individual's sum are left
+A definition has all that decides what is computed. `value_of` makes the value that it is of, and
+what writes physical plans for the planner (`dpframe.frames.nodes`, `Measurement.node`) writes its
+node. A type of a key, the size of a public table and the bounds of an individual's sum are left
 empty: no definition has them.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
-from functools import partial
-from itertools import count
-from typing import Any
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
+from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
+from dpframe.aggregates.cells import (
+    BinCells,
+    CategoryCells,
+    Edges,
+    PointCells,
+    PositionCells,
+    UpToCells,
+    WholeCells,
+)
+from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
+from dpframe.aggregates.margins import (
+    LevelSums,
+    LevelSumsWithTotal,
+    Margin,
+    MarginWithTotal,
+    RootSums,
+    RunMargin,
+    RunMarginWithTotal,
+)
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
+from dpframe.aggregates.quantile import QuantileChoice, QuantilesAtOnce, QuantileTree
+from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.statistics import (
+    DistinctCount,
+    DistinctIndividuals,
+    GridSum,
+    PairSum,
+    RowCount,
+    SquareSum,
+    TotalValue,
+    UnitCount,
+    UnitPairSum,
+    UnitRows,
+    UnitTotal,
+    ValueCount,
+)
+from dpframe.aggregates.values import Value
 from dpframe.core.dtypes import DType
-from dpframe.core.grid import Grid, squares_shortened
-from dpframe.core.rationals import numbers_of
-from dpframe.core.regular import numbers_of_rule, text_of
-from dpframe.frames.definition import type_words
-from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, ends_of
-from dpframe.frames.sampling import unused
+from dpframe.core.interval import Grid
+from dpframe.core.regular import RULES, numbers_of_rule, text_of
+from dpframe.core.tree import Call, Column, Literal, Named
+from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
+from dpframe.frames.definition import Written
+from dpframe.frames.nodes import named_rows, plain_step_of, row_of, rows_of
+from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
+from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.kernel import plan as kernel
-from dpframe.workloads import Axis
 from dpframe.workloads.running import coefficients
 
-__all__ = [
-    "EdgesOf",
-    "TableOf",
-    "adds_of",
-    "cells_of",
-    "frames_of",
-    "is_measurement",
-    "named_rows",
-    "number_of",
-    "row_of",
-    "what_of",
-]
+__all__ = ["EdgesOf", "Scope", "frames_of", "is_measurement", "value_of", "what_of"]
 
-_EXPRESSIONS = ("Column", "Literal", "Call")
 _OVER = "over_individual"
+_PLAIN_STEPS = (
+    *(WithColumns, Select, Rename, Drop, Filter, DropNulls, WithoutFound),
+    *(LimitRows, LimitGroups, LimitNorm, PerIndividual),
+)
+_CLASSES: Final[Mapping[str, type]] = {
+    kind.__name__: kind
+    for kind in (
+        *(Column, DType, Named, Value, TotalValue, Grid, Extremes, Table),
+        *(RowCount, ValueCount, GridSum, SquareSum, PairSum, UnitPairSum),
+        *(DistinctIndividuals, DistinctCount, UnitCount, UnitRows, UnitTotal),
+        *(BinCells, PointCells, PositionCells, WholeCells),
+        *(Additive, AdditiveOfSet, Margin, MarginWithTotal, RunMargin, RunMarginWithTotal),
+        *(LevelSums, LevelSumsWithTotal, RootSums, Responses),
+        *(CategoryChoice, ScoredChoice, QuantileChoice, QuantilesAtOnce, QuantileTree),
+        SelectionOfSet,
+        *_PLAIN_STEPS,
+    )
+}
+_UNREAD = ("domain", "of_rows")
+"""What is known of values, which nodes do not have."""
 
 
 def is_measurement(definition: Any) -> bool:
     """Whether a part of an output's definition is drawn: it is no formula, and no public table."""
-    return definition.get("type", "DataFrame") not in (*_EXPRESSIONS, "DataFrame")
+    formulas = "Column", "Literal", "Call"
+    return definition.get("type", "DataFrame") not in (*formulas, "DataFrame")
 
 
-# Expressions
+# Values
 
 
-def row_of(definition: Any) -> kernel.Row:
-    """An expression. An aggregate of one individual's rows is the column that `frames_of` makes."""
-    match definition["type"]:
-        case "Column":
-            return kernel.Col(definition["name"])
-        case "Literal":
-            parameter = definition.get("parameter")
-            value = text_of(definition.get("value"))
-            named = None if parameter is None else parameter["name"]
-            return kernel.Lit(type_words(_dtype_of(definition["dtype"])), value, named)
-        case _ if _is_aggregate(definition):
-            return kernel.Col(text_of(definition))
-    return _call_of(definition["op"], definition["args"], definition["options"])
+EdgesOf = Callable[[Any, Any], Sequence[Fraction]]
+"""The exact edges for those of a definition, which are in the form of a type, or a digest."""
 
 
-def named_rows(definition: Iterable[Any]) -> tuple[tuple[str, kernel.Row], ...]:
-    """Expressions and the names of their columns."""
-    return tuple((one["name"], row_of(one["tree"])) for one in definition)
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An operation, which is not looked up."""
+
+    name: str
+    constants: Written
 
 
-def _rows_of(definition: Iterable[Any]) -> tuple[kernel.Row, ...]:
-    return tuple(row_of(one["tree"]) for one in definition)
+def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
+    """The value that a definition is of. Constants of expressions stay as they are written.
+
+    Raises
+    ------
+    LookupError, TypeError, ValueError
+        For what no planner writes.
+    """
+
+    def made(said: Any) -> Any:
+        match said:
+            case list():
+                return tuple(map(made, said))
+            case {"type": "Literal", "dtype": dtype}:
+                parameter = said.get("parameter")
+                named = None if parameter is None else SimpleNamespace(name=parameter["name"])
+                return Literal(_constant(said.get("value")), made(dtype), cast("Any", named))
+            case {"type": "Call", "op": operation, "args": args, "options": options}:
+                if _is_aggregate(said):  # the column that `frames_of` makes
+                    return Column(text_of(said))
+                return Call(cast("Any", _Operation(operation, Written(options))), made(args))
+            case {"type": "CategoryCells", "tree": tree, "categories": listed, "other": other}:
+                return CategoryCells(made(tree), tuple(map(_constant, listed)), other)
+            case {"type": "UpToCells", "value": value, "edges": edges, "above": above}:
+                assert edges_of is not None
+                exact = edges_of(edges, value["domain"]["dtype"])
+                return UpToCells(made(value), Edges((), exact, edges["size"], None, None, 0), above)
+            case {"type": str(name), **rest} | {"step": str(name), **rest}:
+                parts: dict[str, Any] = {**_without(_CLASSES[name])}
+                for field, part in rest.items():
+                    if field not in _UNREAD:
+                        parts[str(field)] = made(part)
+                return _CLASSES[name](**parts)
+            case dict():
+                return numbers_of_rule(said) if said.keys() <= RULES else number_of(said)
+        return said
+
+    return made(said)
 
 
-def _call_of(operation: str, operands: Sequence[Any], constants: Any) -> kernel.Call:
-    return kernel.Call(operation, tuple(map(row_of, operands)), text_of(constants))
+def _constant(said: Any) -> Any:
+    return Written(said)
 
 
-def _dtype_of(definition: Any) -> DType:
-    inner, categories, parts = (
-        definition.get("inner"),
-        definition.get("categories"),
-        definition.get("fields"),
-    )
-    return DType(
-        definition["name"],
-        definition.get("unit"),
-        definition.get("zone"),
-        None if categories is None else tuple(categories),
-        definition.get("precision"),
-        definition.get("scale"),
-        None if inner is None else _dtype_of(inner),
-        definition.get("width"),
-        None if parts is None else tuple((name, _dtype_of(one)) for name, one in parts),
-    )
+@cache
+def _without(kind: Any) -> dict[str, None]:
+    """Fields that a definition does not have where they are None, or hold data."""
+    known = (field for field in fields(kind) if field.init and field.default is MISSING)
+    return {field.name: None for field in known}
+
+
+def number_of(definition: Any) -> Fraction:
+    """A number of a definition."""
+    if not isinstance(definition, dict):
+        return Fraction(definition)
+    ((kind, text),) = definition.items()
+    if kind == "float":
+        return Fraction(float(text))
+    if not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):  # "1e999999999" would take all memory
+        raise ValueError(text)
+    return Fraction(text)
 
 
 def _is_aggregate(definition: Any) -> bool:
@@ -129,211 +208,86 @@ def frames_of(
     owner, time
         The one of them that identifies individuals, and the one whose windows do.
     """
-    same: dict[str, kernel.Row] = {name: kernel.Col(name) for name in columns}
     match definition["step"]:
-        case "WithColumns":
-            yield _map({**same, **dict(named_rows(definition["named"]))}.items())
-        case "Select":
-            yield _map(named_rows(definition["named"]))
-        case "Rename":
-            new = dict(definition["mapping"])
-            yield _map((new.get(name, name), row) for name, row in same.items())
-        case "Drop":
-            yield _map((name, row) for name, row in same.items() if name not in definition["names"])
-        case "Filter":
-            yield kernel.Filter(0, tuple(map(row_of, definition["predicates"])))
-        case "DropNulls":
-            conditions = (
-                kernel.Call("is_not_null", (kernel.Col(n),), "[]") for n in definition["names"]
-            )
-            yield kernel.Filter(0, tuple(conditions))
         case "Part":
-            yield kernel.Part(0, _rows_of(definition["by"]), tuple(map(_key_of, definition["key"])))
-        case "WithoutFound":
-            yield kernel.Without(0, _rows_of(definition["by"]))
+            yield kernel.Part(
+                0, rows_of(value_of(definition["by"])), tuple(map(_key_of, definition["key"]))
+            )
         case "Explode":
             yield kernel.Explode(0, definition["column"], definition.get("max_length") or 0)
         case "JoinPublic":
             on = tuple(zip(definition["left_on"], definition["right_on"], strict=True))
             yield kernel.Lookup(0, definition["digest"], on, definition["how"], (), 0)
-        case "LimitRows":
-            yield kernel.KeepRows(
-                0, definition["n"], tuple(definition["by"]), definition.get("order_by")
-            )
-        case "LimitGroups":
-            yield kernel.KeepGroups(
-                0, definition["n"], tuple(definition["by"]), definition.get("order_by")
-            )
-        case "LimitNorm":
-            yield kernel.Weigh(0, number_of(definition["n"]))
-        case "PerIndividual":
-            name_of = partial(unused, [name for name in (owner, time) if name is not None])
-            ends = (map(name_of, ends_of(i)) for i in count())
-            yield kernel.OneEach(
-                0,
-                _rows_of(definition["by"]),
-                definition.get("digest"),
-                name_of(ROWS),
-                name_of(GROUPS),
-                name_of(FULLEST),
-                tuple(
-                    kernel.Ends(least, largest, row_of(e["tree"]), e["total"])
-                    for e, (least, largest) in zip(definition["extremes"], ends, strict=False)
-                ),
-            )
         case "GroupByIndividual":
-            named, outputs = named_rows(definition["by"]), definition["outputs"]
+            named, outputs = named_rows(value_of(definition["by"])), definition["outputs"]
             calls = [one for n in outputs for one in _aggregates_in(n["tree"])]
-            new = {text_of(c): _call_of(c["op"], c["args"], c["options"]) for c in calls}
+            new = {text_of(c): _aggregate(c["op"], c["args"], c["options"]) for c in calls}
             yield kernel.Gather(0, named, tuple(new.items()), (), beside=False)
             stay = ((name, kernel.Col(name)) for name, _ in named)
-            yield _map([(definition["who"], kernel.Col(owner or "")), *stay, *named_rows(outputs)])
+            who = definition["who"], kernel.Col(owner or "")
+            yield kernel.Map(0, (who, *stay, *named_rows(value_of(outputs))))
         case "OverIndividual":
-            inner = definition["inner"]
+            inner, known = definition["inner"], [*columns]
             trees = inner.get("predicates") or [one["tree"] for one in inner["named"]]
             for call in (one for tree in trees for one in _aggregates_in(tree)):
                 (_, operation), *options = call["options"]
                 arity = 0 if operation == "individual_len" else 1
                 of, (_, *others) = call["args"][:arity], call["args"][arity:]
-                keys = tuple((f"key {i}", row_of(one)) for i, one in enumerate(others))
-                cells = _call_of(operation, of, options)
+                rows = map(row_of, value_of(others))
+                keys = tuple((f"key {i}", row) for i, row in enumerate(rows))
+                cells = _aggregate(operation, of, options)
                 yield kernel.Gather(0, keys, ((text_of(call), cells),), (), beside=True)
-                same[text_of(call)] = row_of(call)
-            yield from frames_of(inner, same, owner, time)
-        case step:
-            raise LookupError(step)
+                known.append(text_of(call))
+            yield from frames_of(inner, known, owner, time)
+        case _:
+            yield plain_step_of(value_of(definition), columns, (owner, time), 0)
 
 
-def _map(columns: Iterable[tuple[str, kernel.Row]]) -> kernel.Map:
-    return kernel.Map(0, tuple(columns))
+def _aggregate(operation: str, args: Sequence[Any], options: Any) -> kernel.Call:
+    rows = tuple(map(row_of, value_of(args)))
+    return kernel.Call(operation, rows, text_of(options))
 
 
 def _key_of(definition: Any) -> kernel.Lit:
     if isinstance(definition, dict) and definition.get("type") == "Literal":
-        row = row_of(definition)
+        row = row_of(value_of(definition))
         assert isinstance(row, kernel.Lit)
         return row
     return kernel.Lit("", text_of(definition))
 
 
-# Tables
-
-
-EdgesOf = Callable[[Any, Any], kernel.Numbers]
-"""The exact edges for those of a definition, which are in the form of a type, or a digest."""
-
-
-def cells_of(definition: Any, edges_of: EdgesOf) -> kernel.Cells | None:
-    """The cells of a table."""
-    if definition is None:
-        return None
-    cells: (
-        kernel.Edges | kernel.Values | kernel.Points | kernel.Between | kernel.UpTo | kernel.Whole
-    )
-    if definition["type"] == "WholeCells":
-        inner = cells_of(definition["some"], edges_of)
-        assert not isinstance(inner, kernel.Whole | kernel.OfPeople | None)
-        return kernel.Whole(inner)
-    if definition["type"] == "CategoryCells":
-        texts = tuple(map(text_of, definition["categories"]))
-        return kernel.Values(row_of(definition["tree"]), texts, definition["other"])
-    value = definition["value"]
-    row = row_of(value["tree"])
-    match definition["type"]:
-        case "BinCells":
-            cells = kernel.Edges(row, _long(definition["edges"]), definition["other"])
-        case "PointCells":
-            low, step = number_of(definition["lo"]), number_of(definition["step"])
-            cells = kernel.Points(row, low, step, int(number_of(definition["points"])))
-        case "PositionCells":
-            cells = kernel.Between(row, _long(definition["candidates"]))
-        case "UpToCells":
-            upper = edges_of(definition["edges"], value["domain"]["dtype"])
-            cells = kernel.UpTo(row, upper, definition["above"])
-        case kind:
-            raise LookupError(kind)
-    if value["type"] == "TotalValue":
-        return kernel.OfPeople(cells, _grid_of(value["grid"]))
-    return cells
-
-
-def adds_of(definition: Any, windows: bool) -> kernel.Adds:
-    """What a row or an individual adds to a table; with windows a person may be several ones."""
-    match definition["type"]:
-        case "RowCount":
-            return kernel.One()
-        case "ValueCount":
-            return kernel.Valued(row_of(definition["tree"]))
-        case "GridSum" | "SquareSum" | "PairSum":
-            return _grid_sum(definition)
-        case "DistinctIndividuals":
-            return kernel.DistinctPersons() if windows else kernel.People()
-        case "DistinctCount":
-            return kernel.Distinct(row_of(definition["tree"]))
-        case "UnitCount" if "tree" not in definition:
-            return kernel.People()
-        case "UnitCount" | "UnitRows":
-            row = row_of(definition["tree"]) if "tree" in definition else None
-            return kernel.PersonRows(row, definition.get("most", 1))
-        case "UnitTotal" | "UnitPairSum":
-            return kernel.PersonTotal(_grid_sum(definition["of"]))
-    raise LookupError(definition["type"])
-
-
-def _grid_sum(definition: Any) -> kernel.Placed | kernel.Squared | kernel.Paired:
-    row, grid = row_of(definition["value"]["tree"]), _grid_of(definition["grid"])
-    match definition["type"]:
-        case "GridSum":
-            return kernel.Placed(row, grid)
-        case "SquareSum":
-            inner = _grid_of(definition["inner"])
-            shift = squares_shortened(*(Grid(g.step, g.centre, g.lo, g.hi) for g in (inner, grid)))
-            return kernel.Squared(row, inner, shift)
-    other = row_of(definition["other"]["tree"])
-    return kernel.Paired(row, grid, other, _grid_of(definition["other_grid"]))
-
-
-def _grid_of(definition: Any) -> kernel.Grid:
-    lo, hi = (int(number_of(definition[end])) for end in ("lo", "hi"))
-    return kernel.Grid(number_of(definition["step"]), number_of(definition["centre"]), lo, hi)
-
-
-def number_of(definition: Any) -> Fraction:
-    """A number of a definition."""
-    if not isinstance(definition, dict):
-        return Fraction(definition)
-    ((kind, text),) = definition.items()
-    if kind == "float":
-        return Fraction(float(text))
-    if not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):  # "1e999999999" would take all memory
-        raise ValueError(text)
-    return Fraction(text)
-
-
-def _long(definition: Any) -> kernel.Numbers:
-    """Edges or candidates, listed or as a rule."""
-    return numbers_of(
-        _numbers_of(definition) if isinstance(definition, list) else numbers_of_rule(definition)
-    )
-
-
-def _count_of(definition: Any) -> int:
-    """How many edges or candidates there are."""
-    return len(definition if isinstance(definition, list) else numbers_of_rule(definition))
-
-
-def _numbers_of(definition: Iterable[Any]) -> tuple[Fraction, ...]:
-    return tuple(map(number_of, definition))
-
-
 # Draws
 
-TableOf = Callable[[Any, Sequence[int] | None], int]
-"""The number of a table with a definition, by some of the key columns or by all (None)."""
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What gives tables their places in the node of a draw, in place of the rules of its query.
+
+    Parameters
+    ----------
+    number
+        Numbers of tables.
+    keys
+        How many key columns there are.
+    kept
+        The key columns of the draw, where it has some of them alone.
+    """
+
+    number: Callable[[Table], int]
+    keys: int
+    kept: tuple[int, ...] | None = None
+
+    def place(self, table: Table) -> int:
+        """The number of a table."""
+        return self.number(table if self.kept is None else replace(table, kept=self.kept))
+
+    def columns(self, kept: tuple[int, ...] | None) -> tuple[int, ...]:
+        """All key columns of a table."""
+        return tuple(range(self.keys if kept is None else len(kept)))
 
 
 def what_of(
-    definition: Any, keys: Sequence[Any], table: TableOf, stated: kernel.What
+    definition: Any, by: Sequence[Named], scope: Scope, edges_of: EdgesOf, stated: kernel.What
 ) -> kernel.What:
     """What is drawn on its own, with numbers of tables in place of their places.
 
@@ -341,118 +295,49 @@ def what_of(
     ----------
     definition
         The definition of what is drawn.
-    keys
-        The definitions of the key columns.
-    table
+    by
+        The key columns.
+    scope
         Numbers of tables.
+    edges_of
+        Edges.
     stated
         What the physical plan draws. It has the type of a date and the first one, which no reading
         has. No list is made that is longer than its own.
     """
-    kept = tuple(range(len(keys)))
-    kind = definition["type"]
-    match kind:
-        case "Additive" | "AdditiveOfSet":
-            some = definition["table"].get("kept")
-            kept = kept if some is None else tuple(range(len(some)))
-            return kernel.Vector((table(definition["table"], some),), ((1,),), kept, 1, total=False)
-        case "Margin" | "MarginWithTotal" | "RunMargin" | "RunMarginWithTotal":
-            kept, sizes = tuple(n for n in definition["kept"] if n < len(keys)), definition["sizes"]
-            if "level" in definition:
-                run = min(
-                    Axis.ordered(sizes[-1], definition["branching"]).width(definition["level"]),
-                    sizes[-1],
-                )
-            else:
-                has_cells = "cells" in definition["table"]
-                run = 0 if has_cells and len(sizes) - 1 not in definition["kept"] else 1
-            total = kind.endswith("WithTotal")
-            return kernel.Vector((table(definition["table"], None),), ((1,),), kept, run, total)
-        case "LevelSums" | "LevelSumsWithTotal":
-            run = _run_of(definition, _size_of(definition["table"]))
-            total = kind.endswith("WithTotal")
-            return kernel.Vector((table(definition["table"], None),), ((1,),), kept, run, total)
-        case "RootSums":
-            size, of = _size_of(definition["table"]), table(definition["table"], None)
-            known = isinstance(stated, kernel.Running) and len(stated.column) == size
-            return kernel.Running(of, coefficients(size) if known else ())
-        case "NightlySums":
-            return _nights_of(definition, keys, table, stated)
-        case "Responses":
-            return kernel.Reports(table(definition["table"], None))
-        case "SelectionOfSet":
-            return _choice_of(definition["choice"], definition["kept"], table)
-    return _choice_of(definition, None, table)
-
-
-def _run_of(definition: Any, size: int) -> int:
-    """How many neighbouring cells are added up at a level of a tree over `size` cells."""
-    return min(Axis.ordered(size, definition["branching"]).width(definition["level"]), size)
-
-
-def _size_of(definition: Any) -> int:
-    """How many cells a table has."""
-    match definition["cells"]:
-        case {"type": "WholeCells", "some": some}:
-            return _size_of({"cells": some}) + 1
-        case {"type": "UpToCells", "edges": edges, "above": above}:
-            return int(edges["size"]) + int(above)
-        case {"type": "CategoryCells", "categories": texts, "other": other}:
-            return len(texts) + int(other)
-        case {"type": "BinCells", "edges": edges, "other": other}:
-            return _count_of(edges) - 1 + int(other)
-        case {"type": "PositionCells", "candidates": candidates}:
-            return 2 * _count_of(candidates) + 1
-        case {"type": "PointCells", "points": points}:
-            return int(number_of(points))
-    raise LookupError(definition["cells"]["type"])
-
-
-def _choice_of(definition: Any, kept: Sequence[int] | None, table: TableOf) -> kernel.What:
-    """A choice, by some of the key columns."""
-    match definition["type"]:
-        case "CategoryChoice":
-            cells = definition.get("cells")
-            of = table({"statistic": definition["statistic"], "cells": cells}, kept)
-            among: Any = "groups" if cells is None else "cells"
-            return kernel.Choice((of,), among, definition["winners"])
-        case "ScoredChoice":
-            each = tuple(table({"statistic": one}, kept) for one in definition["statistics"])
-            return kernel.Choice(each, "tables", definition["winners"])
-    cells = definition["cells"]
-    totals = cells["value"]["type"] == "TotalValue"
-    statistic = {"type": "UnitCount" if totals else "RowCount"}
-    of = table({"statistic": statistic, "cells": cells}, kept)
-    match definition["type"]:
-        case "QuantileChoice":
-            return kernel.Rank(of, number_of(definition["q"]))
-        case "QuantilesAtOnce":
-            return kernel.Ranks(of, _numbers_of(definition["quantiles"]))
-        case "QuantileTree":
-            levels = tuple(map(tuple, definition["levels"]))
-            return kernel.Levels(of, _numbers_of(definition["quantiles"]), levels)
-    raise LookupError(definition["type"])
+    if definition["type"] == "NightlySums":
+        part = value_of(definition["part"], edges_of)
+        return _nights_of(definition, by, scope.place(part.table), stated)
+    found: Measurement = value_of(definition, edges_of)
+    if isinstance(found, SelectionOfSet):
+        scope = replace(scope, kept=found.kept)
+        found = found.choice
+    if isinstance(found, RootSums):
+        known = isinstance(stated, kernel.Running) and len(stated.column) == found.numbers
+        if not known:
+            return kernel.Running(scope.place(found.table), ())
+    return found.node(cast("QueryScope", SimpleNamespace(rules=scope)))
 
 
 def _nights_of(
-    definition: Any, keys: Sequence[Any], table: TableOf, stated: kernel.What
+    definition: Any, by: Sequence[Named], table: int, stated: kernel.What
 ) -> kernel.Nights:
     """The sums of a stream: its last key is the period."""
     if not isinstance(stated, kernel.Nights):
         raise ValueError("periods")
     if definition["periods"] != stated.periods:  # there may be very many
         raise ValueError("periods")
-    day, every = keys[-1]["tree"], "1d"
-    if day.get("op") == "dt_truncate":
-        every = day["options"][0][1]
-        (day,) = day["args"]
-    if day["type"] == "Call":
-        (day,) = day["args"]
-    of, periods = table(definition["part"]["table"], None), definition["periods"]
+    day, every, periods = row_of(by[-1].tree), "1d", definition["periods"]
+    if isinstance(day, kernel.Call) and day.operation == "dt_truncate":
+        every = json.loads(day.constants)[0][1]
+        (day,) = day.operands
+    if isinstance(day, kernel.Call):
+        (day,) = day.operands
+    assert isinstance(day, kernel.Col)
     levels, about = definition["levels"], (stated.dtype, every, stated.start, periods)
     strategy = (
         kernel.Tree(definition["branching"], levels)
         if levels
         else kernel.Root(coefficients(periods))
     )
-    return kernel.Nights(of, day["name"], *about, strategy)  # type: ignore[arg-type]
+    return kernel.Nights(table, day.name, *about, strategy)  # type: ignore[arg-type]

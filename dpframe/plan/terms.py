@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
+from itertools import repeat
 from math import prod
+from operator import attrgetter
 
 from dpframe.kernel import plan as kernel
 
@@ -195,9 +197,10 @@ class Terms:
             case kernel.Listed(sizes=sizes) if len(sizes) > 1:  # a reading has their product
                 return self.node(replace(value, sizes=(prod(sizes),)), rows)
             case tuple() if value and not isinstance(value[0], int | Fraction):
-                return tuple(self.node(item, rows) for item in value)
+                return tuple(map(self.node, value, repeat(rows)))
         if not is_dataclass(value) or isinstance(value, type):
             assert isinstance(value, Hashable)
             return value
-        parts = (self.node(getattr(value, part.name), rows) for part in fields(value))
-        return self.number(type(value).__name__, *parts)
+        names = map(attrgetter("name"), fields(value))
+        parts = map(getattr, repeat(value), names)
+        return self.number(type(value).__name__, *map(self.node, parts, repeat(rows)))

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from dpframe.core.domain import Domain
+from dpframe.core.dtypes import Domain
 from dpframe.core.regular import canonical
 from dpframe.frames.definition import Json, steps_of, type_words
 from dpframe.frames.relation import Binary, Relation, frames_of

@@ -5,6 +5,7 @@ from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.physical import (
     Exact,
+    ExactTables,
     Translation,
     alone,
     given,
@@ -28,6 +29,7 @@ from dpframe.planning.soundness import require_sound, require_verified
 __all__ = [
     "GROUPS",
     "Exact",
+    "ExactTables",
     "LimitRule",
     "LossOfLimit",
     "Planning",

@@ -30,11 +30,6 @@ class Prepared:
     draws: tuple[Draw, ...]  # What is drawn for them
 
     @property
-    def tables(self) -> list[Table]:
-        """The exact tables that it needs, each once."""
-        return tables_of(draw.measurement for draw in self.draws)
-
-    @property
     def laws(self) -> dict[MeasurementKey, Mechanism]:
         """The mechanism of each part on its own, for any joint draw."""
         return {key: law for draw in self.draws for key, law in draw.noises().items()}

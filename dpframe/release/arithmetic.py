@@ -27,8 +27,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import DATE, FLOAT64, INT64, DType, duration_type
+from dpframe.core.dtypes import DATE, FLOAT64, INT64, Domain, DType, Scalar, duration_type
 from dpframe.core.exact import exact
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Operation, Tree, column_names

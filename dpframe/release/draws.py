@@ -614,16 +614,6 @@ class Places:
         """The places of the tables that draws are of, each once."""
         return list(dict.fromkeys(p for one in self.draws for p in tables_of(self.node(one).what)))
 
-    def by_place(self, counted: Mapping[Table, CellCounts]) -> dict[int, CellCounts]:
-        """Exact tables by their places."""
-        return {place: counted[table] for place, table in self.tables.items()}
-
-    def with_tables_of_draws(self) -> Places:
-        """The same with the tables that the query has for its draws."""
-        pairs = ((tables_of(self.node(one).what), one.measurement.tables) for one in self.draws)
-        found = {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
-        return replace(self, tables=found)
-
 
 def draw(
     one: Draw,

@@ -52,8 +52,7 @@ from dpframe.aggregates.statistics import (
     ValueCount,
 )
 from dpframe.aggregates.sum import BoundSum
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64
+from dpframe.core.dtypes import FLOAT64, Domain
 from dpframe.core.exact import Number, exact, nearest
 from dpframe.core.interval import EVERYTHING, ZERO, Interval
 from dpframe.core.tree import Call, Column, Literal, Tree, walk

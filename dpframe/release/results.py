@@ -26,7 +26,7 @@ from dpframe.aggregates.ratio import BoundRatio
 from dpframe.aggregates.shapes import ONE, Column, Ends
 from dpframe.aggregates.sum import MOST_ROWS, BoundSum
 from dpframe.aggregates.values import as_series, decimal_series, show_value
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.core.tree import Call, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation

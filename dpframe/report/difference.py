@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Final
 
 from dpframe.core.budget import Budget
+from dpframe.core.tree import quoted
 from dpframe.core.units import Identifier, Unit
-from dpframe.core.visible import quoted
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import Json
 from dpframe.kernel.render import render

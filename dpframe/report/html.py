@@ -7,7 +7,7 @@ from fractions import Fraction
 from html import escape
 
 from dpframe.core.exact import nearest
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.plan import PlanData
 from dpframe.report.first_page import DECIDE, QUESTIONS, RISKS, Entry, spend_words
 from dpframe.report.story import Chapter, Item, Section

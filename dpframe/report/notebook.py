@@ -13,12 +13,10 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType, Scalar
 from dpframe.core.exact import nearest, show
 from dpframe.core.interval import EVERYTHING
-from dpframe.core.tree import Literal
-from dpframe.core.visible import shortened
+from dpframe.core.tree import Literal, shortened
 from dpframe.errors import LedgerError
 from dpframe.frames.definition import definition
 from dpframe.frames.groups import Groups

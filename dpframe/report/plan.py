@@ -12,7 +12,7 @@ from typing import Any
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.regular import canonical
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.errors import Unsound
 from dpframe.kernel import Plan as PhysicalPlan
 from dpframe.kernel.plan import write

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from dpframe.core.visible import shortened, visible
+from dpframe.core.tree import shortened, visible
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData

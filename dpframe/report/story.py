@@ -13,8 +13,8 @@ from dpframe.aggregates.reconstructed_error import RebuiltError, RootError, Runn
 from dpframe.core.budget import Budget
 from dpframe.core.exact import sqrt_up
 from dpframe.core.units import Identifier
-from dpframe.core.weights import PARTS
 from dpframe.core.windows import NAMES, whole_person
+from dpframe.kernel.frame import PARTS
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanStep

@@ -10,10 +10,9 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, UINT64, DType
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, UINT64, Domain, DType
 from dpframe.core.interval import EVERYTHING, UNIT, ZERO, Interval, interval
+from dpframe.core.units import EVERYWHERE
 from dpframe.rows.constants import sole_integer, sole_number
 from dpframe.rows.layouts import divided, unsigned_zero
 from dpframe.rows.operands import (

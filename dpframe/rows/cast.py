@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import FLOAT32, INT64, STRING, DType
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import FLOAT32, INT64, STRING, Domain, DType, Scalar
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Literal, Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import cast_literal
 from dpframe.rows.layouts import unordered, unsigned_zero

@@ -11,12 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, Domain, DType, Scalar
 from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_type, constant_words, physical
 from dpframe.rows.layouts import together

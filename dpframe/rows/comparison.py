@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, DType, duration_type
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, Domain, DType, duration_type
 from dpframe.core.tree import Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import as_type, boolean
 from dpframe.rows.operation import Infix, Kind, Namespace, Operand, ParametricOperation, operation

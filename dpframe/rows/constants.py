@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import (
     BOOLEAN,
     DATE,
@@ -23,7 +22,9 @@ from dpframe.core.dtypes import (
     NULL,
     STRING,
     TIME,
+    Domain,
     DType,
+    Scalar,
     datetime_type,
     duration_type,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from polars.expr.whenthen import ChainedThen, Then
 
-from dpframe.core.domain import Columns, Domain
+from dpframe.core.dtypes import Columns, Domain
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.constants import literal_domain, literal_lower, literal_words

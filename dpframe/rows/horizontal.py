@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, STRING
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import FLOAT64, STRING, Domain
 from dpframe.core.interval import EVERYTHING, ZERO, Interval
 from dpframe.core.tree import Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.arithmetic import sum_domain
 from dpframe.rows.layouts import divided

@@ -9,11 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import BOOLEAN, INT64
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import BOOLEAN, INT64, Domain
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.core.tree import Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.nulls import FillNan, IsNotNan, IsNull
 from dpframe.rows.operands import (

@@ -12,12 +12,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, INT128, NULL, STRING, DType, enum_type
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import (
+    BOOLEAN,
+    FLOAT64,
+    INT64,
+    INT128,
+    NULL,
+    STRING,
+    Domain,
+    DType,
+    Scalar,
+    enum_type,
+)
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.core.parameters import Listed
 from dpframe.core.tree import Literal, Tree, identity
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.cast import cast_domain, cast_expression
 from dpframe.rows.comparison import comparable

@@ -11,11 +11,10 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, INT128
-from dpframe.core.engines import EVERYWHERE, POLARS
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, Domain
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Tree
+from dpframe.core.units import EVERYWHERE, POLARS
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_words
 from dpframe.rows.layouts import divided, unsigned_zero

@@ -9,8 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Domain, domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, INT128, NULL, STRING, DType, list_type, struct_type
+from dpframe.core.dtypes import (
+    FLOAT64,
+    INT64,
+    INT128,
+    NULL,
+    STRING,
+    Domain,
+    DType,
+    domain_of_dtype,
+    list_type,
+    struct_type,
+)
 from dpframe.core.interval import ZERO, Interval, interval
 from dpframe.core.tree import Call, Constant, Literal, Tree
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation

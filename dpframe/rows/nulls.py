@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import Domain
 from dpframe.core.tree import Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.rows.operands import (
     as_type,
     boolean,

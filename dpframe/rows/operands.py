@@ -8,8 +8,17 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar, domain_of_dtype
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, INT128, STRING, DType
+from dpframe.core.dtypes import (
+    BOOLEAN,
+    FLOAT64,
+    INT64,
+    INT128,
+    STRING,
+    Domain,
+    DType,
+    Scalar,
+    domain_of_dtype,
+)
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import sole_value

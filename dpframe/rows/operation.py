@@ -16,8 +16,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType, Scalar
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Constant, Literal, Operation, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation

@@ -12,8 +12,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.core.windows import AFTER, BEFORE, Every, first_day

@@ -14,11 +14,21 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.core.domain import Domain, Scalar, domain_of_dtype
-from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type, list_type
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import (
+    DATE,
+    INT64,
+    STRING,
+    TIME,
+    Domain,
+    DType,
+    Scalar,
+    datetime_type,
+    domain_of_dtype,
+    list_type,
+)
 from dpframe.core.interval import interval
 from dpframe.core.tree import Literal, Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import together, unordered

@@ -16,11 +16,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import DATE, INT64, STRING, TIME, Domain, DType, datetime_type
 from dpframe.core.interval import Interval, interval
 from dpframe.core.tree import Literal, Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.core.windows import AFTER, BEFORE, Every
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import zone_info

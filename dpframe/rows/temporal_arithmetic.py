@@ -11,12 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DATE, INT64, INT128, DType, datetime_type, duration_type
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.dtypes import DATE, INT64, INT128, Domain, DType, datetime_type, duration_type
 from dpframe.core.exact import as_given
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Literal, Tree
+from dpframe.core.units import EVERYWHERE
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.constants import cast_literal, from_physical, too_fine
 from dpframe.rows.layouts import together

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import CellCounts, Measurement, Rebuilt, Responses, Table
+from dpframe.aggregates.measurement import CellCounts, Measurement, Rebuilt, Responses
 from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import has_limits, without_limits
 from dpframe.frames.relation import Relation
-from dpframe.lower import Execution, Frames, found_keys, has_plain, run_plain
-from dpframe.planning import Exact, Prepared, alone, translate
+from dpframe.lower import Frames, found_keys, has_plain, run_plain
+from dpframe.planning import Exact, ExactTables
 from dpframe.progress import Progress, progress
 from dpframe.release import (
     CandidateScores,
@@ -44,7 +44,6 @@ from dpframe.simulate.simulation import (
 
 # Noise, again and again, for exact tables that anybody may see.
 
-Counted = Mapping[Table, CellCounts]
 NoisyParts = dict[tuple[Measurement, str], Noisy]
 
 
@@ -55,16 +54,15 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
     return replace(query, groups=query.groups.found(found_keys(free, query.groups, frames)))
 
 
-def noiseless(query: Query, draws: Sequence[Draw], counted: Counted) -> NoisyParts:
+def noiseless(query: Query, draws: Sequence[Draw], counted: ExactTables) -> NoisyParts:
     """The exact integers of all parts."""
     keys = [key for one in draws for key in one.keys]
     return exact_parts(query, [k for k in keys if not isinstance(k[0], KeySelection)], counted)
 
 
-def exact_parts(query: Query, keys: Sequence[MeasurementKey], counted: Counted) -> NoisyParts:
+def exact_parts(query: Query, keys: Sequence[MeasurementKey], counted: ExactTables) -> NoisyParts:
     """What some parts of a query would be without noise."""
-    exact = Exact.of(query, [part for part, _ in keys])
-    found = {key: exact.numbers(key[0], counted) for key in keys}
+    found = {key: counted.numbers(key[0]) for key in keys}
     if query.scope.parts == 1:
         return found
     return {
@@ -84,29 +82,25 @@ def _whole(rounded: tuple[Noisy, Noisy]) -> Noisy:
 def draw_parts(
     places: Places,
     draws: Sequence[Draw],
-    counted: Counted,
+    counted: Mapping[int, CellCounts],
     ballots: CandidateScores,
 ) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
-    """Noisy integers of all parts, and which groups appear where they are to be found."""
+    """Noisy integers of all parts, and which groups appear where they are to be found. Exact tables
+    are given by their places.
+    """
     noisy: NoisyParts = {}
     kept = None
     chooser = chooser_of(draws, places)
     if chooser is not None:
-        numbers = counted[chooser.table].dense(1).reshape(-1)
+        (table,) = (place for place, one in places.tables.items() if one is chooser.table)
+        numbers = counted[table].dense(1).reshape(-1)
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
         noisy = drawn_with_groups(draws, places, chosen)
-    by_place = places.by_place(counted)
     for one in draws:
         if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
-            noisy |= draw(one, places, by_place, ballots)
+            noisy |= draw(one, places, counted, ballots)
     return noisy, kept
-
-
-def places_of(prepared: Prepared) -> Places:
-    """Where the tables and draws of a query stand in its physical plan."""
-    (places,) = translate(alone(prepared)).parts
-    return places.with_tables_of_draws()
 
 
 def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:
@@ -157,16 +151,16 @@ def _simulated(
 ) -> Simulation:
     free = without_limits(prepared.query.relation)
     query = with_all_groups(prepared.query, free, frames)
-    execution = Execution.of_public(frames)
-    counted = execution.run(query.relation, query.groups, prepared.tables)
+    plan, keys = Exact.of(prepared), None if query.groups is None else query.groups.keys
+    counted = plan.count(frames, keys)
     exact = columns_of(query.knowing(None), noiseless(query, prepared.draws, counted))
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, frames, counted), entries, query)
-    drawn, ballots, places = [], CandidateScores(), places_of(prepared)
+    drawn, ballots = [], CandidateScores()
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
-        noisy, kept = draw_parts(places, prepared.draws, counted, ballots)
+        noisy, kept = draw_parts(plan.places, prepared.draws, counted.tables, ballots)
         arrays = _arrays(columns_of(query, noisy), entries, query)
         drawn.append(arrays if kept is None else [_where(kept, array) for array in arrays])
     outcomes = [
@@ -174,17 +168,17 @@ def _simulated(
         for i, (e, array) in enumerate(zip(entries, _arrays(exact, entries, query), strict=True))
     ]
     groups = shown_groups(query.groups)
-    keys = None if groups is None or query.chooses_groups else groups.keys
-    return simulation_of(prepared.plan, runs, keys, outcomes)
+    shown_keys = None if groups is None or query.chooses_groups else groups.keys
+    return simulation_of(prepared.plan, runs, shown_keys, outcomes)
 
 
-def _plain(query: Query, free: Relation, frames: Frames, counted: Counted) -> list[Column]:
+def _plain(query: Query, free: Relation, frames: Frames, counted: ExactTables) -> list[Column]:
     """The results of plain Polars: without bounds and limits, and without noise."""
     bounded = [a for a in query.aggregates if has_plain(a)]
     parts = {key for a in query.aggregates if not has_plain(a) for key in a.keys}
     if parts and has_limits(query.relation):
-        tables = list(dict.fromkeys(t for part, _ in parts for t in part.tables))
-        counted = Execution.of_public(frames).run(free, query.groups, tables)
+        keys = None if query.groups is None else query.groups.keys
+        counted = counted.exact.without_limits().count(frames, keys)
     noisy = exact_parts(replace(query, relation=free), list(parts), counted)
     numbers = run_plain(free, query.groups, bounded, frames) if bounded else []
     found = {

@@ -16,7 +16,6 @@ from dpframe.workloads.rebuild import (
 from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes, toeplitz_sums
 from dpframe.workloads.running import (
     MOST_PERIODS,
-    Moved,
     PeriodTree,
     RunningSums,
     SquareRoot,
@@ -48,7 +47,6 @@ __all__ = [
     "Levels",
     "MeasuredLevels",
     "MeasuredTables",
-    "Moved",
     "Norm",
     "Part",
     "PeriodTree",

@@ -9,8 +9,8 @@ costs a little accuracy, and no privacy.
 Guarantee
 ---------
 `of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m rows of one
-individual move it by at most m times `own`. A row that leaves a cell for another, or for none, or
-comes from none, moves it by at most `turned`.
+individual move it by at most m times the first column. A row that leaves a cell for another, or for
+none, or comes from none, moves it by at most what `_change_norms` of the kernel finds.
 
 Proof
 -----
@@ -27,13 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.workloads.running import BITS, Moved, coefficients, prefix_inverse
+from dpframe.workloads.running import BITS, coefficients, prefix_inverse
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -60,16 +59,6 @@ class RootPrefixes:
     def unit(self) -> int:
         """What the sums are multiplied by, so that they are whole."""
         return 1 << BITS
-
-    @property
-    def own(self) -> Moved:
-        """How far a row moves the sums that comes into a cell or goes from it."""
-        return _own(self.cells)
-
-    @property
-    def turned(self) -> Moved:
-        """How far a row moves them that leaves a cell, or none, for another, or for none."""
-        return _turned(self.cells)
 
     def of(self, table: Integers) -> Integers:
         """The sums of each group, modulo 2**64, from its cells; both of shape (groups, cells)."""
@@ -141,23 +130,3 @@ def _toeplitz(column: Sequence[int], blocks: int) -> Iterator[Integers]:
         place = ahead + apart * _BLOCK
         # a transposed view, since products of integers run along columns quickly
         yield np.where(place >= 0, padded[np.maximum(place, 0)], 0).T
-
-
-@lru_cache(maxsize=64)
-def _own(cells: int) -> Moved:
-    weights = coefficients(cells)
-    return Moved(cells, sum(weights), sum(w * w for w in weights), weights[0])
-
-
-@lru_cache(maxsize=64)
-def _turned(cells: int) -> Moved:
-    own, weights = _own(cells), _weights(cells)
-    if cells == 1:
-        return own
-    # all below 2**53: (2**16)**2 times the sum of w_k**2, which is below 4
-    products = np.convolve(weights, weights[::-1])[cells:]
-    squares = np.cumsum(weights * weights)
-    square = int((squares[-1] + squares[-2::-1] - 2 * products).max())
-    sums = np.cumsum(weights)
-    l1 = int((2 * sums[:-1] + sums[-2::-1] - sums[-1]).max())
-    return Moved(cells, max(own.l1, l1), max(own.l2_squared, square), own.linf)

@@ -1,5 +1,5 @@
-"""Running totals of periods: the noisy sums that are drawn night after night, the movement of all
-of them together by one individual, and the totals that follow from existing draws.
+"""Running totals of periods: the noisy sums that are drawn night after night, and the totals that
+follow from existing draws.
 
 Every night t adds rows to a matrix of public whole numbers, which do not look beyond t. A row
 times the sums of the periods is an exact whole number, and noise is added to it alone. So there
@@ -20,8 +20,9 @@ daily sums that are added up.
 
 Guarantee
 ---------
-`moved(run)` bounds the L1, L2 squared and L infinity norms of what an individual moves all nights
-by whose contributions, of at most 1 each, are in at most `run` different periods, once in each.
+`column_of` of the kernel bounds the L1, L2 squared and L infinity norms of what an individual moves
+all nights by whose contributions, of at most 1 each, are in at most `run` different periods, once
+in each.
 
 Proof
 -----
@@ -57,17 +58,6 @@ _UP: Final = 1.0 + 1e-9
 """Above what floats lose in sums of this many terms."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """How far all nights together move, exactly."""
-
-    rows: int  # How many of them
-    # `l1`, `l2_squared`, `linf`: the norms.
-    l1: int
-    l2_squared: int
-    linf: int
-
-
 class RunningSums(ABC):
     """What is drawn of this many periods, as a value."""
 
@@ -88,12 +78,6 @@ class RunningSums(ABC):
     @abstractmethod
     def rows_of(self, period: int) -> int:
         """How many sums are drawn when a period ends."""
-
-    @abstractmethod
-    def moved(self, run: int) -> Moved:
-        """By how much an individual moves them whose contributions of at most 1 are in at most
-        `run` periods, once in each.
-        """
 
     @abstractmethod
     def sums(
@@ -176,9 +160,6 @@ class SquareRoot(RunningSums):
     def rows_of(self, period: int) -> int:
         return 1
 
-    def moved(self, run: int) -> Moved:
-        return _moved(self.length, min(run, self.length))
-
     def sums(self, exact: Integers, period: int) -> Integers:
         return sum_of_night(exact, self.coefficients, period)
 
@@ -252,13 +233,6 @@ def coefficients(length: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
-def _moved(length: int, run: int) -> Moved:
-    weights = coefficients(length)
-    at = [sum(weights[max(0, t - run + 1) : t + 1]) for t in range(length)]
-    return Moved(length, sum(at), sum(v * v for v in at), max(at))
-
-
 @lru_cache(maxsize=16)
 def _inverse(length: int) -> Floats:
     """The coefficients of the inverse of the series, for whole sums: of 1 over the series.
@@ -326,10 +300,6 @@ class PeriodTree(RunningSums):
         """The widths of the sums that end with a period, the narrowest first."""
         widths = [self.branching**level for level in range(self.levels)]
         return [width for width in widths if (period + 1) % width == 0]
-
-    def moved(self, run: int) -> Moved:
-        run, levels = min(run, self.length), self.levels
-        return Moved(run * levels, run * levels, run * run * levels, run)
 
     def sums(self, exact: Integers, period: int) -> Integers:
         end = period + 1

@@ -38,8 +38,8 @@ from dpframe.aggregates.statistics import (
     ValueCount,
 )
 from dpframe.aggregates.values import Value
-from dpframe.core.domain import Columns
-from dpframe.core.grid import Grid
+from dpframe.core.dtypes import Columns
+from dpframe.core.interval import Grid
 from dpframe.core.tree import Tree
 from dpframe.rows.constants import physical
 from dpframe.rows.failures import OPTIMIZATIONS

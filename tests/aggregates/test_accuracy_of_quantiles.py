@@ -31,7 +31,7 @@ def chosen_far(
     cells, values = np.array([*rows]), np.array([*rows.values()])
     counted = CellCounts(np.zeros(cells.size, np.int64), cells, values, 1)
     tables = Counted(query, {part.tables[0]: counted})
-    runs = tables.of(part).scores(part, tables, 0, 1)
+    runs = tables.of(part).scores(part, 0, 1)
     assert isinstance(runs, PointRuns)
     below = (int(runs.scores.max()) - runs.scores).astype(np.float64)
     masses = runs.weights * np.exp(-below / float(scale))

@@ -17,8 +17,7 @@ from dpframe.aggregates import quantile
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.quantile import QuantileTree, codes_from_counts, levels_for, nondecreasing
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import INT64, domain_of_dtype
 from dpframe.core.tree import Column
 from dpframe.kernel import Refused
 from dpframe.mechanisms import RecursiveExponential

@@ -13,9 +13,8 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.statistics import PairSum
 from dpframe.aggregates.values import Value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64
-from dpframe.core.grid import Grid
+from dpframe.core.dtypes import INT64, domain_of_dtype
+from dpframe.core.interval import Grid
 from dpframe.core.tree import Column
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from tests.audit.test_audit import seeded

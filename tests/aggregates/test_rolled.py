@@ -40,7 +40,7 @@ def asked(people: dp.PrivateFrame) -> Any:
 def margin_of(query: Query, part: Margin, finest: np.ndarray) -> np.ndarray:
     """The margin of the numbers of the finest groups."""
     counted = Counted(query, {part.table: CellCounts(None, None, finest, len(finest))})
-    return counted.of(part).numbers(part, counted).reshape(-1)
+    return counted.of(part).numbers(part).reshape(-1)
 
 
 def exact(query: Query, frame: pl.DataFrame, part: Margin) -> np.ndarray:

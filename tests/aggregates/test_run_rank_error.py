@@ -14,8 +14,7 @@ from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.quantile import codes_from_counts
 from dpframe.aggregates.reconstructed_error import CountedRuns, RunRankError, _run_moments
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import INT64, domain_of_dtype
 from dpframe.core.tree import Column
 from dpframe.mechanisms import DiscreteLaplace
 

@@ -25,8 +25,7 @@ from dpframe.aggregates.cells import (
     WholeTally,
 )
 from dpframe.aggregates.values import Value
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.dtypes import FLOAT64, INT64, Domain
 from dpframe.core.tree import Column
 from tests.aggregates.test_placing import EDGES, near
 from tests.laws.layouts import WAYS

@@ -12,8 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.statistics import total_value
 from dpframe.aggregates.values import Value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.dtypes import FLOAT64, INT64, DType, domain_of_dtype
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError
 

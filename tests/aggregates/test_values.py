@@ -17,8 +17,7 @@ from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
 from dpframe.aggregates.quantile import _chosen
 from dpframe.aggregates.values import Value, as_series, number_of, show_value, whole_series
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, DType, datetime_type, duration_type
+from dpframe.core.dtypes import FLOAT64, INT64, DType, datetime_type, domain_of_dtype, duration_type
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.rows.constants import physical

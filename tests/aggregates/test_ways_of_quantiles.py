@@ -15,8 +15,7 @@ from dpframe.aggregates.cells import PointCells
 from dpframe.aggregates.quantile import QuantileTree, levels_for
 from dpframe.aggregates.values import numeric_value
 from dpframe.api.query import parts
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import INT64, domain_of_dtype
 from dpframe.core.tree import Column
 
 X: Any = pl.col("x")

@@ -23,7 +23,6 @@ import dpframe as dp
 from dpframe import pipeline
 from dpframe.aggregates.measurement import Integers
 from dpframe.api.query import parts
-from dpframe.lower import Execution
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteHull, DiscreteLaplace
 from dpframe.planning import Exact
 from tests.audit.test_audit import FRAME
@@ -126,18 +125,15 @@ def table(rows: Sequence[dict[str, Any]]) -> pl.LazyFrame:
 
 def moves(found: pipeline.Prepared, case: Case) -> list[tuple[Any, Integers]]:
     """The law of each draw, and how far the individual moves its numbers in each group."""
-    query = found.query
+    query, exact = found.query, Exact.of(found)
     sides = [
-        Execution.of_public({query.relation.token: table([*rows, ROW, LOW])}).run(
-            query.relation, query.groups, found.tables
-        )
+        exact.count({query.relation.token: table([*rows, ROW, LOW])})
         for rows in (case.comes, case.goes)
     ]
     made = []
     for one in found.draws:
         part = one.measurement
-        exact = Exact.of(query, [part])
-        before, after = (exact.numbers(part, side) for side in sides)
+        before, after = (side.numbers(part) for side in sides)
         if one.law.is_exact:
             assert (before == after).all()
         else:

@@ -19,13 +19,12 @@ from dpframe import pipeline
 from dpframe.aggregates import measurement
 from dpframe.aggregates.margins import RootSums
 from dpframe.api.query import parts
-from dpframe.audit.likelihood import Counted, stated_loss
+from dpframe.audit.likelihood import stated_loss
 from dpframe.choose import together
 from dpframe.core.budget import Budget
 from dpframe.infer import Place, Queries
-from dpframe.lower import Execution
 from dpframe.mechanisms import Box
-from dpframe.planning import Planning
+from dpframe.planning import Exact, ExactTables, Planning
 from tests.audit.test_joint_audits import ROW, table
 from tests.audit.test_sampled_joint_audits import cube, few_edges, joint, many_edges
 
@@ -69,10 +68,8 @@ def planned(asked: Sequence[Ask], spend: Budget) -> pipeline.PreparedTogether:
     return pipeline.plan_several(Queries(queries), spend, None)
 
 
-def exact(part: pipeline.Prepared, rows: Sequence[dict[str, Any]]) -> Counted:
-    query = part.query
-    frames = {query.relation.token: table(rows)}
-    return Execution.of_public(frames).run(query.relation, query.groups, part.tables)
+def exact(part: pipeline.Prepared, rows: Sequence[dict[str, Any]]) -> ExactTables:
+    return Exact.of(part).count({part.query.relation.token: table(rows)})
 
 
 def check(asked: Sequence[Ask], spend: Budget) -> None:

@@ -11,8 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe.choose import choose_together, in_rho
 from dpframe.choose.together import ComposedChoice
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.mechanisms import (
     AdditiveTask,
     Choice,

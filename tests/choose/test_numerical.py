@@ -14,8 +14,7 @@ import dpframe as dp
 from dpframe import accounting
 from dpframe.choose import choose, choose_together
 from dpframe.choose.mechanism import largest_within, refined
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.mechanisms import (
     AdditiveTask,
     Choice,

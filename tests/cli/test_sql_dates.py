@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.cli.job import in_sql
-from dpframe.core.domain import columns, domain_of_dtype
+from dpframe.core.dtypes import columns, domain_of_dtype
 from dpframe.core.parameters import Parameter, read_type
 from dpframe.parse.reader import read
 from dpframe.parse.sql import sql_expression

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ContributionBounds
 from dpframe.core.units import Rows
 
 BOUNDS = [None, 0, 1, 2, 3, 5]

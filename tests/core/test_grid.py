@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from dpframe.aggregates.statistics import SquareSum, quantise
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, DType
-from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for, grid_of_squares
+from dpframe.core.dtypes import FLOAT64, INT64, DType, domain_of_dtype
+from dpframe.core.interval import RESOLUTION_BITS, Grid, grid_for, grid_of_squares
 from dpframe.core.tree import Column
 from dpframe.kernel.plan import Grid as KernelGrid
 

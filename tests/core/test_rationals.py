@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.core.rationals import (
+from dpframe.core.exact import (
     Rationals,
     are_whole,
     floats,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpframe.core.sums import weighted_sum
+from dpframe.core.exact import weighted_sum
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (7,), (20_001,), (3, 20_001), (2, 3, 5)])

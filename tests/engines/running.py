@@ -15,9 +15,9 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.core.dtypes import DType
 from dpframe.frames import sampling
-from dpframe.lower import Execution, TablesWanted
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import PolarsEngine
+from dpframe.lower.execution import Execution, TablesWanted
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.laws.neighbours import tables_of
 

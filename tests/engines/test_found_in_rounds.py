@@ -14,10 +14,11 @@ from dpframe import pipeline
 from dpframe.api.query import parts
 from dpframe.lower.engines.polars_engine import PolarsEngine, Room
 from dpframe.lower.execution import Execution, TablesWanted
+from dpframe.planning import Exact
 from dpframe.release import chooser_of
-from dpframe.simulate.runs import places_of
 from tests.api.test_dp_groups import BY, SURE, table
 from tests.engines.spark import session
+from tests.laws.neighbours import tables_of
 from tests.lower.test_buckets import needs_pieces
 
 __all__ = ["session"]
@@ -35,8 +36,8 @@ def groups_on(frame: Any, by: list[Any], engine: Any = None) -> pl.DataFrame:
     prepared = pipeline.plan(asked, dp.ApproxDP(SURE["epsilon"], SURE["delta"]), None)
     token = asked.relation.token
     where = Execution(engine, {token: frame.lazy()}, {token: frame.schema})
-    chooser = chooser_of(prepared.draws, places_of(prepared))
-    wanted = TablesWanted(asked.relation, asked.groups, prepared.tables, chooser)
+    chooser = chooser_of(prepared.draws, Exact.of(prepared).places)
+    wanted = TablesWanted(asked.relation, asked.groups, tables_of(asked), chooser)
     (counted,) = where.run_all([wanted])
     assert counted.groups is not None
     return counted.groups.keys

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.weights import PARTS
+from dpframe.kernel.frame import PARTS
 from dpframe.lower import weighed
 
 NORMS = (64, 4096, 5793, 4096 * 100 + 1, 2**28 - 1)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.frames.groups import ListedKeys, Margins, SetGroups, _are_all, _have_rest
 from dpframe.infer import Queries, merge
 from dpframe.infer.several import Kind

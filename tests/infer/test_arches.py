@@ -9,9 +9,8 @@ import pytest
 from dpframe.aggregates.measurement import COUNT, Table
 from dpframe.aggregates.statistics import GridSum, SquareSum, ValueCount
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, DType
-from dpframe.core.grid import grid_for, grid_of_squares
+from dpframe.core.dtypes import FLOAT64, INT64, DType, domain_of_dtype
+from dpframe.core.interval import grid_for, grid_of_squares
 from dpframe.core.tree import Column
 from dpframe.infer.joint import arches_of, moments_in
 from dpframe.mechanisms import second_moments

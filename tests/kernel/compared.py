@@ -27,14 +27,15 @@ from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation, frames_of
 from dpframe.kernel import plan as p
 from dpframe.lower import execution as lowering
+from dpframe.lower.execution import CountedPart as Found
 from dpframe.lower.execution import Execution
 from dpframe.lower.tables import groups_of
-from dpframe.pipeline import _Found as Found
 from dpframe.plan.several import blocks_of
 from dpframe.planning import alone, soundness
 from dpframe.planning import physical as physical_plans
 from dpframe.planning.physical import Translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
+from dpframe.planning.prepared import tables_of as tables_of_measurements
 from dpframe.release.draws import Draw
 from dpframe.release.numbers import exact_numbers, tables_of
 from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
@@ -322,7 +323,7 @@ def _public(parts: Sequence[Prepared]) -> dict[str, pl.DataFrame]:
                 public[step.digest] = step.listed
     for part in parts:
         if part.query.groups is not None and not part.query.groups.discovered:
-            for table in [None, *part.tables]:
+            for table in [None, *tables_of_measurements(d.measurement for d in part.draws)]:
                 groups = groups_of(part.query.groups, None if table is None else table.kept)
                 if groups is not None:
                     public[digest_of_keys(groups)] = groups.keys

@@ -35,8 +35,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from dpframe.core.domain import Domain, domain_of_dtype
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType, domain_of_dtype
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Operation
 from dpframe.frames import group_by_individual

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core.rationals import numbers_of, rationals
+from dpframe.core.exact import numbers_of, rationals
 from dpframe.kernel import Refused, verify
 from dpframe.kernel import plan as p
 from dpframe.kernel.moves import cells_in

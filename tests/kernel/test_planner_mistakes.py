@@ -17,10 +17,8 @@ import pytest
 import dpframe as dp
 from dpframe.accounting.losses import Composition
 from dpframe.aggregates import request
-from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.request import Rules
-from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.contributions import touched
 from dpframe.frames.joins import JoinPublic
@@ -107,11 +105,8 @@ MISTAKES: dict[str, tuple[Patch, tuple[str, ...]]] = {
         (
             *("counts person epsilon", "sum rows rho", "histogram changed delta"),
             *("cube rows epsilon", "box person rho", "cube person delta", "levels rows rho"),
+            *("stream rows epsilon", "stream changed rho", "first rows person rho"),
         ),
-    ),
-    "half a sensitivity of each night": (
-        of(NightlySums, "sensitivity", halved),
-        ("stream rows epsilon", "stream changed rho", "first rows person rho"),
     ),
     "one row of each individual": (
         of(Rules, "_reach", one_row),

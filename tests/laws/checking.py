@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain
+from dpframe.core.dtypes import Columns, Domain
 from dpframe.core.tree import Tree
 from dpframe.lower.bind import bound_layers
 from dpframe.parse.reader import read

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from dpframe.core.domain import Columns, Domain, columns, domain_of_dtype
+from dpframe.core.dtypes import Columns, Domain, columns, domain_of_dtype
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.rows.polars_dtypes import from_polars
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpframe.aggregates import request
-from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ContributionBounds
 from dpframe.frames import contributions
 from dpframe.kernel import frame, moves
 from dpframe.kernel.frame import Bounds, Facts, Reach, reach_of

@@ -5,7 +5,7 @@ Everything here is exact: integers and `Fraction`s, L2 squared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -36,10 +36,13 @@ from dpframe.infer import measurements_of as measured
 from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
-from dpframe.lower import Execution, PlanTables, Sources, lower_query, tables_of_plan
+from dpframe.kernel import plan as kernel
+from dpframe.lower import Execution, Handles, PlanTables, Sources, lower_query, tables_of_plan
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact
+from dpframe.planning import Exact, ExactTables
+from dpframe.planning.physical import Lists, _of_columns_read
+from dpframe.release import Places
 from dpframe.release.numbers import PointRuns
 from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
@@ -58,14 +61,31 @@ class Counted(dict[Table, CellCounts]):
         super().__init__(tables)
         self.query = query
 
-    def of(self, part: Measurement) -> Exact:
-        """A plan of one part."""
-        return _exact(self.query, part)
+    def of(self, *parts: Measurement) -> ExactTables:
+        """The same of some parts, as a plan of these has them."""
+        exact = _exact(self.query, parts)
+        return ExactTables(exact, {p: self[t] for p, t in tables_at(exact).items()})
 
 
 @lru_cache(maxsize=64)
-def _exact(query: Query, part: Measurement) -> Exact:
-    return Exact.of(query, [part])
+def _exact(query: Query, parts: tuple[Measurement, ...]) -> Exact:
+    return exact_of(query, parts)[0]
+
+
+def exact_of(query: Query, parts: Iterable[Measurement]) -> tuple[Exact, Handles]:
+    """A plan of parts of a query, whether they are drawn or not."""
+    lists = Lists()
+    nodes = {part: lists.what(part, query) for part in parts}
+    lasting = _of_columns_read(lists), tuple(lists.tables), ()
+    unit, nothing = query.relation.facts.unit, Fraction(0)
+    plan = kernel.Plan(unit.adjacency, *lasting, "epsilon", nothing, nothing, ())
+    return Exact(Places(plan, {}), nodes, ()), lists.handles
+
+
+def tables_at(exact: Exact) -> dict[int, Table]:
+    """What the query has at each place of a table."""
+    pairs = ((release_tables(node), part.tables) for part, node in exact.nodes.items())
+    return {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
 
 
 UNITS = [
@@ -189,12 +209,11 @@ def planned_tables(
     relation = replace(query.relation, salt=0) if shares else query.relation
     ways = [way for by in ("equal", "least error") for way in planned_ways(query, by)]
     draws = [draw for way in ways for draw in way.draws]
-    exact = Exact.of(replace(query, relation=relation), (one.measurement for one in draws))
-    parts = [(range(len(exact.plan.tables)), None)]
-    (found,) = tables_of_plan(exact.plan, exact.handles, parts)
-    pairs = ((release_tables(node), part.tables) for part, node in exact.nodes.items())
-    names = {p: t for places, tables in pairs for p, t in zip(places, tables, strict=True)}
-    return found, names
+    asked = replace(query, relation=relation)
+    exact, handles = exact_of(asked, (one.measurement for one in draws))
+    plan = exact.places.plan
+    (found,) = tables_of_plan(plan, handles, [(range(len(plan.tables)), None)])
+    return found, tables_at(exact)
 
 
 def same(one: Counted, other: Counted) -> bool:
@@ -210,7 +229,7 @@ def same(one: Counted, other: Counted) -> bool:
 
 def vector(part: Additive | CellSums | Margin | Responses, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
-    found: list[int] = counted.of(part).numbers(part, counted).ravel().tolist()
+    found: list[int] = counted.of(part).numbers(part).ravel().tolist()
     return found
 
 
@@ -226,8 +245,8 @@ class Ballot:
 def ballots(part: Selection, counted: Counted, scope: QueryScope) -> list[Ballot]:
     """The ballot of each group, from all groups at once, and the same in pieces."""
     groups, exact = part.entries(scope), counted.of(part)
-    found = _split(exact.scores(part, counted, 0, groups))
-    alone = [b for i in range(groups) for b in _split(exact.scores(part, counted, i, i + 1))]
+    found = _split(exact.scores(part, 0, groups))
+    alone = [b for i in range(groups) for b in _split(exact.scores(part, i, i + 1))]
     assert len(found) == groups
     for one, other in zip(found, alone, strict=True):
         np.testing.assert_equal(one.scores, other.scores)
@@ -306,7 +325,7 @@ def joint_changes(part: JointSums, before: Counted, after: Counted) -> list[list
 
 def joint_vector(part: JointSums, counted: Counted) -> NDArray[np.int64]:
     """The vector of each group."""
-    return counted.of(part).numbers(part, counted)
+    return counted.of(part).numbers(part)
 
 
 def outside_box(

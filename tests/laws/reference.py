@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, DType
 from dpframe.core.tree import Column, Literal, Operation, Tree
 from dpframe.rows.fold import domain
 

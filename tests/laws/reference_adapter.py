@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, DType
 from dpframe.core.tree import Call, Tree, walk
 from dpframe.rows.operation import Kind, RowOperation
 from dpframe.rows.registry import OPERATIONS

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.tree import Tree, column_names, substitute
 from dpframe.errors import DPFrameError
 from dpframe.rows.failures import OPTIMIZATIONS

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dpframe.aggregates.aggregate import Aggregate, Query
 from dpframe.aggregates.registry import AGGREGATES, BY_KIND, bind
 from dpframe.aggregates.request import QueryScope
-from dpframe.core.domain import columns
+from dpframe.core.dtypes import columns
 from dpframe.core.interval import Interval
 from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts

@@ -25,8 +25,8 @@ import dpframe as dp
 from dpframe import accounting, lower, pipeline
 from dpframe.aggregates.keys import KeySelection
 from dpframe.core.units import Rows
-from dpframe.core.weights import PARTS
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
 from dpframe.release.draws import KeyChoice
 from tests.laws import test_several_frames as several

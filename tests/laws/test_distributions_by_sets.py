@@ -157,7 +157,7 @@ def names_of_edges(frame: pl.DataFrame) -> str:
 def _exact(asked: Query, frame: pl.DataFrame) -> Any:
     counted = exact_tables(asked, frame)
     keys = [(use.part, use.mechanism) for use in measurements_of(asked)]
-    return exact_parts(asked, keys, counted)
+    return exact_parts(asked, keys, counted.of(*(part for part, _ in keys)))
 
 
 # ------------------------------------------------------------------------- the law can fail

@@ -21,12 +21,13 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import UnitCount
-from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
+from dpframe.core.units import norm_in_parts, parts_in_each
+from dpframe.kernel.frame import PARTS
 from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
 from dpframe.mechanisms import WeighedThreshold
+from dpframe.planning import Exact
 from dpframe.release import chooser_of
-from dpframe.simulate.runs import places_of
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.layouts import stored
 from tests.laws.neighbours import Pair, measurements_of, query_of, tables_of
@@ -235,7 +236,7 @@ def test_groups_of_one_individual_hardly_ever_appear(name: str) -> None:
     keys = prepared.draws[0]
     assert isinstance(keys.measurement, KeySelection)
     law: Any = keys.law
-    chooser = chooser_of(prepared.draws, places_of(prepared))
+    chooser = chooser_of(prepared.draws, Exact.of(prepared).places)
     assert chooser is not None
     runs, tops = 2000, []
     for t in (1, 16, 200):
@@ -252,7 +253,7 @@ def test_what_has_no_weight_never_appears() -> None:
     asked = query_of(weighed_frame().group_by("g").agg(PEOPLE))
     for spend in (dp.ApproxDP(1, Fraction(1, 2)), dp.ApproxDP(Fraction(1, 1000), Fraction(1, 2))):
         prepared = pipeline.plan(asked, spend, None)
-        chooser = chooser_of(prepared.draws, places_of(prepared))
+        chooser = chooser_of(prepared.draws, Exact.of(prepared).places)
         assert chooser is not None
         kept, _ = chooser.keep(pl.zeros(5000, pl.Int64, eager=True).to_numpy())
         assert not kept.any()

@@ -22,12 +22,13 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import UnitCount
-from dpframe.core.weights import PARTS, parts_in_each
+from dpframe.core.units import parts_in_each
 from dpframe.frames.per_individual import WithoutFound, rounds_of, without
 from dpframe.frames.relation import Relation
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import WeighedRounds
+from dpframe.planning import Exact
 from dpframe.release import chooser_of
-from dpframe.simulate.runs import places_of
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.neighbours import Pair, measurements_of, query_of
 from tests.laws.test_found_by_weights import BY, check, frame, sums_of
@@ -156,7 +157,7 @@ def test_rounds_are_of_one_rule_and_one_step() -> None:
     prepared = pipeline.plan(query, dp.ApproxDP(1, "1e-6"), None)
     (draw,) = prepared.draws
     assert isinstance(draw.law, WeighedRounds)
-    chooser = chooser_of(prepared.draws, places_of(prepared))
+    chooser = chooser_of(prepared.draws, Exact.of(prepared).places)
     assert chooser is not None
     assert [one.law for one in chooser.rounds] == [one.kernel_law for one in draw.law.in_rounds]
 
@@ -165,7 +166,7 @@ def test_what_has_no_weight_never_appears_in_any_round() -> None:
     query = asked_of("g")
     for spend in (dp.ApproxDP(1, "0.5"), dp.ApproxDP("0.001", "0.5")):
         prepared = pipeline.plan(query, spend, None)
-        chooser = chooser_of(prepared.draws, places_of(prepared))
+        chooser = chooser_of(prepared.draws, Exact.of(prepared).places)
         assert chooser is not None
         for one in chooser.rounds:
             kept, _ = one.keep(np.zeros(5000, np.int64))
@@ -176,7 +177,7 @@ def test_individuals_that_are_alone_appear_as_often_as_the_slack_says() -> None:
     """In all rounds together, by the laws themselves on exact sums, at a delta that shows."""
     query = query_of(frame().group_by("x").dp_groups(rounds=2))
     prepared = pipeline.plan(query, dp.ApproxDP(1, "0.1"), None)
-    chooser = chooser_of(prepared.draws, places_of(prepared))
+    chooser = chooser_of(prepared.draws, Exact.of(prepared).places)
     assert chooser is not None
     runs, found = 1000, dict[int, float]()
     for t in (1, 16, 200):

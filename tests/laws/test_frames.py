@@ -21,7 +21,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import Columns
 from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError

@@ -17,7 +17,7 @@ from dpframe.aggregates import measurement
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
-from dpframe.core.grid import squares_shortened
+from dpframe.core.interval import squares_shortened
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of, ways_of

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import RowCount, UnitCount
-from dpframe.core.weights import PARTS, norm_in_parts
+from dpframe.core.units import norm_in_parts
+from dpframe.kernel.frame import PARTS
 from dpframe.lower import weighed
 from tests.laws.amounts import examples
 from tests.laws.individuals import (

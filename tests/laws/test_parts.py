@@ -14,8 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core.domain import columns, domain_of_dtype
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import INT64, columns, domain_of_dtype
 from dpframe.core.tree import Column, Named
 from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts

@@ -25,8 +25,7 @@ import dpframe.lower.tables
 from dpframe.aggregates.argmax import CategoryChoice
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import UnitCount, UnitRows, UnitTotal
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ContributionBounds, ScoreRange
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.sampling import comparable, keep_first, keep_first_together, least_of_runs
 from dpframe.kernel import frame, moves

@@ -18,8 +18,7 @@ import pytest
 from dpframe.aggregates import statistics
 from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ContributionBounds, ScoreRange
 from dpframe.core.units import Rows
 from dpframe.frames.row_steps import DropNulls, Filter
 from dpframe.kernel import plan as kernel

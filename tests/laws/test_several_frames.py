@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
-from dpframe.core.domain import Domain
+from dpframe.core.dtypes import Domain
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.kernel.frame import GroupLimit, RowLimit

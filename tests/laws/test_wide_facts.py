@@ -20,8 +20,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import pytest
 
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import INT64, Columns
 from dpframe.core.interval import interval
 from dpframe.core.tree import Column, Tree, column_names, substitute
 from dpframe.rows.constants import constant

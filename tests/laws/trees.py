@@ -12,8 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, DType
 from dpframe.core.tree import Column, Literal, Tree, column_names, substitute
 from dpframe.errors import DPFrameError
 from dpframe.rows.constants import constant

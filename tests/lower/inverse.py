@@ -28,7 +28,7 @@ def without_parameters(value: Any) -> Any:
 
 def translate_again(plan: p.Plan, handles: Handles) -> p.Plan:
     """The plan with the frames and tables that follow from those that were read from it."""
-    lists = physical._Lists(sources={**handles.names})
+    lists = physical.Lists(sources={**handles.names})
     shared = any(isinstance(frame, p.KeepRows) and frame.of is not None for frame in plan.frames)
     for place, table in enumerate(plan.tables):
         ((found,),) = tables_of_plan(plan, handles, [([place], 1 if shared else None)])

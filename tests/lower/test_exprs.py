@@ -11,8 +11,7 @@ import polars as pl
 
 from dpframe.aggregates.cells import CategoryCells, Cells, WholeCells
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
-from dpframe.core.exprs import HasExprs
-from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.core.tree import Call, Column, HasExprs, Literal, Named, Tree
 from dpframe.frames.contribution_limits import LimitNorm
 from dpframe.frames.group_by_individual import Gather, Least
 from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound

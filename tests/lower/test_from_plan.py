@@ -137,8 +137,8 @@ def require_equal_facts(prepared: PreparedTogether, translation: Translation) ->
             for table in one.tables.values():
                 assert table.cells is None or table.cells.size > 0
         read = {windows_read(one.relation, one.groups) for one in found}
-        tables = places.with_tables_of_draws().tables.values()
-        assert read == windows_of(part.query, {table.kept for table in tables})
+        kept = {table.kept for one in part.draws for table in one.measurement.tables}
+        assert read == windows_of(part.query, kept)
 
 
 def windows_of(query: Query, sets: set[Any]) -> set[Windows | None]:

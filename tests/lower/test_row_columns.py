@@ -9,9 +9,8 @@ import pytest
 
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, DType
-from dpframe.core.grid import grid_for, grid_of_squares
+from dpframe.core.dtypes import FLOAT64, INT64, DType, domain_of_dtype
+from dpframe.core.interval import grid_for, grid_of_squares
 from dpframe.core.tree import Column
 from dpframe.lower.row_columns import row_columns
 

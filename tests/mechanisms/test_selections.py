@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import Exponential, PermuteAndFlip
 from dpframe.mechanisms.noise import choose_each, choose_points, choose_top_each

@@ -16,8 +16,9 @@ import pytest
 from dpframe import accounting
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.core.weights import PARTS, parts_in_each
+from dpframe.core.units import parts_in_each
 from dpframe.errors import MissingKeys
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import (
     DiscreteGaussian,
     Exposure,

@@ -19,8 +19,9 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import UnitCount
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
+from dpframe.core.units import norm_in_parts, parts_in_each
 from dpframe.errors import MissingKeys
+from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,

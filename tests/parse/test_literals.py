@@ -14,8 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.core.domain import columns, domain_of_dtype
-from dpframe.core.dtypes import FLOAT32, DType, datetime_type, duration_type
+from dpframe.core.dtypes import (
+    FLOAT32,
+    DType,
+    columns,
+    datetime_type,
+    domain_of_dtype,
+    duration_type,
+)
 from dpframe.core.tree import Call, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read

@@ -24,8 +24,7 @@ import dpframe.frames
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.statistics import Statistic
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType
 from dpframe.core.tree import Call, Column, Literal, Named, identity
 from dpframe.frames.definition import definition
 from dpframe.frames.relation import Step

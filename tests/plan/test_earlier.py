@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ContributionBounds, ScoreRange
 from dpframe.plan import PlanIdentifying, document
 from dpframe.plan.codec import Malformed, encode
 from dpframe.plan.earlier import completed, completed_session

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 import dpframe as dp
 from dpframe.core.budget import Budget
-from dpframe.core.fields import written
+from dpframe.core.tree import written
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     MECHANISMS,

@@ -17,6 +17,7 @@ from dpframe.aggregates.measurement import Measurement
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
+from dpframe.planning import Exact
 from dpframe.release import CandidateScores, draw, draw_node
 from dpframe.release.numbers import PointRuns
 from tests.laws.neighbours import Counted, ballots, exact_tables, measurements_of, query_of
@@ -42,9 +43,9 @@ def drawn_alone(
     box: CandidateScores | None = None,
 ) -> Noisy:
     """One part that is drawn by itself."""
-    exact = counted.of(part)
-    node, tables = exact.nodes[part], exact.tables_of(part, counted)
-    return draw_node(exact.plan, node, law.kernel_law, tables, box)
+    found = counted.of(part)
+    exact, tables = found.exact, found.of(part)
+    return draw_node(exact.places.plan, exact.nodes[part], law.kernel_law, tables, box)
 
 
 def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[int]]]]:
@@ -184,7 +185,7 @@ def test_draws_follow_the_verified_plan_and_not_the_objects_it_was_made_of(
     prepared = pipeline.plan(query, share, None)
     (places,) = pipeline.require_sound(pipeline.alone(prepared)).parts
     (one,) = prepared.draws
-    counted = places.with_tables_of_draws().by_place(exact_tables(query, FRAME))
+    counted = Exact.of(prepared).count({query.relation.token: FRAME.lazy()}).tables
     object.__setattr__(one, "law", NoNoise())
     drawn = [draw(one, places, counted)[one.keys[0]].ravel().tolist() for _ in range(8)]
     assert len({*map(tuple, drawn)}) == 8
@@ -195,8 +196,8 @@ def test_a_law_that_no_draw_has_is_refused() -> None:
     query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED["category"]))
     (use,) = measurements_of(query)
     counted = exact_tables(query, FRAME)
-    exact = counted.of(use.part)
-    node, tables = exact.nodes[use.part], exact.tables_of(use.part, counted)
+    found = counted.of(use.part)
+    exact, tables = found.exact, found.of(use.part)
     for law in (kernel.Staircase(Fraction(1), 1, 1), kernel.Threshold(3, 0)):
         with pytest.raises(kernel.Refused, match="drawn"):
-            draw_node(exact.plan, node, law, tables)
+            draw_node(exact.places.plan, exact.nodes[use.part], law, tables)

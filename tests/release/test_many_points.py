@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_choice(given: Any) -> None:
     assert isinstance(part, QuantileChoice)
     table = CellCounts(np.zeros_like(cells), cells, many, 1)
     counted = Counted(query, {part.tables[0]: table})
-    runs: Any = counted.of(part).scores(part, counted, 0, 1)
+    runs: Any = counted.of(part).scores(part, 0, 1)
     scores = np.repeat(runs.scores, runs.weights)
     assert scores.tolist() == all_scores(*given)
 

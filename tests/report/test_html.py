@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.core.visible import visible
+from dpframe.core.tree import visible
 from dpframe.report.first_page import DECIDE, first_page
 from dpframe.report.html import PAGE_STYLE, STYLE
 from dpframe.report.story import chapters

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.core.visible import shortened, visible
+from dpframe.core.tree import shortened, visible
 from tests.golden.queries import QUERIES, SECRET, Golden
 
 each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_series_equal
 
-from dpframe.core.domain import Domain, domain_of_dtype
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Domain, DType, domain_of_dtype
 from dpframe.core.tree import Column, Tree
 from dpframe.errors import DPFrameError
 from dpframe.rows import fold

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import BOOLEAN, DATE, FLOAT64, INT64, STRING, DType
+from dpframe.core.dtypes import BOOLEAN, DATE, FLOAT64, INT64, STRING, Domain, DType
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows import fold
 from tests.calls import call

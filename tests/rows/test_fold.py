@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64, STRING, DType
+from dpframe.core.dtypes import INT64, STRING, DType, domain_of_dtype
 from dpframe.core.tree import Column, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows import fold

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType, list_type
+from dpframe.core.dtypes import FLOAT64, INT64, STRING, Domain, DType, list_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Column, Literal, Tree
 from dpframe.errors import DPFrameError, InvalidBounds

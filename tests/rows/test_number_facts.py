@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, DType
+from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, Domain, DType
 from dpframe.core.interval import interval
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, InvalidBounds

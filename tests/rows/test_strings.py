@@ -7,8 +7,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.domain import Domain, domain_of_dtype
-from dpframe.core.dtypes import BOOLEAN, DATE, FLOAT64, INT64, STRING, enum_type
+from dpframe.core.dtypes import (
+    BOOLEAN,
+    DATE,
+    FLOAT64,
+    INT64,
+    STRING,
+    Domain,
+    domain_of_dtype,
+    enum_type,
+)
 from dpframe.core.interval import interval
 from dpframe.core.tree import Column, Literal
 from dpframe.errors import UnsupportedOperation

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.core.domain import Domain, domain_of_dtype
-from dpframe.core.dtypes import INT64, STRING, struct_type
+from dpframe.core.dtypes import INT64, STRING, Domain, domain_of_dtype, struct_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Column
 from dpframe.errors import UnknownColumn, UnsupportedOperation

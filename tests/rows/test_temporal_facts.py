@@ -9,8 +9,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type, duration_type
+from dpframe.core.dtypes import (
+    DATE,
+    INT64,
+    STRING,
+    TIME,
+    Domain,
+    DType,
+    datetime_type,
+    duration_type,
+)
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Call, Literal
 from dpframe.errors import DPFrameError, UnsupportedOperation

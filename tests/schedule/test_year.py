@@ -16,6 +16,7 @@ import pytest
 from dpframe.workloads.running import SquareRoot, squared
 from tests.ledger.ledgers import Place
 from tests.schedule.year import POINTS, SITES, Year
+from tests.streams.nights import column
 
 RHO, STREAM = Fraction("0.005"), Fraction("0.009")
 
@@ -125,7 +126,7 @@ def errors(year: Year) -> tuple[float, float]:
         assert [a + b for a, b in zip(before, total["n"], strict=True)] == now
         before = now
     strategy = SquareRoot(year.nights)
-    norm = strategy.moved(1).l2_squared
+    norm = column(strategy, 1).l2_squared
     expected = SITES * sum(
         squared(strategy.total_factors(period)) * norm / (2 * float(STREAM))
         for period in range(year.nights)

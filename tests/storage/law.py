@@ -25,8 +25,9 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import Table
 from dpframe.api.frame import rows_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.lower import Execution, PlanTables, TablesWanted
+from dpframe.lower import Execution, PlanTables
 from dpframe.lower.engines.polars_engine import PolarsEngine
+from dpframe.lower.execution import TablesWanted
 from tests.laws.neighbours import (
     Counted,
     check_joint_draws,

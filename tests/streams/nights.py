@@ -18,11 +18,15 @@ from dpframe.api.payer import Spend
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.schedule import Schedule
+from dpframe.kernel import plan as kernel
+from dpframe.kernel.moves import Column, column_of
 from dpframe.lower import Execution
 from dpframe.lower import execution as lower_execution
 from dpframe.parse.parts import of_first_periods
-from dpframe.planning import Prepared
+from dpframe.planning import Prepared, tables_of
 from dpframe.release import part_of
+from dpframe.workloads import PeriodTree, RunningSums
+from dpframe.workloads.running import coefficients
 
 START = dt.date(2027, 1, 1)
 SCHEMA = {"who": pl.Int64, "day": pl.Date, "key": pl.String, "x": pl.Int64}
@@ -73,12 +77,26 @@ def vectors(
         execution = Execution.of_public({relation.token: frame.lazy()})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lower_execution, "fresh_salt", lambda night=t: SALTS[night])
-            tables = execution.run(relation, groups, prepared.tables)
+            wanted = tables_of(one.measurement for one in prepared.draws)
+            tables = execution.run(relation, groups, wanted)
         for number, one in enumerate(prepared.draws):
             part = part_of(one)
             exact = tables[part.table].dense(1).reshape(-1, t + 1)
             found[number] += part.sums.sums(exact, t).reshape(-1).tolist()
     return found
+
+
+def column(sums: RunningSums, run: int) -> Column:
+    """By how much an individual moves all nights whose contributions of at most 1 are in at most
+    `run` periods, once in each, by the kernel's rule.
+    """
+    strategy = (
+        kernel.Tree(sums.branching, sums.levels)
+        if isinstance(sums, PeriodTree)
+        else kernel.Root(tuple(coefficients(sums.periods)))
+    )
+    day = START.isoformat()
+    return column_of(kernel.Nights(0, "day", "Date", "1d", day, sums.periods, strategy), run)
 
 
 def moved(before: Sequence[int], after: Sequence[int]) -> ExactSensitivity:

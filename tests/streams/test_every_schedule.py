@@ -17,7 +17,7 @@ import dpframe as dp
 from dpframe.frames.schedule import Schedule
 from dpframe.release import part_of
 from dpframe.workloads import PeriodTree, RunningSums, SquareRoot
-from tests.streams.nights import KEYS, SCHEMA, START, Row, moved, prepared_of, vectors
+from tests.streams.nights import KEYS, SCHEMA, START, Row, column, moved, prepared_of, vectors
 
 Cell = tuple[int, int]
 """A date and a key."""
@@ -75,7 +75,7 @@ def test_first_dates_with_one_key(nights: int, g: int, tree: bool) -> None:
     moves as much.
     """
     sums: RunningSums = PeriodTree(nights, 2, 2) if tree else SquareRoot(nights)
-    declared = sums.moved(g)
+    declared = column(sums, g)
     cells = [(date, 0) for date in range(-1, nights)]
     worst = [0] * 3
     drawn = Nights(sums, nights, 1)
@@ -95,7 +95,7 @@ def test_first_dates_with_rows_in_any_key(g: int) -> None:
     """One row of each date: its key is another one each night, whichever is the worst."""
     nights, keys = 3, 2
     sums = SquareRoot(nights)
-    declared = sums.moved(g)
+    declared = column(sums, g)
     cells = [(date, key) for date in range(nights) for key in range(keys)]
     worst, drawn = 0, Nights(sums, nights, 2)
     for there in schedules(cells, nights):
@@ -110,7 +110,7 @@ def test_first_rows_with_rows_in_any_key(n: int) -> None:
     """The first rows, of which several may have one date."""
     nights = 3
     sums = SquareRoot(nights)
-    declared = sums.moved(1)
+    declared = column(sums, 1)
     cells = [(date, number) for date in range(-1, nights) for number in range(n)]
     worst, drawn = 0, Nights(sums, nights, 2)
     for there in schedules(cells, nights):

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates import nightly
 from dpframe.frames import contribution_limits, nights
 from dpframe.frames.schedule import Schedule
-from dpframe.kernel.frame import GroupLimit, RowLimit
+from dpframe.kernel import moves
+from dpframe.kernel.frame import Facts, GroupLimit, RowLimit
 from dpframe.ledger import contents as row_contents
 from dpframe.release import nightly as released
 from dpframe.workloads import running
-from dpframe.workloads.running import Moved, PeriodTree, SquareRoot
+from dpframe.workloads.running import PeriodTree, SquareRoot
 from tests.laws import kernel_mistakes
 from tests.streams.child import opened, totals
 from tests.streams.nights import START, Row, assert_within, day, moved, prepared_of, vectors
@@ -139,18 +139,13 @@ def the_wrong_way_round(patch: Patch) -> None:
 
 
 def too_short_a_column(patch: Patch) -> None:
-    right = running._moved
-    patch.setattr(running, "_moved", lambda length, run: right(length - 1, run))
+    right = moves._root_column
+    patch.setattr(moves, "_root_column", lambda c, periods, run: right(c[:-1], periods - 1, run))
 
 
 def one_period_of_several(patch: Patch) -> None:
-    right = running._moved
-    patch.setattr(running, "_moved", lambda length, run: right(length, 1))
-
-
-def one_level_of_a_tree(patch: Patch) -> None:
-    patch.setattr(nightly.NightlySums, "levels", property(lambda self: 0), raising=False)
-    patch.setattr(PeriodTree, "moved", lambda self, run: Moved(run, run, run * run, run))
+    right = moves._root_column
+    patch.setattr(moves, "_root_column", lambda c, periods, run: right(c, periods, 1))
 
 
 def rows_of_one(patch: Patch) -> None:
@@ -172,7 +167,16 @@ def hashes_before(patch: Patch) -> None:
 
 
 def hashes_alone(patch: Patch) -> None:
+    """Rows that a hash chooses, taken for the first ones."""
+    right = moves.through_all_nights
+
+    def wrong(facts: Facts, table: Any, what: Any, keys: int) -> Any:
+        limits = tuple(replace(limit, first=what.by) for limit in facts.limits)
+        return right(replace(facts, limits=limits), table, what, keys)
+
     patch.setattr(nights, "first_limits", lambda relation, by: relation.facts.limits)
+    patch.setattr(nights, "through_all_nights", wrong)
+    patch.setattr(moves, "through_all_nights", wrong)
 
 
 def any_step(patch: Patch) -> None:
@@ -206,7 +210,7 @@ MISTAKES: Mapping[str, tuple[Callable[[Patch], None], Callable[[], None]]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_caught(mistake: str, monkeypatch: Patch) -> None:
     plant, law = MISTAKES[mistake]
-    running._moved.cache_clear()
+    moves._root_column.cache_clear()
     plant(monkeypatch)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         law()

@@ -26,6 +26,7 @@ from tests.streams.nights import (
     START,
     Row,
     assert_within,
+    column,
     moved,
     prepared_of,
     reads_of,
@@ -226,7 +227,7 @@ def test_columns_by_brute_force(periods: int, branching: int) -> None:
         columns.append([int(x) for one in drawn for x in one.reshape(-1)])
     assert len(columns[0]) == sums.drawn_rows
     for run in range(1, periods + 1):
-        declared = sums.moved(run)
+        declared = column(sums, run)
         seen = []
         for size in range(1, run + 1):
             for some in itertools.combinations(columns, size):
@@ -256,7 +257,7 @@ def test_the_error_of_a_year_is_that_of_the_formula() -> None:
     c = [math.comb(2 * k, k) / 4**k for k in range(days)]
     squares = list(itertools.accumulate(x * x for x in c))
     formula = math.sqrt(sum(squares) / days * squares[-1])
-    norm = sums.moved(1).l2_squared
+    norm = column(sums, 1).l2_squared
     each = [squared(sums.total_factors(t)) * norm for t in range(days)]
     assert math.sqrt(sum(each) / days) == pytest.approx(formula, rel=1e-3)
     assert formula == pytest.approx(2.78, abs=0.01)

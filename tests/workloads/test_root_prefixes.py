@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.kernel import moves
+from dpframe.kernel.moves import Column
 from dpframe.workloads import MOST_ROOT_CELLS, RootPrefixes
 from dpframe.workloads.running import coefficients
 from tests.laws.amounts import examples
@@ -21,6 +24,17 @@ def columns(cells: int) -> list[list[int]]:
     """What a row in each cell adds."""
     weights = coefficients(cells)
     return [[0] * j + list(weights[: cells - j]) for j in range(cells)]
+
+
+def own(cells: int) -> Column:
+    """How far a row moves the sums that comes into a cell or goes from it, by the kernel."""
+    return moves._root_column(tuple(coefficients(cells)), cells, 1)
+
+
+def turned(cells: int) -> Column:
+    """How far a row moves them that leaves a cell, or none, for another, or for none."""
+    l1, l2_squared = moves._change_norms(tuple(coefficients(cells)))
+    return replace(own(cells), l1=l1, l2_squared=l2_squared)
 
 
 def as_int64(number: int) -> int:
@@ -45,8 +59,8 @@ def test_sums_are_exact_modulo_two_to_the_64(cells: int, data: st.DataObject) ->
 @examples(24, 24)
 def test_no_row_moves_sums_further_and_some_do(cells: int) -> None:
     """Of all pairs of cells, one of which may be none."""
-    root, each = RootPrefixes(cells), columns(cells)
-    for told, others in ((root.own, [[0] * cells]), (root.turned, [*each, [0] * cells])):
+    each = columns(cells)
+    for told, others in ((own(cells), [[0] * cells]), (turned(cells), [*each, [0] * cells])):
         moves = [[abs(a - b) for a, b in zip(u, v, strict=True)] for u in each for v in others]
         assert told.l1 == max(map(sum, moves))
         assert told.l2_squared == max(sum(x * x for x in move) for move in moves)
@@ -60,7 +74,7 @@ def test_rows_of_one_individual_move_sums_within_the_triangle(
 ) -> None:
     """m rows that come move them by m times a column at most, m that change by m differences."""
     root = RootPrefixes(cells)
-    for told, leave in ((root.own, False), (root.turned, True)):
+    for told, leave in ((own(cells), False), (turned(cells), True)):
         table = np.zeros((1, cells), dtype=np.int64)
         for enters, leaves in rows:
             table[0, enters % cells] += 1
@@ -100,7 +114,7 @@ def test_factors_are_those_of_the_estimate(cells: int) -> None:
 def test_errors_are_those_of_the_square_root(edges: int, most: float) -> None:
     """At rho 0.5, where noise has the L2 of a row for its deviation; and nearly least of all."""
     root = RootPrefixes(edges + 1)
-    error = math.sqrt(root.own.l2_squared * float(root.power_sums(2)[:edges].mean()))
+    error = math.sqrt(own(edges + 1).l2_squared * float(root.power_sums(2)[:edges].mean()))
     n = edges + 1
     angles = (2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)
     least = float((1 / (2 * np.sin(angles))).mean())  # the mean of singular values of all sums

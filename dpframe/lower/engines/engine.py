@@ -13,8 +13,7 @@ import polars as pl
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import Statistic
-from dpframe.core.domain import Columns
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import Columns, DType
 from dpframe.core.tree import Call, Column, Literal, Tree, walk
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitRows

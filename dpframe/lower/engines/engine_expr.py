@@ -21,8 +21,7 @@ from typing import Any, ClassVar, Self
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import FLOAT32, INT64, INT128, NULL, DType, duration_type
+from dpframe.core.dtypes import FLOAT32, INT64, INT128, NULL, DType, Scalar, duration_type
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import unsupported

@@ -13,8 +13,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import NULL, STRING
+from dpframe.core.dtypes import NULL, STRING, Scalar
 from dpframe.core.interval import EVERYTHING, interval
 from dpframe.lower.engines.casts import coalesced
 from dpframe.lower.engines.engine_expr import (

@@ -15,8 +15,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType, Scalar
 from dpframe.core.interval import Interval, interval
 from dpframe.lower.engines.engine_expr import (
     INT64_RANGE,

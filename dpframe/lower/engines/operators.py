@@ -11,8 +11,7 @@ from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 
-from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import BOOLEAN, STRING
+from dpframe.core.dtypes import BOOLEAN, STRING, Scalar
 from dpframe.lower.engines import numbers
 from dpframe.lower.engines.engine_expr import Dialect, EngineExpr, EngineScope, Node, combined
 
