@@ -12,13 +12,14 @@ from dpframe.aggregates import request
 from dpframe.core.sensitivity import ContributionBounds
 from dpframe.frames import contributions
 from dpframe.kernel import frame, moves
-from dpframe.kernel.frame import Bounds, Facts, reach_of
-from dpframe.kernel.moves import Addition, Norms, addition_of, norms_of
+from dpframe.kernel.frame import Bounds, Facts, Reach, reach_of
+from dpframe.kernel.moves import Addition, Moves, Norms, addition_of, moves_of, norms_of
 from dpframe.kernel.plan import Plan, Table, Vector
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
 BOUNDS = frame.bounds_of
+CHANGES = moves._of_changes
 
 
 def bounds(change: Callable[[Bounds, Facts, Any], Bounds]) -> Plant:
@@ -51,6 +52,31 @@ def norms(change: Callable[[Norms, ContributionBounds, Addition], Norms]) -> Pla
     return lambda patch: patch.setattr(request, "norms_of", wrong)
 
 
+def norms_where(is_meant: Callable[[Any], bool], change: Callable[[Norms], Norms]) -> Plant:
+    """Other norms of some of what may be drawn, given the true ones."""
+
+    def wrong(plan: Plan, facts: Sequence[Facts], what: Any) -> Norms:
+        found = norms_of(plan, facts, what)
+        return change(found) if is_meant(what) else found
+
+    return lambda patch: patch.setattr(request, "norms_of", wrong)
+
+
+def are_free(found: Norms) -> Norms:
+    """The norms of what nobody is charged for."""
+    return replace(found, l0=0, l1=0, l2_squared=0, linf=0)
+
+
+def never_meet(found: Norms) -> Norms:
+    """Norms as if rows of one individual never moved the same number."""
+    return replace(found, l2_squared=found.l1, linf=min(found.linf, 1))
+
+
+def has_runs(what: Any) -> bool:
+    """Whether it is the sums of runs of several cells, but not of all."""
+    return isinstance(what, Vector) and 1 < what.run < 40
+
+
 def plans(change: Callable[[Plan, Sequence[Facts]], tuple[Plan, Sequence[Facts]]]) -> Plant:
     """Norms of another plan than the one that runs."""
 
@@ -75,3 +101,32 @@ def additions(kind: type, change: Callable[[Addition, Any], Addition]) -> Plant:
         patch.setattr(request, "addition_of", wrong)
 
     return plant
+
+
+def joint_additions(change: Callable[[Addition], Addition]) -> Plant:
+    """Other additions of a row to the numbers of one vector, from which its moves follow."""
+
+    def wrong(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> Moves:
+        return moves_of(tuple(map(change, additions)), matrix)
+
+    return lambda patch: patch.setattr(moves, "moves_of", wrong)
+
+
+def joint_moves(change: Callable[[Moves], Moves]) -> Plant:
+    """Other moves of the numbers of a vector, given the true ones."""
+
+    def wrong(additions: Sequence[Addition], matrix: Sequence[Sequence[int]]) -> Moves:
+        return change(moves_of(additions, matrix))
+
+    return lambda patch: patch.setattr(moves, "moves_of", wrong)
+
+
+def changes(change: Callable[[Norms, Reach, Moves], Norms]) -> Plant:
+    """Other norms where rows change, given the true ones, the reach of an individual and how far a
+    row moves the numbers.
+    """
+
+    def wrong(facts: Facts, table: Table, reach: Reach, moved: Moves, entries: Any) -> Norms:
+        return change(CHANGES(facts, table, reach, moved, entries), reach, moved)
+
+    return lambda patch: patch.setattr(moves, "_of_changes", wrong)

@@ -442,7 +442,7 @@ def check_rebuilt(
     """A part is rebuilt from vectors without noise as it is by itself."""
     whole, half = rebuilt.of(vectors)
     if parts == 1:
-        assert whole.tolist() == expected
+        assert whole.tolist() == expected, "a part does not follow from its vector"
         assert not half.any()
     else:  # weighed sums are rounded to the nearest integer, halves by a coin
         rest = whole * parts - expected

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.margins import CellSums, LevelSums, RootSums
+from dpframe.aggregates.margins import LevelSums, RootSums
 from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
-from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
+from dpframe.kernel.plan import Running, Vector
 from dpframe.pipeline import plan
-from tests.laws import queries
+from tests.laws import kernel_mistakes, queries
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     GROUPINGS,
@@ -192,56 +192,29 @@ def test_the_worst_rows_spend_what_the_square_root_costs(
 # ------------------------------------------------------------------------- the law can fail
 
 
-def _one_row_of_each(patch: pytest.MonkeyPatch) -> None:
-    true = CellSums.spread
-    patch.setattr(CellSums, "spread", lambda *given: replace(true(*given), rows=1, per_group=1))
+MISTAKES = {
+    "one row of each": kernel_mistakes.bounds(
+        lambda found, *_: replace(found, rows=1, per_group=1)
+    ),
+    "one group": kernel_mistakes.bounds(lambda found, *_: replace(found, groups=1)),
+    "wide runs are free": kernel_mistakes.norms_where(
+        kernel_mistakes.has_runs, kernel_mistakes.are_free
+    ),
+    "rows spread over runs": kernel_mistakes.norms_where(
+        lambda what: isinstance(what, Vector), kernel_mistakes.never_meet
+    ),
+    "the square root moves as cells do": kernel_mistakes.norms_where(
+        lambda what: isinstance(what, Running),
+        lambda found: replace(found, l2_squared=2 * found.linf**2),
+    ),
+}
 
 
-def _one_group(patch: pytest.MonkeyPatch) -> None:
-    true = CellSums.spread
-    patch.setattr(CellSums, "spread", lambda *given: replace(true(*given), groups=1))
-
-
-def _wide_runs_are_free(patch: pytest.MonkeyPatch) -> None:
-    """A level that nobody is charged for."""
-    true = LevelSums.sensitivity
-
-    def wrong(part: LevelSums, scope: Any) -> Any:
-        return true(part, scope) if part.axis.width(part.level) == 1 else NO_SENSITIVITY
-
-    patch.setattr(LevelSums, "sensitivity", wrong)
-
-
-def _sums_move_by_one(patch: pytest.MonkeyPatch) -> None:
-    """As if the square root moved as cells do."""
-    true = RootSums.sensitivity
-
-    def wrong(part: RootSums, scope: Any) -> Any:
-        found = true(part, scope)
-        return replace(found, l2_squared=found.linf**2 * 2)
-
-    patch.setattr(RootSums, "sensitivity", wrong)
-
-
-def _rows_spread_over_runs(patch: pytest.MonkeyPatch) -> None:
-    """As if rows of one individual never met in one run."""
-    true = LevelSums.sensitivity
-
-    def wrong(part: LevelSums, scope: Any) -> Any:
-        found = true(part, scope)
-        return replace(found, l2_squared=found.l1, linf=min(found.linf, 1))
-
-    patch.setattr(LevelSums, "sensitivity", wrong)
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [_one_row_of_each, _one_group, _wide_runs_are_free, _rows_spread_over_runs, _sums_move_by_one],
-)
-def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = measured(query([MANY], BY_G, LIMITED))
-    check_all(ways)
-    mistake(monkeypatch)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_all(measured(query([MANY], BY_G, LIMITED)))
+    MISTAKES[name](monkeypatch)
+    ways = measured(query([MANY], BY_G, LIMITED))  # which know no sensitivity yet
     with pytest.raises(AssertionError, match="declared"):
         check_all(ways)
 

@@ -19,18 +19,17 @@ from dpframe.aggregates.grouping_sets import with_total
 from dpframe.aggregates.margins import Margin, RunMargin, RunMarginWithTotal
 from dpframe.aggregates.reconstruction import SetDistributions, ways_to_measure
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
-from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of
 from dpframe.release import assemble, numbers
 from dpframe.simulate.runs import exact_parts
-from tests.laws import individuals, queries
+from tests.laws import individuals, kernel_mistakes, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA
 from tests.laws.individuals import LIMITS, STEPS, frame_of
 from tests.laws.neighbours import Pair, exact_tables, moved, neighbours, vector, violation
 from tests.laws.queries import accepted, names_of
-from tests.laws.test_grouping_sets import OF_ROWS, ONCE, SETS
+from tests.laws.test_grouping_sets import OF_ROWS, ONCE, PER_FINEST, SETS
 
 MANY = 'pl.col("x").dp_cdf(range(-40, 41))'
 TEXTS = [
@@ -176,32 +175,24 @@ def fixed() -> Iterator[Pair]:
         yield Pair(frame_of(others), frame_of(others + mine))
 
 
-def _one_row(patch: pytest.MonkeyPatch) -> None:
-    true = RunMargin.sensitivity
-
-    def wrong(part: RunMargin, scope: Any) -> Any:
-        found = true(part, scope)
-        return replace(found, l2_squared=found.l1, linf=min(found.linf, 1))
-
-    patch.setattr(RunMargin, "sensitivity", wrong)
-
-
-def _wide_runs_are_free(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RunMargin, "sensitivity", lambda *given: NO_SENSITIVITY)
+MISTAKES = {
+    "rows spread over runs": kernel_mistakes.norms_where(
+        kernel_mistakes.has_runs, kernel_mistakes.never_meet
+    ),
+    "wide runs are free": kernel_mistakes.norms_where(
+        kernel_mistakes.has_runs, kernel_mistakes.are_free
+    ),
+    "rows per finest group": PER_FINEST,
+}
 
 
-def _of_the_finest(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Margin, "spread", lambda part, scope: part.table.statistic.spread(scope))
-
-
-@pytest.mark.parametrize("mistake", [None, _one_row, _wide_runs_are_free, _of_the_finest])
-def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = individuals.query([MANY], SETS[0], LIMITED)
     assert any(isinstance(part, RunMargin) for part in tables(asked))
-    if mistake is None:
-        check_all(asked)
-        return
-    mistake(monkeypatch)
+    check_all(asked)
+    MISTAKES[name](monkeypatch)
+    asked = individuals.query([MANY], SETS[0], LIMITED)  # which knows no sensitivity yet
     with pytest.raises(AssertionError, match="declared"):
         check_all(asked)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 import dpframe.infer.joint
-from dpframe.aggregates import measurement, request
+from dpframe.aggregates import measurement
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
@@ -21,9 +21,10 @@ from dpframe.core.interval import squares_shortened
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of, ways_of
-from dpframe.kernel import moves
+from dpframe.kernel.frame import Reach
+from dpframe.kernel.moves import Moves, Norms
 from dpframe.mechanisms import Box
-from tests.laws import individuals
+from tests.laws import individuals, kernel_mistakes
 from tests.laws.amounts import amounts, examples
 from tests.laws.neighbours import (
     UNITS,
@@ -144,8 +145,8 @@ def test_boxes_are_attained(unit: Rows, grouping: str) -> None:
 
 
 def _uncentred_box(patch: Any) -> None:
-    """Noise for centred sums on sums that are not."""
-    real = dpframe.infer.joint._measurement
+    """Noise for centred sums on sums that are not. Parts follow from these all the same."""
+    real, rebuilt = dpframe.infer.joint._measurement, dpframe.infer.joint._rebuilt
 
     def wrong(drawn: Any, scales: Any, noise: Any) -> JointSums:
         made = real(drawn, scales, noise)
@@ -153,7 +154,11 @@ def _uncentred_box(patch: Any) -> None:
         rows = [[r if i == j else 0 for j, r in enumerate(made.matrix[i])] for i in range(size)]
         return replace(made, matrix=tuple(map(tuple, rows)))
 
+    def without_centres(coordinates: Any, *given: Any) -> Any:
+        return rebuilt([replace(c, centre=0) for c in coordinates], *given)
+
     patch.setattr(dpframe.infer.joint, "_measurement", wrong)
+    patch.setattr(dpframe.infer.joint, "_rebuilt", without_centres)
 
 
 def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
@@ -167,29 +172,35 @@ def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
 
 
 def _one_end_of_centred(patch: Any) -> None:
-    """A row that stays moves a centred sum from one end to the other."""
+    """A row that stays moves a centred sum from one end to the other: half of its box."""
     _changed(patch, lambda c: replace(c, turned=c.width, kept=c.width) if c.centre else c)
 
 
-def _rows_moved_by_nobody(patch: Any) -> None:
-    """The number of rows, where rows leave one group for another."""
-    real = moves._of_changes
-
-    def wrong(frame: Any, table: Any, reach: Any, of_row: Any, entries: Any) -> Any:
-        found = real(frame, table, reach, of_row, entries)
-        return replace(found, l2_squared=reach.rows**2 * of_row.stays_squares)
-
-    patch.setattr(moves, "_of_changes", wrong)
+def _half_of_each_move(found: Moves) -> Moves:
+    stays = tuple(map(min, found.stays, found.widths))
+    return Moves(found.widths, stays, sum(stays), sum(s * s for s in stays))
 
 
-def _one_condition_for_all(patch: Any) -> None:
-    """A value of one column taken for one of each."""
-    _changed(patch, lambda c: replace(c, condition=min(c.condition, 1)))
+_norms_of_one_end = kernel_mistakes.joint_moves(_half_of_each_move)
+"""The same of its norms."""
 
 
-def _values_as_rows(patch: Any) -> None:
-    """A number of values moves where a row stays, other than that of rows."""
-    _changed(patch, lambda c: replace(c, condition=0))
+def _of_rows_that_stay(found: Norms, reach: Reach, moved: Moves) -> Norms:
+    return replace(found, l2_squared=reach.rows**2 * moved.stays_squares)
+
+
+_rows_moved_by_nobody = kernel_mistakes.changes(_of_rows_that_stay)
+"""The number of rows, where rows leave one group for another."""
+
+_one_condition_for_all = kernel_mistakes.joint_additions(
+    lambda a: a if a.needs is None else replace(a, needs=0)
+)
+"""A value of one column taken for one of each."""
+
+_values_as_rows = kernel_mistakes.joint_additions(
+    lambda a: replace(a, needs=None) if a.lo == a.hi else a
+)
+"""A number of values moves where a row stays, other than the number of rows."""
 
 
 def _one_move(patch: Any) -> None:
@@ -214,40 +225,51 @@ def _too_narrow(patch: Any) -> None:
     patch.setattr(dpframe.infer.joint, "_plain", wrong)
 
 
-def _wrong_norms(patch: Any) -> None:
-    real = moves.norms_of
-
-    def wrong(*given: Any) -> Any:
-        found = real(*given)
-        return replace(found, l2_squared=max(w * w for w in found.box))
-
-    patch.setattr(request, "norms_of", wrong)
+_one_number_alone = kernel_mistakes.norms_where(
+    lambda what: len(what.tables) > 1,
+    lambda found: replace(found, l2_squared=max(w * w for w in found.box)),
+)
+"""The largest move of one number taken for the length of all."""
 
 
 def _one_group(patch: Any) -> None:
     patch.setattr(measurement, "has_several", lambda groups: False)
 
 
+MISTAKES = {
+    "not centred": _uncentred_box,
+    "norms of half a move": _norms_of_one_end,
+    "one move": _one_move,
+    "norms of one number": _one_number_alone,
+    "one group": _one_group,
+}
+COUNT_AND_SUMS = ["dp.count()", 'pl.col("i64").dp_sum((1, 8))', 'pl.col("u8").dp_sum((0, 9))']
+BY_B = 'f.group_by("b", keys=[None, True, False])'
+
+
 @pytest.mark.parametrize(
-    ("mistake", "adjacency"),
+    ("name", "adjacency"),
     [
-        (_uncentred_box, "add-remove"),
-        (_uncentred_box, "change-one"),
-        (_one_end_of_centred, "change-one"),
-        (_one_move, "change-one"),
-        (_wrong_norms, "add-remove"),
-        (_wrong_norms, "change-one"),
-        (_one_group, "change-one"),
+        ("not centred", "add-remove"),
+        ("not centred", "change-one"),
+        ("norms of half a move", "change-one"),
+        ("one move", "change-one"),
+        ("norms of one number", "add-remove"),
+        ("norms of one number", "change-one"),
+        ("one group", "change-one"),
     ],
 )
-def test_mistakes_are_caught(
-    mistake: Callable[[Any], None], adjacency: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mistake(monkeypatch)
-    texts = ["dp.count()", 'pl.col("i64").dp_sum((1, 8))', 'pl.col("u8").dp_sum((0, 9))']
-    asked = query(texts, Rows(adjacency), 'f.group_by("b", keys=[None, True, False])')
-    with pytest.raises(AssertionError):
+def test_mistakes_are_caught(name: str, adjacency: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    MISTAKES[name](monkeypatch)
+    asked = query(COUNT_AND_SUMS, Rows(adjacency), BY_B)
+    with pytest.raises(AssertionError, match="declared"):
         check_each(asked, Rows(adjacency))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+def test_the_law_holds_without_mistakes(adjacency: Any) -> None:
+    asked = query(COUNT_AND_SUMS, Rows(adjacency), BY_B)
+    check_each(asked, Rows(adjacency))
 
 
 NULLABLE = ["dp.count()", 'pl.col("i64").dp_mean((-8, 8))', 'pl.col("u8").dp_mean((0, 8))']
@@ -263,6 +285,7 @@ COUNTS = [NULLABLE[0], 'pl.col("u8").dp_count()']
         (_values_as_rows, [NULLABLE[1], COUNTS[1]], "f"),
         (_rows_moved_by_nobody, COUNTS, 'f.group_by("b", keys=[None, True])'),
     ],
+    ids=["one value for all", "values as rows", "rows moved by nobody"],
 )
 def test_mistakes_about_what_rows_need_are_caught(
     mistake: Callable[[Any], None], asked: list[str], grouping: str, monkeypatch: pytest.MonkeyPatch
@@ -270,7 +293,7 @@ def test_mistakes_about_what_rows_need_are_caught(
     unit = Rows("change-one")
     check_each(query(asked, unit, grouping), unit)
     mistake(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(query(asked, unit, grouping), unit)
 
 
@@ -333,7 +356,7 @@ def test_mistakes_about_squares_are_caught(
     unit = Rows(adjacency)
     check_each(query(asked, unit, "f"), unit)
     mistake(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(query(asked, unit, "f"), unit)
 
 
@@ -390,7 +413,7 @@ def test_sums_as_they_are_need_their_whole_width(
     check_each(query(mean, Rows(adjacency), "f"), Rows(adjacency))
     _too_narrow(monkeypatch)
     asked = query(mean, Rows(adjacency), "f")
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         check_each(asked, Rows(adjacency))
 
 

@@ -38,7 +38,7 @@ from tests.laws.neighbours import (
     violation,
 )
 from tests.laws.queries import names_of
-from tests.laws.test_grouping_sets import BY_PAIRS, OF_ROWS, ONCE, SETS, fixed
+from tests.laws.test_grouping_sets import BY_PAIRS, OF_ROWS, ONCE, PER_FINEST, SETS, fixed
 from tests.laws.test_joint_draws import (
     _one_end_of_centred,
     _one_group,
@@ -192,11 +192,6 @@ def queries_frame(rows: dict[str, list[Any]], names: Sequence[str]) -> Any:
     return pl.DataFrame({n: pl.Series(rows[n], dtype=SCHEMA[n], strict=False) for n in names})
 
 
-def _of_the_finest(patch: Patch) -> None:
-    """What one has in a group of a margin is no more than in a finest group."""
-    patch.setattr(JointMargins, "spread", lambda self, scope: self.sums[0].statistic.spread(scope))
-
-
 def _of_other_columns(patch: Patch) -> None:
     """The vector of all groups together in place of that of a margin."""
     true = numbers._vector
@@ -209,10 +204,9 @@ def _of_other_columns(patch: Patch) -> None:
 
 
 MISTAKES: dict[str, tuple[Callable[[Patch], None], Callable[[], None]]] = {
-    "rows per finest group": (_of_the_finest, lambda: of_fixed(COUNTED, BY_PAIRS)),
-    "totals per finest group": (_of_the_finest, lambda: of_fixed(TOTALS, BY_PAIRS[:1])),
+    "rows per finest group": (PER_FINEST, lambda: of_fixed(COUNTED, BY_PAIRS)),
+    "totals per finest group": (PER_FINEST, lambda: of_fixed(TOTALS, BY_PAIRS[:1])),
     "not centred": (_uncentred_box, lambda: of_rows("add-remove")),
-    "other columns": (_of_other_columns, lambda: of_rows("add-remove")),
     "one group": (_one_group, lambda: of_rows("change-one")),
     "one move": (_one_move, lambda: of_rows("change-one")),
     "half of a centred move": (_one_end_of_centred, lambda: of_rows("change-one")),
@@ -232,8 +226,14 @@ def test_the_rules_hold_of_the_fixed_neighbours(case: Callable[[], None]) -> Non
 def test_mistakes_are_caught(name: str, monkeypatch: Patch) -> None:
     plant, case = MISTAKES[name]
     plant(monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="declared"):
         case()
+
+
+def test_vectors_of_other_columns_are_caught(monkeypatch: Patch) -> None:
+    _of_other_columns(monkeypatch)
+    with pytest.raises(AssertionError, match="does not follow"):
+        of_rows("add-remove")
 
 
 def test_boxes_of_margins_are_attained() -> None:
