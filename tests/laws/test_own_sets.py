@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import dpframe as dp
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.grouping_sets import AdditiveOfSet, OwnSets, SelectionOfSet
 from dpframe.core.units import Rows
