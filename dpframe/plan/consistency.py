@@ -66,8 +66,7 @@ def _contradictions(plan: PlanData, verified: bool) -> Iterator[str]:
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
         yield from (f"{where}{what}" for what in _of_block(block, verified))
-    if not verified:
-        yield from understated(plan)
+    yield from understated(plan)
 
 
 def _is_found(plan: PlanData, found: FoundLimit) -> bool:

@@ -146,7 +146,7 @@ def a_count_twice(plan: Any) -> None:
     ("name", "edit", "what"),
     [
         ("grouped", one_more_filter, "what it states of frame 1"),
-        ("frames_together", one_more_limit, "what it states of frame 10"),
+        ("frames_together", one_more_limit, "sensitivity of 'old'"),
         ("filtered_count", filter_in_a_column, r"steps\[0\].definition"),
         ("grouped", columns_exchanged, "definition of 'mean_age'"),
         ("grouped", values_of_another_column, "definition of 'mean_age'"),
