@@ -74,10 +74,16 @@ def flat(items: Iterable[Any]) -> list[Any]:
     return found
 
 
+def _literal(value: Any) -> pl.Expr:
+    made = pl.lit(value)
+    made.meta.serialize(format="json")  # Polars 1.32 makes constants of any object
+    return made
+
+
 def constant(value: Any, op: str) -> pl.Expr:
     """A constant as an expression."""
     try:
-        return pl.lit(value)
+        return _literal(value)
     except FAILURES:
         raise UnsupportedOperation(
             f"a value of type {type(value).__name__} is not a constant",
@@ -89,7 +95,8 @@ def constant(value: Any, op: str) -> pl.Expr:
 def equality(name: str, value: Any) -> pl.Expr:
     """The condition that a column has a value."""
     try:
-        condition: pl.Expr = pl.col(name) == value
+        other = value if isinstance(value, pl.Expr) else _literal(value)
+        condition: pl.Expr = pl.col(name) == other
     except FAILURES:
         raise UnsupportedOperation(
             f"a value of type {type(value).__name__} is not a constant",
