@@ -74,7 +74,7 @@ def flat(items: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _literal(value: Any) -> pl.Expr:
+def _literal(value: object) -> pl.Expr:
     made = pl.lit(value)
     made.meta.serialize(format="json")  # Polars 1.32 makes constants of any object
     return made
