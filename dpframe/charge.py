@@ -2,7 +2,7 @@
 
 Some sessions with an (epsilon, delta) add up rho or mu squared. All plans of such a session
 together are rho-zCDP, even if each is chosen after results of earlier ones. The sum of rho is a
-privacy filter: that of Feldman and Zrnic (2021) holds at every order of Renyi divergence, see also
+privacy filter, as Feldman and Zrnic (2021) prove at every order of Renyi divergence, see also
 Whitehouse, Ramdas, Rogers and Wu (2023). At the end rho-zCDP implies (epsilon, delta) (Canonne,
 Kamath and Steinke 2020, Proposition 12). Many small plans then cost about the root of their sum of
 epsilons, because pure epsilon is (epsilon**2 / 2)-zCDP (Bun and Steinke 2016, Proposition 1.4).

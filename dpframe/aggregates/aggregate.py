@@ -329,7 +329,7 @@ class OutputSpec:
     # What is put before and after the name that it has.
     prefix: str = ""
     suffix: str = ""
-    # Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
+    # Whether ``interval=`` leaves out an interval that does not exist, instead of refusing.
     interval_optional: bool = False
 
 
@@ -377,7 +377,7 @@ class Output:
     words: str  # How it is computed, for the plan
     # The post-processing as a tree over the placeholders, where it is one; for intervals.
     post_tree: Tree | None = None
-    # Whether ``interval=`` leaves its interval out where there is none, instead of refusing.
+    # Whether ``interval=`` leaves out an interval that does not exist, instead of refusing.
     interval_optional: bool = False
 
     @property

@@ -102,8 +102,8 @@ class BoundDistribution(BoundAggregate):
     of_all: Fraction  # See `best_levels`
     degree: Degree  # Whether a rho is shared (1) or an epsilon (2)
     has_free_total: bool = False  # See `best_levels`
-    # The squared L2 norm of the sums of the square root factorisation, relative to that of noisy
-    # cells; None where these sums are not drawn.
+    # The squared L2 norm of the sums of the square root factorisation, relative to the squared norm
+    # of noisy cells; None where these sums are not drawn.
     root_norm: Fraction | None = None
 
     def by(self, degree: Degree) -> BoundDistribution:

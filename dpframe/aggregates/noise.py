@@ -659,8 +659,8 @@ def _mills(z: Floats) -> Floats:
 #     the covariances times 1 - s + s E,
 #
 # with the variances and correlations of the exact law, and an excess of 3 s**2 in every direction.
-# This excess is at least that of each sum, and that of the sum and difference of each two sums with
-# equal deviations. The error of a result computed from all of them lies in such a direction.
+# This excess is at least the excess of each sum, and of the sum and difference of each two sums
+# with equal deviations. The error of a result computed from all of them lies in such a direction.
 
 WeightedPart: TypeAlias = "tuple[WeightedNoise, Fraction]"
 
@@ -1051,7 +1051,7 @@ def rebuilt_noise(
     weights: tuple[float, ...],
     laws: tuple[AdditiveMechanism, ...],
 ) -> WeightedNoise:
-    """The noise of one number of a grouping set, that of making numbers whole included."""
+    """The noise of one number of a grouping set, and of making numbers whole."""
     spread = fourth = 0.0
     energies = _energies(sizes, measured, weights)
     for table, energy, law in zip(measured, energies, laws, strict=True):

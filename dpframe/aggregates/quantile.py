@@ -657,7 +657,7 @@ class QuantilesAtOnce(ChosenTogether):
 
     @property
     def step(self) -> Fraction:
-        """Half of that of parts, since half of their sum is the score."""
+        """Half of the error of parts, since half of their sum is the score."""
         return Fraction(1, 2 * self.row)
 
     def node(self, scope: QueryScope) -> kernel.Ranks:
@@ -963,7 +963,7 @@ def _trees(
 
 
 def _tree(tree: QuantileTree, scope: QueryScope) -> _Squares:
-    """As the spans of choices say, in multiples of that of a choice with a span of 1."""
+    """As the spans of choices say, in multiples of the error of a choice with a span of 1."""
     moved, widest = tree.score_range(scope), max(tree.spans(scope)) / tree.step
     squares = sum(error * error for error in tree.expected(scope))
     pure = float((moved.l1 / widest * tree.rounds) ** 2)

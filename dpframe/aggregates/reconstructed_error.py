@@ -131,7 +131,7 @@ class RunError:
             raise ValueError("the number of cells is out of range")
 
     def noise(self, laws: Noises) -> WeightedNoise:
-        """The law of its noise, from that of each level."""
+        """The law of its noise, from the law of each level."""
         return self.edges.range_noise(laws, 0, self.cells)
 
 
@@ -603,7 +603,7 @@ class RunRankError:
         Parameters
         ----------
         laws
-            The noise of runs, and that of cells.
+            The noise of runs, and the noise of cells.
         level
             Between 0 and 1, exclusive.
         """
@@ -724,7 +724,7 @@ class RunningError:
     For the square root, noises are Gaussian, and so is their sum, except for rounding to whole
     parts: each is a continuous Gaussian of nearly the same variance that was rounded at random
     (`dpframe.accounting.gaussian_noise`). For a tree, totals are sums of this many independent
-    noises, whose law is that of `CombinedNoise`. Totals are rounded to whole steps.
+    noises, whose law is `CombinedNoise`. Totals are rounded to whole steps.
     """
 
     periods: int  # How many there are

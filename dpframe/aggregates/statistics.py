@@ -526,7 +526,7 @@ class UnitTotal(UnitStatistic):
 
     @property
     def _row_step(self) -> Fraction:
-        """The grid of rows: that of the values, but no finer than 2**-35 of the bounds."""
+        """The grid of rows: the grid of the values, but no finer than 2**-35 of the bounds."""
         grid = self.of.values
         least = self._reach / (1 << 35)
         step = grid.step
@@ -592,7 +592,7 @@ class PairSum(Statistic):
 
     Proof
     -----
-    The scaled number is clamped to the grid again, as that of any sum; the factor is row-wise.
+    The scaled number is clamped to the grid again, as in any sum; the factor is row-wise.
     """
 
     engines = EVERYWHERE

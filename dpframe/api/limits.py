@@ -138,8 +138,8 @@ class NoisyGroups:
         and the 95% error of that figure.
 
         It is sum_t h(t) lost(t) / G, with h(t) the individuals that are in t groups. The noise of
-        bins is independent, so the standard deviation is that of a bin times sqrt(sum_t lost(t)^2)
-        / G, and 95% are those of a normal law. In a bin of several numbers lost(t) lies between
+        bins is independent, so the standard deviation is sqrt(sum_t lost(t)^2) / G times the one of
+        a bin, and 95% is taken of a normal law. In a bin of several numbers lost(t) lies between
         its ends: it is taken in the middle, and half their distance counts as error.
         """
         starts = (1, *(end + 1 for end in self.ends[:-1]))
@@ -252,8 +252,9 @@ def limited(asked: Query, step: Step) -> Query:
 
 
 def _variance(plan: Plan, name: str, noise: float) -> float:
-    """The variance of an output's noise; if it is computed from several draws, that of a normal
-    law with its error."""
+    """The variance of an output's noise; for one that is computed from several draws, the variance
+    of a normal law with its error.
+    """
     found = [release for release in plan.releases if name in release.users]
     if len(found) != 1 or not isinstance(found[0].noise, AdditiveMechanism):
         return (noise / _NORMAL) ** 2

@@ -298,7 +298,7 @@ def warn_of_results(
     prepared
         What was run.
     frames
-        The result of each query; first that of the search for a limit, where there is one.
+        The result of each query; before them the result of a search for a limit, if one was made.
     doubts
         The doubts about each result that follow from its noisy numbers.
     place

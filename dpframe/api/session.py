@@ -316,7 +316,7 @@ class Through:
 
     def _in_relation(self, relation: Relation) -> Relation:
         """The protected frame, where it is known by which frame and keys; its name stands for it in
-        other processes only where that of the other one does, too.
+        other processes only where the ledger of the other one does, too.
         """
         other = self.frame._relation
         owners = Owners(other.token, other.name, *self._names)
@@ -952,7 +952,7 @@ class Session(SessionBudget):
             Whether totals never fall: a total below the one before is replaced by it. This is
             post-processing, which biases totals slightly upwards.
         epsilon, delta, rho, accuracy, split
-            As for `PrivateQuery.plan`. An accuracy is that of the total with the largest error.
+            As for `PrivateQuery.plan`. An accuracy is of the total with the largest error.
 
         Raises
         ------

@@ -266,7 +266,7 @@ def in_rho(asked: Sequence[MechanismTask], together: ComposedChoice) -> Composed
     """The same mechanisms with the same noise, at their costs in rho instead of (epsilon, delta).
 
     Costs in rho add up (Bun and Steinke 2016, Lemma 1.7). The sum is rounded up to 17 digits. No
-    mechanism here has a delta of its own: that of Gaussian noise comes from the conversion only.
+    mechanism here has a delta of its own: Gaussian noise gets one by the conversion only.
     One that fails altogether with some probability would not be zCDP, and is refused.
 
     Raises `UnsupportedOperation` when a mechanism's rho is not known.

@@ -292,7 +292,7 @@ def squares_on(inner: Grid, shift: int) -> Grid:
 
 
 def squares_shortened(inner: Grid, squares: Grid) -> int:
-    """By how many binary places squares of places on a grid are shortened on that of squares."""
+    """How many binary places squares of places on a grid lose on the grid of squares."""
     times = 2 * squares.step / inner.step**2
     return times.numerator.bit_length() - times.denominator.bit_length()
 

@@ -212,7 +212,7 @@ class Coordinate:
 class Drawn:
     """Numbers that may be drawn for several sums."""
 
-    # The numbers; that of rows first, where others are centred on it.
+    # The numbers; the number of rows first, where others are centred on it.
     coordinates: tuple[Coordinate, ...]
     # Whether rows change, and whether they may leave one vector for another then.
     changes: bool
@@ -316,7 +316,7 @@ def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> 
     """What may be drawn, as this many vectors: the number of rows first, where sums are centred
     on it, and sums as they are.
     """
-    # in an order that does not depend on that of the outputs, as fingerprints do not either
+    # in an order that does not depend on the order of outputs, as fingerprints do not either
     tables = sorted(tables, key=Table.words)
     changes = tables[0].statistic.spread(scope).changes
     grouped = has_several(vectors)

@@ -297,11 +297,19 @@ class Reader:
         """The operands of a comparison. As in Polars, a number without a type is rounded to Float32
         where everything else that is compared has that type.
         """
-        untyped = [isinstance(n, dict) and "Dyn" in n.get("Literal", ()) for n in nodes]
+        untyped = list(map(_is_untyped_number, nodes))
         typed = [o for o, is_free in zip(operands, untyped, strict=True) if not is_free]
         if not any(untyped) or not all(_is_float32(o, self._schema) for o in typed):
             return operands
         return [_rounded(o) if is_free else o for o, is_free in zip(operands, untyped, strict=True)]
+
+
+def _is_untyped_number(node: object) -> bool:
+    match node:
+        case {"Literal": {"Dyn": {"Int": _} | {"Float": _}}}:
+            return True
+        case _:
+            return False
 
 
 def _is_float32(operand: Operand, schema: Mapping[str, pl.DataType]) -> bool:

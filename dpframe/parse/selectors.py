@@ -23,7 +23,7 @@ from dpframe.rows.suggest import did_you_mean, unknown_column
 
 
 def output_name(node: Node) -> str:
-    """The name of an expanded node: an alias, else that of its leftmost column or constant."""
+    """The name of an expanded node: an alias, else the name of its leftmost column or constant."""
     while isinstance(node, dict):
         [(kind, body)] = node.items()
         match kind:

@@ -473,10 +473,8 @@ class _Block:
         listed = {keys for keys in every if isinstance(keys, kernel.Listed)}
         if any(len(keys.by) == len(self._by) or len(keys.by) != len(keys.sizes) for keys in listed):
             return None
-        sizes = {
-            (row, n) for keys in listed for (_, row), n in zip(keys.by, keys.sizes, strict=True)
-        }
-        if {row for row, _ in sizes} != {row for _, row in named_rows(self._by)}:
+        sizes = {pair for keys in listed for pair in zip(keys.by, keys.sizes, strict=True)}
+        if {column for column, _ in sizes} != {*named_rows(self._by)}:
             return None
         if len(sizes) != len(self._by):
             return None

@@ -70,7 +70,7 @@ class JointDraw:
             and not isinstance(draw.law, kernel.Gaussian)
             and not _is_centred(draw.what.matrix)
         ):
-            moves = (*moves[:2], (), ())  # a box is that of each number on its own
+            moves = (*moves[:2], (), ())  # a box bounds each number on its own
         stated = self.widths, self.turned, self.conditions, self.kept
         return (*stated, self.arches) == (*moves, arches)
 

@@ -144,7 +144,7 @@ def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> Co
 
 
 def chosen_apart(planned: Sequence[Planned], chosen: ChosenWay) -> list[ChosenWay]:
-    """What was chosen for each query; the cost is that of all together."""
+    """What was chosen for each query; the cost is of all together."""
     found, draws, parts = list[ChosenWay](), 0, 0
     for one in planned:
         choices = chosen.together.choices[draws : draws + len(one.way.draws)]
@@ -311,7 +311,7 @@ class Planning:
     spend: Budget
     remaining: Budget | None
     split: str  # The rule that divides the cost
-    # The measure, of rho or mu, in which plans are charged, if not in that of the spend.
+    # The measure, rho or mu, in which plans are charged, if it is not the measure of the spend.
     charged_in: type[Budget] | None
 
     def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:

@@ -62,7 +62,7 @@ from dpframe.release.numbers import (
 #
 # Each row of a point takes one of 2**16 places of it at random, so that rows that tie can be on
 # both sides of a choice; places are the candidates. They are drawn where they matter only: a point
-# with rows is proposed as a whole, by its best score, which is that of all its rows together. If it
+# with rows is proposed as a whole, by its best score, the score of all its rows together. If it
 # is taken, its rows take their places, and a place of it is kept with probability exp((its score -
 # best score) / scale), else its group proposes again among finer pieces. So each place is chosen as
 # often as if all rows had had their places before (rejection under an envelope, for any places),

@@ -260,3 +260,23 @@ def test_replacing_a_number_that_is_no_float32_is_refused(old: float) -> None:
             continue
         found = data.select(x=lower(named.tree, types))["x"]
         assert found.eq_missing(data.select(x=expression)["x"]).all()
+
+
+@given(
+    st.floats() | st.integers(-(2**40), 2**40),
+    st.lists(st.none() | st.floats(width=32), max_size=6),
+    st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge", "eq_missing", "ne_missing"]),
+)
+def test_comparisons_of_float32_are_those_of_polars(
+    number: float, values: list[float | None], method: str
+) -> None:
+    """With any numbers, among them the values themselves and their decimals."""
+    data = pl.DataFrame({"f": values}, schema={"f": pl.Float32})
+    types = columns({"f": domain_of_dtype(from_polars(data["f"].dtype))})
+    for other in (number, *(v if v is None else float(f"{v:.7g}") for v in values)):
+        if other is None:
+            continue
+        expression = getattr(pl.col("f"), method)(other)
+        [named] = read(expression, data.schema)
+        found = data.select(x=lower(named.tree, types))["x"]
+        assert found.to_list() == data.select(x=expression)["x"].to_list(), other

@@ -248,7 +248,7 @@ class Dialect(ABC):
         return nw.lit(value, self.native_type(dtype))
 
     def python(self, value: Scalar) -> EngineExpr:
-        """A Python value, whose type is that of what it meets."""
+        """A Python value, which takes the type of what it meets."""
         if value is None:
             return EngineExpr(nw.lit(None), NULL, constant=(None,), untyped=True)
         made = self.constant(value, constant_type(value))
