@@ -4,8 +4,6 @@ them."""
 from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.physical import (
-    Exact,
-    ExactTables,
     Translation,
     alone,
     given,
@@ -28,8 +26,6 @@ from dpframe.planning.soundness import require_sound, require_verified
 
 __all__ = [
     "GROUPS",
-    "Exact",
-    "ExactTables",
     "LimitRule",
     "LossOfLimit",
     "Planning",

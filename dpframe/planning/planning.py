@@ -11,6 +11,7 @@ from itertools import accumulate, chain
 from typing import Final, TypeAlias, TypeVar
 
 from dpframe.aggregates.aggregate import Output, Query
+from dpframe.aggregates.draw import Draw, number_of
 from dpframe.aggregates.measurement import Rebuilt
 from dpframe.aggregates.reconstruction import (
     CellReconstruction,
@@ -60,7 +61,6 @@ from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.pieces import FoundLimit, LimitChoice
 from dpframe.planning.limit_rule import GROUPS, LimitRule
 from dpframe.planning.prepared import LimitOptions, Prepared, PreparedTogether
-from dpframe.release import Draw, number_of
 from dpframe.report import Plan
 
 # -- what is drawn for one query, or for several that share a cost --------------------------------

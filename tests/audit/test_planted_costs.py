@@ -24,7 +24,8 @@ from dpframe.choose import together
 from dpframe.core.budget import Budget
 from dpframe.infer import Place, Queries
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact, ExactTables, Planning
+from dpframe.planning import Planning
+from dpframe.simulate.runs import Exact, ExactTables
 from tests.audit.test_joint_audits import ROW, table
 from tests.audit.test_sampled_joint_audits import cube, few_edges, joint, many_edges
 
