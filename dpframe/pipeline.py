@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
@@ -27,7 +27,6 @@ from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, Named, Tree
 from dpframe.describe import (
     cost_of_forcing,
-    described_together,
     entries_of,
     is_forced,
     unforced,
@@ -39,7 +38,7 @@ from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import own_columns
 from dpframe.frames.schedule import Waits
-from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
+from dpframe.infer import PlannedMeasurement, Queries, measurements_of
 from dpframe.infer.several import queries_by_place
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.forked import require_threads
@@ -82,8 +81,6 @@ __all__ = [
     "with_physical",
     "with_remaining",
 ]
-
-Made = TypeVar("Made", Prepared, PreparedTogether)
 
 
 def read_rows(
@@ -218,12 +215,37 @@ def plan(
     charged_in: type[Budget] | None = None,
     compared: bool = True,
 ) -> Prepared:
-    """The plan of a query at a given cost. Touches no data: only schemas.
+    """The plan of one query; see `plan_several`.
+
+    Raises
+    ------
+    DPFrameError
+        When the query cannot be answered within the measure.
+    """
+    whole = plan_several(
+        Queries((query,)), spend, remaining, split, charged_in=charged_in, compared=compared
+    )
+    return replace(whole.parts[0], plan=whole.plan)
+
+
+def plan_several(
+    queries: Queries,
+    spend: Budget,
+    remaining: Budget | None,
+    split: Split = "least error",
+    *,
+    charged_in: type[Budget] | None = None,
+    compared: bool = True,
+) -> PreparedTogether:
+    """One plan of several queries, which share the cost. Touches no data: only schemas.
+
+    Queries of the same rows and groups become one, so that their outputs share draws. So do
+    queries whose tables are margins of another query's table, if that has a smaller error.
 
     Parameters
     ----------
-    query
-        The query.
+    queries
+        The queries.
     spend, remaining
         The most that the plan may cost, and the session's remaining budget.
     split
@@ -237,69 +259,22 @@ def plan(
     Raises
     ------
     DPFrameError
-        When the query cannot be answered within the measure.
-    """
-    require_threads()
-    (query,) = queries_by_place([query])
-    (prepared,) = Planning(spend, remaining, split, charged_in).least([query])
-    if not compared or not is_forced([query], prepared.plan.split):
-        return prepared
-    return _compared(
-        prepared,
-        [query],
-        lambda: plan(unforced(query), spend, remaining, charged_in=charged_in, compared=False),
-    )
-
-
-def plan_several(
-    queries: Queries,
-    spend: Budget,
-    remaining: Budget | None,
-    split: Split = "least error",
-    *,
-    charged_in: type[Budget] | None = None,
-    compared: bool = True,
-) -> PreparedTogether:
-    """One plan of several queries, which share the cost; see `plan`.
-
-    Queries of the same rows and groups become one, so that their outputs share draws. So do
-    queries whose tables are margins of another query's table, if that has a smaller error.
-
-    Raises
-    ------
-    DPFrameError
         When a query cannot be answered within the measure.
     """
     require_threads()
     if queries.search is not None:
         return planned_with_limit(queries.search, spend, remaining, split, charged_in)
     queries = replace(queries, queries=queries_by_place(queries.queries))
-    if len(queries.queries) == 1:  # which is planned as if alone
-        (query,) = queries.queries
-        alone = plan(query, spend, remaining, split, charged_in=charged_in, compared=compared)
-        return PreparedTogether(alone.plan, (alone,), (Place.whole(query),))
-    blocks, places = merge(queries)
-    by = split if queries.weights is None else "weights"
-    made, places = Planning(spend, remaining, by, charged_in).related(blocks, places)
-    whole = described_together([one.plan for one in made], places)
-    prepared = PreparedTogether(whole, made, places)
-    if not compared or not is_forced(queries.queries, whole.split):
+    prepared = Planning(spend, remaining, split, charged_in).together(queries)
+    if not compared or not is_forced(queries.queries, prepared.plan.split):
         return prepared
-
-    def least() -> PreparedTogether:
-        free = replace(queries, queries=tuple(map(unforced, queries.queries)))
-        return plan_several(free, spend, remaining, charged_in=charged_in, compared=False)
-
-    return _compared(prepared, queries.queries, least)
-
-
-def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -> Made:
-    """A plan that states the cost of a forced choice."""
+    free = replace(queries, queries=tuple(map(unforced, queries.queries)))
     try:
-        forced = cost_of_forcing(queries, made.plan, least().plan)
+        least = plan_several(free, spend, remaining, charged_in=charged_in, compared=False)
+        forced = cost_of_forcing(queries.queries, prepared.plan, least.plan)
     except DPFrameError:  # there is nothing beyond the request
-        return made
-    return replace(made, plan=replace(made.plan, forced=forced))
+        return prepared
+    return replace(prepared, plan=replace(prepared.plan, forced=forced))
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

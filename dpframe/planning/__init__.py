@@ -14,7 +14,11 @@ from dpframe.planning.physical import (
     with_remaining,
 )
 from dpframe.planning.planning import (
+    RULES,
+    Answer,
+    Draft,
     Planning,
+    Rule,
     errors_of,
     has_normal_noise,
     noise_in_rows,
@@ -26,11 +30,15 @@ from dpframe.planning.soundness import require_sound, require_verified
 
 __all__ = [
     "GROUPS",
+    "RULES",
+    "Answer",
+    "Draft",
     "LimitRule",
     "LossOfLimit",
     "Planning",
     "Prepared",
     "PreparedTogether",
+    "Rule",
     "Translation",
     "alone",
     "errors_of",
