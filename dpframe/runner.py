@@ -2,11 +2,11 @@
 
 ::
 
-    verify  the physical plan, and what people read -> Translation   (planning)
-    try     on empty frames                         -> or a refusal  (lower)
-    charge  the budget, before data is read         -> ledger
-    count   exact integers for each group           -> CellCounts    (lower)
-    draw    noise, and what follows from it         -> DataFrame     (release)
+    verify  the physical plan                -> Translation  (planning)
+    try     tables of empty frames           -> or a refusal (lower)
+    charge  the budget                       -> ledger
+    count   exact integers for each group    -> CellCounts   (lower)
+    draw    noise, and what follows from it  -> DataFrame    (release)
 
 Import contracts in pyproject.toml hold that nothing else does this; streams draw in
 `dpframe.streaming`, and simulations and audits run on public frames.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, chain
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from dpframe.aggregates.aggregate import Output, Query
 from dpframe.aggregates.draw import Draw, number_of
@@ -289,22 +289,26 @@ def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
     )
 
 
+RelativeError: TypeAlias = Callable[[Draft, Draft], float]
+"""The squared errors of the second draft relative to those of the first."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """Another way to answer queries.
 
-    `drafts` proposes it. The first draft is what the others are compared with. It can ask how many
-    times the squared errors of a draft are those of another one.
+    `drafts` proposes it, at a spend. The first draft is what the others are compared with. To leave
+    out what is not worth a plan it can ask for the error of one draft relative to another.
     """
 
-    drafts: Callable[[Draft, Budget, Callable[[Draft, Draft], float]], Iterable[Draft]]
+    drafts: Callable[[Draft, Budget, RelativeError], Iterable[Draft]]
     worth: float  # How many times the error must be less than this to be worth it
-    # The aggregates that say what they gain; none where outputs say what they pay.
+    # The aggregates that get a note on what they gain; none where outputs get one on what they pay.
     gains: frozenset[type[Reconstruction]] = frozenset()
 
     def remark(self, draft: Draft, taken: Answer, tried: Sequence[Answer]) -> Answer:
-        """The answer to a draft, where outputs say how their errors changed by it. `tried`: the
-        answers to all drafts, the first of which it is compared with.
+        """The answer to a draft, with notes on how it changed the errors of outputs. `tried`: the
+        answers to all drafts; it is compared with the first.
         """
         after = taken.errors(draft)
         if self.gains:
@@ -332,30 +336,26 @@ def _paid(gain: float) -> str:
     return f"{1 / gain:.3g} times more error than {alone}"
 
 
-def relate_tables(
-    draft: Draft, spend: Budget, error: Callable[[Draft, Draft], float]
-) -> Iterator[Draft]:
+def relate_tables(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
     """Tables that are margins of one another are rebuilt from what is drawn for all of them, where
     they have smaller errors together were nothing else asked.
     """
     yield draft
+    if len(draft.queries) == 1:
+        return
     for found in related_blocks(draft.queries):
         kept = [one for one in found if len(found) == 1 or _errs_less(draft.queries, one, error)]
         if kept:
             yield draft.related(kept)
 
 
-def _errs_less(
-    queries: Sequence[Query], one: Related, error: Callable[[Draft, Draft], float]
-) -> bool:
+def _errs_less(queries: Sequence[Query], one: Related, error: RelativeError) -> bool:
     apart = Draft.first([queries[number] for number in one.numbers])
     whole = tuple(range(len(one.numbers)))
     return error(apart, Draft((one.query,), (), (whole,), (0,))) < WORTH_WHILE
 
 
-def rebuild_counts(
-    draft: Draft, spend: Budget, error: Callable[[Draft, Draft], float]
-) -> Iterator[Draft]:
+def rebuild_counts(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
     """Counts of rows are rebuilt from the noisy cells of histograms, of distribution functions, or
     of either.
     """
@@ -372,9 +372,7 @@ def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
     return all(one is other for one, other in zip(some, others, strict=True))
 
 
-def measure_otherwise(
-    draft: Draft, spend: Budget, error: Callable[[Draft, Draft], float]
-) -> Iterator[Draft]:
+def measure_otherwise(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
     """Each query is measured in the ways that its aggregates know: tables of grouping sets and
     distribution functions by several strategies, and quantiles of one column together.
     """
@@ -390,8 +388,7 @@ RULES: Final = (
     # Innermost: each of these has its own parts, which are drawn in the best of `ways_of`.
     Rule(measure_otherwise, 1.0),
 )
-"""Each in turn proposes drafts, of which each is planned by the rules after it, and the best is
-taken."""
+"""Each proposes drafts. Each draft is planned by the rules after it, and the best is taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -413,7 +410,7 @@ class Planning:
         """One plan of several queries, which share the cost. Raises `DPFrameError` when they cannot
         be answered at it.
         """
-        if len(asked.queries) == 1:  # the weight of a query beside others does not matter
+        if len(asked.queries) == 1:  # its weight does not matter
             (one,) = self.answer(Draft.first(asked.queries), rules).prepared
             return PreparedTogether(one.plan, (one,), (Place.whole(*asked.queries),))
         planning = self if asked.weights is None else replace(self, split="weights")
