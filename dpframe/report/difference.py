@@ -21,6 +21,7 @@ from dpframe.plan.document import fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import without_values
 from dpframe.plan.pieces import PlanStep
+from dpframe.plan.reading import columns_in
 from dpframe.plan.several import blocks_of
 from dpframe.report.errors import about
 from dpframe.report.numbers import amounts, change_words, separated
@@ -366,20 +367,8 @@ def _verb(step: PlanStep) -> str:
 
 
 def _on(step: PlanStep) -> str:
-    columns = sorted(set(_columns(step.definition)))
+    columns = sorted(columns_in(step.definition))
     return f"{_verb(step)} on {', '.join(map(quoted, columns))}" if columns else _verb(step)
-
-
-def _columns(found: Json) -> Iterator[str]:
-    """The columns that a definition reads."""
-    if isinstance(found, list):
-        for item in found:
-            yield from _columns(item)
-    elif isinstance(found, dict):
-        if found.get("type") == "Column" and isinstance(found.get("name"), str):
-            yield str(found["name"])
-        for item in found.values():
-            yield from _columns(item)
 
 
 # -- groups, outputs, releases --------------------------------------------------------------------

@@ -15,11 +15,13 @@ from dpframe.aggregates.error import MeanError, NoErrorBound, RankError, Varianc
 from dpframe.aggregates.reconstructed_error import RunRankError
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.regular import RULES, ends_of_rule
+from dpframe.core.tree import Call, Column, walk
 from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.frames.definition import Json, objects_in
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
 from dpframe.plan.error import error_of
+from dpframe.plan.reading import trees_in
 from dpframe.report.numbers import separated, shown
 
 # What noise and delta mean for groups of a size that the reviewer guesses.
@@ -436,10 +438,11 @@ def _of_ratio(
 def _operation(output: PlanOutput, used: Sequence[NoisyAggregate]) -> str:
     """The operation that makes an output of two numbers, in their order; empty for others."""
     last = output.definition[-1] if isinstance(output.definition, list) else None
-    if not isinstance(last, dict) or len(used) != 2:
+    tree = next(iter(trees_in(last)), None)
+    if not isinstance(tree, Call) or len(used) != 2:
         return ""
-    places = [p.get("name") for p in objects_in(last) if p.get("type") == "Column"]
-    return str(last.get("op", "")) if places == ["0", "1"] else ""
+    places = [node.name for node in walk(tree) if isinstance(node, Column)]
+    return tree.operation.name if places == ["0", "1"] else ""
 
 
 def _of_parts(output: PlanOutput, used: Sequence[NoisyAggregate], times: Fraction | float) -> Error:

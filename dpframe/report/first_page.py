@@ -14,7 +14,7 @@ from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import nearest, show
 from dpframe.core.units import Rows
 from dpframe.core.windows import NAMES
-from dpframe.frames.definition import Json, objects_in
+from dpframe.frames.definition import Json
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
 from dpframe.plan.looks import looks_identifying, name_words, words_of
@@ -139,7 +139,8 @@ def limits_in(plan: PlanData) -> list[str]:
     limits = dict[str, None]()
     for step in plan.steps:
         for frame, part in _steps_of(step.definition, plan.source):
-            most, of, within = part.get("n"), _names(part.get("by")), ""
+            by, most, within = part.get("by"), part.get("n"), ""
+            of = " and ".join(map(str, by if isinstance(by, list) else ()))
             if plan.others:
                 within = f" in {frame}"
             if part.get("step") == "LimitRows":
@@ -164,12 +165,6 @@ def _steps_of(definition: Json, source: str) -> Iterator[tuple[str, dict[str, Js
 
 def _many(number: Json, what: str) -> str:
     return f"one {what}" if number == 1 else f"{number} {what}s"
-
-
-def _names(columns: Json) -> str:
-    found = columns if isinstance(columns, list) else [columns]
-    names = [p.get("name") for one in found for p in objects_in(one) if p.get("type") == "Column"]
-    return " and ".join(map(str, names or found)) if columns else ""
 
 
 def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:

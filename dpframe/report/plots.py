@@ -6,7 +6,7 @@ Charts are made of public values only: plans, ledgers, released results, simulat
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -16,9 +16,10 @@ from typing import Any, Final
 import polars as pl
 
 from dpframe.core.exact import Number, as_given, show
+from dpframe.core.tree import Call, Column
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
-from dpframe.frames.definition import Json
 from dpframe.plan import PlanData
+from dpframe.plan.reading import named_in
 from dpframe.report.numbers import ends_of, kinds_of
 from dpframe.rows.suggest import did_you_mean
 
@@ -173,30 +174,13 @@ def parts_of_times(plan: PlanData) -> frozenset[str]:
     """The keys that are a part of a time, as the plan's definitions say: grouped by, or computed in
     a step before.
     """
-    made = {name: tree for step in plan.steps for name, tree in _named(step.definition)}
-    return frozenset(
-        name for name, tree in _named(plan.grouped_by) if _is_part(_computed(tree, made))
-    )
-
-
-def _computed(tree: Json, made: Mapping[str, Json]) -> Json:
-    """What a key is computed by, where it is a column that a step made."""
-    if isinstance(tree, dict) and tree.get("type") == "Column":
-        return made.get(str(tree.get("name")), tree)
-    return tree
-
-
-def _is_part(tree: Json) -> bool:
-    return isinstance(tree, dict) and tree.get("type") == "Call" and tree.get("op") in _PARTS
-
-
-def _named(found: Json) -> Iterator[tuple[str, Json]]:
-    """The names of expressions, in a list or in a step."""
-    if isinstance(found, dict):
-        found = found.get("named")
-    for item in found if isinstance(found, list) else []:
-        if isinstance(item, dict) and item.get("type") == "Named":
-            yield str(item.get("name")), item.get("tree")
+    trees = {one.name: one.tree for step in plan.steps for one in named_in(step.definition)}
+    result = set[str]()
+    for key in named_in(plan.grouped_by):
+        tree = trees.get(key.tree.name, key.tree) if isinstance(key.tree, Column) else key.tree
+        if isinstance(tree, Call) and tree.operation.name in _PARTS:
+            result.add(key.name)
+    return frozenset(result)
 
 
 # Charts of groups in an order: lines over time, tables of two keys, distribution functions.
