@@ -48,8 +48,6 @@ from dpframe.plan.several import after_search, blocks_of
 from dpframe.plan.terms import RowsAfter, Terms
 from dpframe.plan.verified import nodes_of
 
-__all__ = ["disagreement"]
-
 
 def disagreement(plan: PlanData, physical: kernel.Plan) -> str | None:
     """The first statement of a plan that its physical plan contradicts, if any."""

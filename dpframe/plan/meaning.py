@@ -12,8 +12,6 @@ from typing import Any
 from dpframe.kernel import plan as kernel
 from dpframe.plan.parameters import without
 
-__all__ = ["meaning"]
-
 _PLACES = {
     "input": "frames",
     "left": "frames",

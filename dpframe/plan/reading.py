@@ -161,12 +161,8 @@ EdgesOf = Callable[[Any, Any], Sequence[Fraction]]
 
 
 def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
-    """The value that a definition is of. Constants of expressions stay as they are written.
-
-    Raises
-    ------
-    LookupError, TypeError, ValueError
-        For what no planner writes.
+    """The value that a definition is of. Constants of expressions stay as they are written. Raises
+    `LookupError`, `TypeError` or `ValueError` for what no planner writes.
     """
 
     def made(said: Any) -> Any:
@@ -240,16 +236,8 @@ def _aggregates_in(definition: Any) -> Iterator[Any]:
 def frames_of(
     definition: Any, columns: Iterable[str], owner: str | None, time: str | None
 ) -> Iterator[kernel.Frame]:
-    """A step, one part after another.
-
-    Parameters
-    ----------
-    definition
-        The step's definition.
-    columns
-        The columns before it.
-    owner, time
-        The one of them that identifies individuals, and the one whose windows do.
+    """A step, one part after another; `owner` and `time` are those of the columns before it that
+    identify individuals, and whose windows do.
     """
     match definition["step"]:
         case "Part":
@@ -304,21 +292,11 @@ def _key_of(definition: Any) -> kernel.Lit:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What gives tables their places in the node of a draw, in place of the rules of its query.
+    """What gives tables their places in the node of a draw, in place of the rules of its query."""
 
-    Parameters
-    ----------
-    number
-        Numbers of tables.
-    keys
-        How many key columns there are.
-    kept
-        The key columns of the draw, where it has some of them alone.
-    """
-
-    number: Callable[[Table], int]
-    keys: int
-    kept: tuple[int, ...] | None = None
+    number: Callable[[Table], int]  # Numbers of tables
+    keys: int  # How many key columns there are
+    kept: tuple[int, ...] | None = None  # Those of the draw, where it has some of them alone
 
     def place(self, table: Table) -> int:
         """The number of a table."""
@@ -332,21 +310,9 @@ class Scope:
 def what_of(
     definition: Any, by: Sequence[Named], scope: Scope, edges_of: EdgesOf, stated: kernel.What
 ) -> kernel.What:
-    """What is drawn on its own, with numbers of tables in place of their places.
-
-    Parameters
-    ----------
-    definition
-        The definition of what is drawn.
-    by
-        The key columns.
-    scope
-        Numbers of tables.
-    edges_of
-        Edges.
-    stated
-        What the physical plan draws. It has the type of a date and the first one, which no reading
-        has. No list is made that is longer than its own.
+    """What is drawn on its own by these key columns, with numbers of tables in place of their
+    places. `stated` is what the physical plan draws: it has the type of a date and the first one,
+    which no reading has. No list is made that is longer than its own.
     """
     if definition["type"] == "NightlySums":
         part = value_of(definition["part"], edges_of)

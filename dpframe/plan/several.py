@@ -14,17 +14,6 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
 
-__all__ = [
-    "OF_BLOCK",
-    "after_search",
-    "all_windows",
-    "blocks_of",
-    "distinct_names",
-    "own_plan",
-    "together",
-    "whole_fields",
-]
-
 P = TypeVar("P", bound=PlanData)
 
 OF_BLOCK = tuple(
@@ -158,17 +147,13 @@ def distinct_names(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """
     counts = Counter(name for own in names for name in own)
     result = [
-        [_of_query(name, number) if counts[name] > 1 else name for name in own]
+        [f"{name} of query {number}" if counts[name] > 1 else name for name in own]
         for number, own in enumerate(names, start=1)
     ]
     if len({name for own in result for name in own}) == sum(map(len, result)):
         return result
     # an output already has such a name; names that end in different numbers differ
-    return [[_of_query(name, number) for name in own] for number, own in enumerate(names, start=1)]
-
-
-def _of_query(name: str, number: int) -> str:
-    return f"{name} of query {number}"
+    return [[f"{name} of query {n}" for name in own] for n, own in enumerate(names, start=1)]
 
 
 def _next_draw(releases: Sequence[NoisyAggregate]) -> int:

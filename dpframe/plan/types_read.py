@@ -18,8 +18,6 @@ from dpframe.core.regular import canonical
 from dpframe.frames.definition import Json, steps_of, type_words
 from dpframe.frames.relation import Binary, Relation, frames_of
 
-__all__ = ["TypesRead", "digest_of_types", "types_read"]
-
 TypesRead: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
 """Of each frame, in order of first use, its name and the type of each column that is read."""
 
@@ -42,12 +40,7 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     it. So do all columns of a joined frame, because they may get other names there. Too many
     types may be bound, never too few. Whose a row is, and in which window, is read too.
 
-    Parameters
-    ----------
-    relation
-        The frame, with the frames that it was joined with.
-    asked
-        What is read of it after its steps, as `dpframe.frames.definition` writes it.
+    `asked` is what is read of the frame after its steps, as `dpframe.frames.definition` writes it.
     """
     names: set[str | None] = {*_texts([*steps_of(relation), *asked])}
     joined = {

@@ -385,9 +385,6 @@ _WORDS: Final = {
     "histogram": "histogram of {}",
     "cdf": "distribution of {}",
 }
-_ALL_ROWS: Final = re.compile(
-    r'adding or removing all rows of one individual, identified by "(.*)"'
-)
 _BOUNDS: Final = re.compile(r"^\((-?[\d.]+), (-?[\d.]+)\)")
 _COUNT_PER_UNIT: Final = re.compile(r"dp\.count\(per='unit', \((-?[\d.]+), (-?[\d.]+)\)\)")
 _PER_UNIT: Final = re.compile(r"(?:, )?per='unit'(?:, )?")
