@@ -2,9 +2,9 @@
 
 from dpframe.describe.describe import (
     PAYS,
+    build_plan,
     contents_of,
     cost_of_forcing,
-    described,
     described_together,
     entries_of,
     gain_words,
@@ -14,9 +14,9 @@ from dpframe.describe.describe import (
 
 __all__ = [
     "PAYS",
+    "build_plan",
     "contents_of",
     "cost_of_forcing",
-    "described",
     "described_together",
     "entries_of",
     "gain_words",

@@ -32,12 +32,8 @@ def completed_session(session: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan of a document, with its missing fields; equal to it if nothing is missing.
-
-    Raises
-    ------
-    Malformed
-        When that cannot follow because numbers are invalid.
+    """The plan of a document, with its missing fields; equal to it if nothing is missing. Raises
+    `Malformed` when that cannot follow because numbers are invalid.
     """
     result = dict(plan)
     for name, complete in (("releases", _with_largest), ("outputs", _with_middle)):

@@ -9,7 +9,7 @@ keys and frames are part of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from dpframe.core.parameters import Parameter
 from dpframe.frames.definition import PARAMETER, definition
 from dpframe.plan.codec import encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.pieces import PlanStep
+from dpframe.plan.pieces import PlanBlock, PlanStep
 
 _LISTED = "Listed"
 P = TypeVar("P", bound=PlanData)
@@ -26,24 +26,14 @@ P = TypeVar("P", bound=PlanData)
 
 def constants_of(plan: PlanData) -> Iterator[dict[str, Any]]:
     """The constants of its expressions that are values of parameters, as definitions have them."""
-    yield from _constants(plan.grouped_by)
-    for of in (plan.steps, plan.outputs):
-        for one in of:
-            yield from _constants(one.definition)
-    for block in plan.blocks:
-        yield from _constants(block.grouped_by)
-        for step in block.steps:
-            yield from _constants(step.definition)
+    every: list[PlanData | PlanBlock] = [plan, *plan.blocks]
+    yield from _constants([one.grouped_by for one in every])
+    yield from _constants([step.definition for one in every for step in one.steps])
+    yield from _constants([output.definition for output in plan.outputs])
 
 
 def parameters_of(plan: PlanData) -> dict[str, Parameter]:
-    """The parameters that its expressions name.
-
-    Raises
-    ------
-    ValueError
-        When one has two values.
-    """
+    """The parameters that its expressions name. Raises `ValueError` when one has two values."""
     result: dict[str, Parameter] = {}
     for constant in constants_of(plan):
         parameter = Parameter(**constant[PARAMETER])
@@ -74,11 +64,11 @@ def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bo
     if constant["type"] != _LISTED:  # of a list one value, which is the key of a part
         right = constant["value"] in [definition(value) for value in every]
         return not right or constant["dtype"] != definition(parameter.kind.dtype)
-    return _distinct(constant["values"]) != _distinct([definition(value) for value in every])
-
-
-def _distinct(values: Collection[Any]) -> set[str]:
-    return {json.dumps(value, sort_keys=True) for value in values}
+    stated, wanted = (
+        {json.dumps(value, sort_keys=True) for value in values}
+        for values in (constant["values"], map(definition, every))
+    )
+    return stated != wanted
 
 
 def _constants(value: object) -> Iterator[dict[str, Any]]:
