@@ -175,37 +175,22 @@ _TYPES = (
 
 
 def in_sql(text: str, make: Callable[[], T]) -> T:
-    """Build a value from an SQL expression; refusals quote the expression as written.
-
-    Raises
-    ------
-    DPFrameError
-        What is refused.
-    """
+    """Build a value from an SQL expression; refusals quote the expression as written."""
     try:
         return make()
     except DPFrameError as error:
-        error.what, error.where = _in_words(error.what), text
-        error.remedy = None if error.remedy is None else _remedy(error.remedy)
+        what, remedy = error.what, error.remedy
+        for name, said in _NAMES:  # functions and types as SQL calls them
+            what = what.replace(name, said)
+        what = _PART.sub(lambda part: f"EXTRACT({part[1].upper()} ...)", what)
+        for pattern, said in _TYPES:
+            what = pattern.sub(said, what)
+        what = _PREFIX.sub("", what).replace("private expression", "private SQL expression")
+        if remedy is not None:
+            other = f"write it with {_KNOWN}" if _POLARS.search(remedy) else remedy
+            remedy = next((said for sign, said in _REMEDIES if sign in remedy), other)
+        error.what, error.where, error.remedy = what, text, remedy
         raise error from None
-
-
-def _in_words(what: str) -> str:
-    """What was refused, with functions and types as SQL calls them."""
-    for name, said in _NAMES:
-        what = what.replace(name, said)
-    what = _PART.sub(lambda found: f"EXTRACT({found[1].upper()} ...)", what)
-    for pattern, said in _TYPES:
-        what = pattern.sub(said, what)
-    what = _PREFIX.sub("", what)
-    return what.replace("private expression", "private SQL expression")
-
-
-def _remedy(remedy: str) -> str:
-    found = next((said for sign, said in _REMEDIES if sign in remedy), None)
-    if found is None and _POLARS.search(remedy):
-        return f"write it with {_KNOWN}"
-    return found or remedy
 
 
 _TABLES = {"output", "session", "source", "parameters", "query", "spend"}
@@ -229,14 +214,8 @@ _GIVEN_AS_OF = {"column", "columns"}
 
 
 def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
-    """The session, query, spend and output of a job, which declares parameters.
-
-    Raises
-    ------
-    BadInput
-        When it is not a valid job.
-    DPFrameError
-        What the session or the query refuses.
+    """The session, query, spend and output of a job, which declares parameters. Raises `BadInput`
+    when it is not a valid job, and what the session or the query refuses.
     """
     try:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -249,7 +228,10 @@ def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
         _only(fields, _TABLES, "the job")
         given = _parameters(fields, parameters)
         spend, output = _table(fields, "spend"), _path(fields, "output", path.parent)
-        session = _session(_table(fields, "session"), path.parent)
+        stated = _table(fields, "session")
+        _only(stated, _SESSION, "[session]")
+        stated = stated | {"ledger": _path(stated, "ledger", path.parent)}
+        session = _called("[session]", Session, **stated)
         frame = _source(session, _table(fields, "source"), path.parent)
         query = _Reader(given).queries(frame, fields)
     except _WrongError as error:
@@ -262,11 +244,6 @@ class _WrongError(Exception):
 
     def __init__(self, what: str, remedy: str | None = None) -> None:
         super().__init__(what, remedy)
-
-
-def _session(given: dict[str, Any], folder: Path) -> Session:
-    _only(given, _SESSION, "[session]")
-    return _called("[session]", Session, **given | {"ledger": _path(given, "ledger", folder)})
 
 
 def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
@@ -404,7 +381,12 @@ class _Reader:
                 remedy = "name the columns of the keys: group_by = [...]"
                 raise _WrongError("[query] has keys, and no group_by", remedy)
             return _called("[query]", frame.agg, *outputs)
-        grouped = _called("[query] keys", frame.group_by, *_by(given), keys=self._keys(given))
+        keys = given.get("keys")
+        if isinstance(keys, dict):
+            keys = {name: self._listed(values) for name, values in keys.items()}
+        else:
+            keys = self._listed(keys)
+        grouped = _called("[query] keys", frame.group_by, *_by(given), keys=keys)
         return _called("[query]", grouped.agg, *outputs)
 
     def _groups(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
@@ -441,14 +423,8 @@ class _Reader:
             raise _WrongError(f"{where} has no `of`", 'name the column: of = "income"')
         return _called(where, made, **options).alias(name)
 
-    def _keys(self, given: Mapping[str, Any]) -> Any:
-        """The keys, where a parameter that is a list may stand for values."""
-        keys = given.get("keys")
-        if isinstance(keys, dict):
-            return {name: self._listed(values) for name, values in keys.items()}
-        return self._listed(keys)
-
     def _listed(self, values: Any) -> Any:
+        """Keys, where a parameter that is a list may stand for values."""
         if not isinstance(values, str) or not values.startswith(":"):
             return values
         found = self._parameters.get(values[1:])
@@ -583,14 +559,8 @@ def read_job(
     path: Path, given: Mapping[str, str] = MappingProxyType({}), *, ranged: bool = False
 ) -> Job:
     """The job in a file, with values of its parameters as text; or with ranges of them, and one
-    value of each.
-
-    Raises
-    ------
-    BadInput
-        When it is no job, or fails before it has a query.
-    DPFrameError
-        What the job itself raises, such as a ledger that does not verify.
+    value of each. Raises `BadInput` when it is no job, or fails before it has a query, and what the
+    job itself raises, such as a ledger that does not verify.
     """
     if not is_job(require_file(path)):
         raise not_a_job(

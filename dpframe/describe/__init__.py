@@ -3,7 +3,6 @@
 from dpframe.describe.describe import (
     PAYS,
     build_plan,
-    contents_of,
     cost_of_forcing,
     described_together,
     entries_of,
@@ -15,7 +14,6 @@ from dpframe.describe.describe import (
 __all__ = [
     "PAYS",
     "build_plan",
-    "contents_of",
     "cost_of_forcing",
     "described_together",
     "entries_of",
