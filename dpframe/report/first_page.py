@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Final
 
 from dpframe.aggregates.reconstructed_error import RunningError
@@ -66,7 +67,17 @@ def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ())
     blocks = list(blocks_of(plan))
     blocks = blocks[1:] if plan.found is not None else blocks
     for block in blocks:
-        for weight, question in _of_block(plan, block, size, typical):
+        of_block = (
+            _of_unit(block),
+            _of_limits(plan, block),
+            _of_public_frames(block),
+            _of_conditions(block),
+            _of_keys(block),
+            _of_bounds(block),
+            _of_scores(block),
+            _of_noise(plan, block, size, typical),
+        )
+        for weight, question in chain.from_iterable(of_block):
             asked[question] = max(weight, asked.get(question, 0))
     for weight, question in _of_plan(plan):
         asked[question] = weight
@@ -79,27 +90,15 @@ def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ())
     )[:_MOST]
 
 
-def _of_block(
-    plan: PlanData, block: PlanData, size: int | None, typical: Typical
-) -> Iterator[tuple[int, str]]:
-    yield from _of_unit(block)
-    yield from _of_limits(plan, block)
-    yield from _of_public_frames(block)
-    yield from _of_conditions(block)
-    yield from _of_keys(block)
-    yield from _of_bounds(block)
-    yield from _of_scores(block)
-    yield from _of_noise(plan, block, size, typical)
-
-
 def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
     """Who is a person."""
     unit = plan.unit
-    frames = _frames(plan)
+    others = (other.partition(": ")[0] for other in plan.others)
+    frames = list(dict.fromkeys([plan.source, *others]))
     known = None if isinstance(unit, Rows) else unit.column
-    others = [one.column for one in plan.identifying if one.column != known]
-    columns = f"column{'s' if len(others) > 1 else ''} {anded(others)}"
-    has = f" The frame also has the {columns}." if others else ""
+    beside = [one.column for one in plan.identifying if one.column != known]
+    columns = f"column{'s' if len(beside) > 1 else ''} {anded(beside)}"
+    has = f" The frame also has the {columns}." if beside else ""
     if isinstance(unit, Rows):
         within = f"{anded(frames)} together" if len(frames) > 1 else frames[0]
         if unit.contributions == 1:
@@ -116,16 +115,10 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
             )
         return
     same = f", the same in {anded(frames)}" if len(frames) > 1 else ""
-    if not looks_identifying(unit.column) or others:
+    if not looks_identifying(unit.column) or beside:
         yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{has}"
     else:
         yield 12, f"Does one person have only one {unit.column!r}{same}?"
-
-
-def _frames(plan: PlanData) -> list[str]:
-    """The private frame, and those that steps add."""
-    others = (other.partition(": ")[0] for other in plan.others)
-    return list(dict.fromkeys([plan.source, *others]))
 
 
 def _of_limits(plan: PlanData, block: PlanData) -> Iterator[tuple[int, str]]:
@@ -385,6 +378,9 @@ _WORDS: Final = {
     "histogram": "histogram of {}",
     "cdf": "distribution of {}",
 }
+_ALL_ROWS: Final = re.compile(
+    r'adding or removing all rows of one individual, identified by "(.*)"'
+)
 _BOUNDS: Final = re.compile(r"^\((-?[\d.]+), (-?[\d.]+)\)")
 _COUNT_PER_UNIT: Final = re.compile(r"dp\.count\(per='unit', \((-?[\d.]+), (-?[\d.]+)\)\)")
 _PER_UNIT: Final = re.compile(r"(?:, )?per='unit'(?:, )?")
@@ -425,7 +421,12 @@ def first_page(
     """What to decide on, whom the plan protects, what it spends and shows, and the questions."""
     risks = tuple(map(separated, risks_in(plan, size, typical)))
     questions = questions_in(plan, size, typical)
-    entries = [Entry(DECIDE, (_decision(plan, risks, questions),))]
+    counts = (("risk", len(risks)), ("question", len(questions)))
+    many, ask = (f"{n} {what}{'' if n == 1 else 's'}" if n else "" for what, n in counts)
+    decision = (many or "no risks found") + (f"; {ask} for you" if ask else "")
+    if plan.remaining is not None and not plan.remaining.covers(plan.cost):
+        decision = f"cannot run: it costs more than the budget has left; {decision}"
+    entries = [Entry(DECIDE, (decision,))]
     if risks:
         shown_risks = risks if len(risks) <= _MOST_RISKS else risks[: _MOST_RISKS - 1]
         more = len(risks) - len(shown_risks)
@@ -440,27 +441,24 @@ def first_page(
         words = ", ".join(f":{p.words()}" for p in plan.parameters)
         entries.append(Entry("Parameters", (words,)))
     if changes is not None:
-        entries.append(Entry("Changed", _changed(changes)))
+        lines = [*map(_short, changes[:4])] or ["nothing since the plan that was approved before"]
+        if len(changes) > 4:
+            lines.append(f"and {len(changes) - 4} more differences: see dpframe diff")
+        entries.append(Entry("Changed", tuple(lines)))
     if questions:
         entries.append(Entry(QUESTIONS, questions, numbered=True))
     return tuple(entries)
-
-
-def _decision(plan: PlanData, risks: Sequence[str], questions: Sequence[str]) -> str:
-    many = {0: "no risks found", 1: "1 risk"}.get(len(risks), f"{len(risks)} risks")
-    ask = {0: "", 1: "; 1 question for you"}.get(
-        len(questions), f"; {len(questions)} questions for you"
-    )
-    if plan.remaining is not None and not plan.remaining.covers(plan.cost):
-        return f"cannot run: it costs more than the budget has left; {many}{ask}"
-    return many + ask
 
 
 def _protects(plan: PlanData) -> Iterator[Entry]:
     said = dict[str, None]()
     for block in blocks_of(plan):
         said[f"{block.unit.whom()}, in {block.source}"] = None
-        said |= {_of_other(other): None for other in block.others}
+        for other in block.others:
+            name, _, whom = other.partition(": ")
+            match = _ALL_ROWS.fullmatch(whom)
+            whom = f"all rows of one person (column {match[1]})" if match else whom
+            said[f"{whom}, in {name}"] = None
     declared = dict.fromkeys(d for block in blocks_of(plan) for d in block.declared)
     about_typical = dict.fromkeys(f"{t.column} is typically {shown(t.value)}" for t in plan.typical)
     facts = "; ".join(map(bounds_separated, [*declared, *about_typical]))
@@ -474,26 +472,22 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
     yield Entry("Protects", tuple(lines))
 
 
-def _of_other(words: str) -> str:
-    """Whom a joined frame protects."""
-    name, _, whom = words.partition(": ")
-    match = re.fullmatch(
-        r'adding or removing all rows of one individual, identified by "(.*)"', whom
-    )
-    return (
-        f"all rows of one person (column {match[1]}), in {name}" if match else f"{whom}, in {name}"
-    )
-
-
-def spend_words(budget: Budget) -> str:
-    """An amount in four digits, rounded up."""
-    slack = f" and delta {_rounded_up(budget.slack)}" if budget.slack else ""
-    return f"{budget.currency} {_rounded_up(budget.main)}{slack}"
-
-
 def _rounded_up(amount: Fraction) -> str:
     """In four digits; amounts may be larger than floats are."""
     return about(float(amount)) if amount < 10**15 else show(amount, 4)
+
+
+def _rounded_down(amount: Fraction) -> str:
+    """In four digits, of what may still be spent."""
+    context = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
+    found = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
+    return show(Fraction(found), 4)
+
+
+def spend_words(budget: Budget, rounded: Callable[[Fraction], str] = _rounded_up) -> str:
+    """An amount in four digits."""
+    slack = f" and delta {rounded(budget.slack)}" if budget.slack else ""
+    return f"{budget.currency} {rounded(budget.main)}{slack}"
 
 
 def _spends(plan: PlanData) -> Iterator[str]:
@@ -510,7 +504,8 @@ def _spends(plan: PlanData) -> Iterator[str]:
         share = nearest(plan.cost.main / budget.whole.main)
         name = "" if budget.name is None else f" {budget.name!r}"
         per = "" if budget.per is None else f" of each {NAMES[budget.per]}"
-        line += f", {_percent(share)} of the budget{name}{per}"
+        percent = f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+        line += f", {percent} of the budget{name}{per}"
     yield line
     if (left := plan.remaining) is not None:
         where = charged_to(plan)
@@ -518,15 +513,17 @@ def _spends(plan: PlanData) -> Iterator[str]:
             yield f"only {spend_words(left)} {_are(left)} left{where}: the plan will be refused"
         else:
             after = left - plan.cost
-            runs = _runs(after, plan.cost)
+            main, slack = plan.cost.main, plan.cost.slack
+            runs = int(after.main // main) if main else 0  # how many more are paid for
+            runs = min(runs, int(after.slack // slack)) if slack else runs
             more = (
                 f": enough for {runs:,} more such {run}{'s' if runs != 1 else ''}" if runs else ""
             )
             if not runs and plan.cost.main:
                 more = f": not enough for another such {run}"
-            words = (
-                f"{_left_words(after)} {_are(after)}" if after.main else f"no {after.currency} is"
-            )
+            words = f"no {after.currency} is"
+            if after.main:
+                words = f"{spend_words(after, _rounded_down)} {_are(after)}"
             yield f"{words} left after it{where}{more if after.main else ''}"
     if plan.share is not None:
         touched, charged = plan.share.touched, plan.share.charged
@@ -553,30 +550,6 @@ def _are(budget: Budget) -> str:
     return "are" if budget.slack else "is"
 
 
-def _left_words(budget: Budget) -> str:
-    """An amount in four digits, rounded down because it is what may still be spent."""
-    slack = f" and delta {_rounded_down(budget.slack)}" if budget.slack else ""
-    return f"{budget.currency} {_rounded_down(budget.main)}{slack}"
-
-
-def _rounded_down(amount: Fraction) -> str:
-    context = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
-    found = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
-    return show(Fraction(found), 4)
-
-
-def _runs(left: Budget, cost: Budget) -> int:
-    """How many more runs of the same cost are paid for; 0 where they cost nothing."""
-    if not cost.main:
-        return 0
-    runs = left.main // cost.main
-    return int(min(runs, left.slack // cost.slack) if cost.slack else runs)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
-
-
 def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[Entry]:
     numbered = [*enumerate(blocks_of(plan))]
     for number, block in numbered[1:] if plan.found is not None else numbered:
@@ -600,7 +573,9 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
         yield Entry("Reads", (_reads(block),))
         if dropped := "; ".join(_drops(plan, block)):
             yield Entry("Drops", (_short(dropped),))
-        if clamped := "; ".join(_clamps(block)):
+        matches = filter(None, map(_CLAMPED.match, block.remarks))
+        clamped = "; ".join(_plain(match[1]) for match in matches)
+        if clamped := clamped.replace("each individual's", "each person's"):
             words = f"{_short(clamped)}: a value beyond its bounds counts as the nearest bound"
             yield Entry("Clamps", (words,))
 
@@ -678,7 +653,8 @@ def _output_words(words: str) -> str:
         return f"number of rows, for each person clamped to {low}..{high}"
     match = _SUM.match(words)
     form = _WORDS.get(match["name"]) if match else None
-    if match is None or form is None or "dp" in match["rest"] or not _is_closed(match["value"]):
+    is_closed = match is not None and match["value"].count("(") == match["value"].count(")")
+    if match is None or form is None or "dp" in match["rest"] or not is_closed:
         return _short(_plain(words), 100)
     value = _plain(match["value"])
     said, rest = form.format(value), match["rest"]
@@ -697,11 +673,6 @@ def _output_words(words: str) -> str:
         said += f", {each}clamped to {separated(bounds[1])}..{separated(bounds[2])}"
         rest = rest[bounds.end() :].lstrip(", ")
     return _short(f"{said} ({rest})" if rest and rest != "nonnegative=True" else said, 100)
-
-
-def _is_closed(code: str) -> bool:
-    """Whether each parenthesis that opens closes."""
-    return code.count("(") == code.count(")")
 
 
 def _reads(plan: PlanData) -> str:
@@ -739,35 +710,18 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
         if periods is not None:
             yield "rows outside these periods, or without a date"
         if periods is None or (block.groups or 0) > periods:
-            yield _without_key(block.keys)
+            bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"", "", block.keys)
+            unless = ", unless that is listed" if bare.endswith(" more") else ""
+            has_null = re.search(r"\bnull\b", bare)
+            yield (
+                "rows with another key"
+                if has_null
+                else (f"rows whose key is null or not listed{unless}")
+            )
     if any("rows with other values are dropped" in r.contents for r in block.releases):
         yield "rows whose value is not listed"
     if block.grouping is not None and block.keys is None:
         yield "groups with few people"
-
-
-def _without_key(keys: str) -> str:
-    """The rows that listed keys drop."""
-    bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"", "", keys)
-    if re.search(r"\bnull\b", bare):
-        return "rows with another key"
-    unless = ", unless that is listed" if bare.endswith(" more") else ""
-    return f"rows whose key is null or not listed{unless}"
-
-
-def _clamps(block: PlanData) -> Iterator[str]:
-    """What is set to the nearest bound where it lies beyond it."""
-    for remark in block.remarks:
-        if match := _CLAMPED.match(remark):
-            yield _plain(match[1]).replace("each individual's", "each person's")
-
-
-def _changed(changes: Sequence[str]) -> tuple[str, ...]:
-    if not changes:
-        return ("nothing since the plan that was approved before",)
-    return tuple(map(_short, changes[:4])) + (
-        (f"and {len(changes) - 4} more differences: see dpframe diff",) if len(changes) > 4 else ()
-    )
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:

@@ -383,7 +383,7 @@ def test_an_edited_value_is_refused() -> None:
         return dataclasses.replace(plan, parameters=given)
 
     right = plan.parameters
-    assert consistency.contradiction(plan, verified=True) is None
+    assert consistency.contradiction(plan) is None
     for wrong in [
         (),
         right[:1],
@@ -393,7 +393,7 @@ def test_an_edited_value_is_refused() -> None:
         (right[0], Parameter("x", "float", "5.0")),
         (Parameter("c", "list[string]", '["a"]'), right[1]),
     ]:
-        assert consistency.contradiction(with_parameters(*wrong), verified=True) == "parameters", (
+        assert consistency.contradiction(with_parameters(*wrong)) == "parameters", (
             wrong
         )
 
