@@ -399,6 +399,11 @@ class OutputLine:
     verdict: str
     words: str
 
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """What a row of a table has."""
+        return self.name, self.error, self.verdict, self.words
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
