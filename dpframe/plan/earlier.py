@@ -49,19 +49,14 @@ def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
     total = decode(Fraction, scores["l1"], "scores.l1")
     squared = decode(Fraction, scores["l2_squared"], "scores.l2_squared")
     spread = decode(ContributionBounds, with_norm(release.get("spread")), "spread")
-    largest = _largest(total, squared, spread)
-    return {**release, "scores": {**scores, "linf": str(largest)}}
-
-
-def _largest(total: Fraction, squared: Fraction, spread: ContributionBounds) -> Fraction:
-    """The range in one group, whose sum and the sum of squares over groups are known."""
+    # the range in one group, whose sum and the sum of squares over groups are known
+    root = Fraction(isqrt(max(0, squared.numerator * squared.denominator)), squared.denominator)
+    largest = min(total, root)
     if spread.is_bounded and spread.tight[0]:
         rows, _, per_group = spread.tight
-        each = total / rows
-        if squared == spread.l2_squared * each**2:
-            return per_group * each
-    root = Fraction(isqrt(max(0, squared.numerator * squared.denominator)), squared.denominator)
-    return min(total, root)
+        if squared == spread.l2_squared * (total / rows) ** 2:
+            largest = per_group * (total / rows)
+    return {**release, "scores": {**scores, "linf": str(largest)}}
 
 
 def _with_middle(output: dict[str, Any]) -> dict[str, Any]:

@@ -218,7 +218,11 @@ def _noise(bounds: _Bounds) -> str:
 
 def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
     """The bounds of each column that an output clamps, counts in cells or chooses from."""
-    noise = _noise_of([plan.releases[number] for number in output.releases])
+    used, noise = [plan.releases[number] for number in output.releases], None
+    if len(used) == 1 and isinstance(used[0].noise, AdditiveMechanism):
+        # that of a mean depends on how many values there are
+        error = used[0].accuracy()
+        noise = error if math.isfinite(error) else None
     for part in objects_in(output.definition):
         value = part.get("value")
         tree = value.get("tree") if isinstance(value, dict) else None
@@ -230,24 +234,11 @@ def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
             is_sum = part.get("type") in ("GridSum", "SquareSum")
             name, reach = str(tree.get("name")), max(map(abs, ends))
             yield _Bounds(output.name, name, reach, is_sum, timed, noise)
-            yield from (_Bounds(_KNOWN, name, known, False, timed) for known in _known(value))
-
-
-def _known(value: Json) -> Iterator[Fraction]:
-    """How far the values of a column reach by what was declared or follows from steps."""
-    for one in objects_in(value):
-        if one.get("type") == "Interval":
-            lo, hi = _number(one.get("lo")), _number(one.get("hi"))
-            if lo is not None and hi is not None:
-                yield max(abs(lo), abs(hi))
-
-
-def _noise_of(used: Sequence[NoisyAggregate]) -> float | None:
-    """The error of a sum on its own; that of a mean depends on how many values there are."""
-    if len(used) == 1 and isinstance(used[0].noise, AdditiveMechanism):
-        found = used[0].accuracy()
-        return found if math.isfinite(found) else None
-    return None
+            for one in objects_in(value):  # what was declared or follows from steps
+                is_known = one.get("type") == "Interval"
+                lo, hi = (_number(one.get(end)) if is_known else None for end in ("lo", "hi"))
+                if lo is not None and hi is not None:
+                    yield _Bounds(_KNOWN, name, max(abs(lo), abs(hi)), False, timed)
 
 
 def _ends(part: Mapping[str, Json]) -> list[Fraction]:

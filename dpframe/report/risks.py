@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from dpframe.core.budget import Budget
 from dpframe.core.tree import Call, Column, Literal, Tree, column_names
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.definition import Json, objects_in
@@ -210,7 +209,11 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
     """Rows are protected where people may have several."""
     if not isinstance(plan.unit, Rows) or plan.unit.contributions > 1:
         return
-    known = [one.column for one in plan.identifying if _has(plan, one.frame)]
+    known = [
+        one.column
+        for one in plan.identifying
+        if one.frame == plan.source or any(o.startswith(f"{one.frame}: ") for o in plan.others)
+    ]
     read = filter(looks_identifying, columns_in(_definitions(plan)))
     names = list(dict.fromkeys([*known, *read]))
     if names:
@@ -220,10 +223,6 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
             f"rows is protected n times less. Protect by that column (unit={names[0]!r}), or state "
             "the most rows of one person with dp.Rows(contributions=n)"
         )
-
-
-def _has(plan: PlanData, frame: str) -> bool:
-    return frame == plan.source or any(other.startswith(f"{frame}: ") for other in plan.others)
 
 
 def _of_cost(plan: PlanData) -> Iterator[str]:
@@ -245,15 +244,10 @@ def _of_cost(plan: PlanData) -> Iterator[str]:
     if not person:
         whom = "a person in one window" if isinstance(plan.unit, Identifier) else "one row"
         more = ", and a person who has several is protected less"
-    yield f"{spent.currency} {shown(spent.main)} is large for {whom}{_sure(spent)}{more}"
-
-
-def _sure(spent: Budget) -> str:
-    """What epsilon means for an attacker who considers presence and absence equally likely."""
-    if spent.currency != "epsilon":
-        return ""
-    sure = 1 / (1 + math.exp(-float(spent.main)))
-    return f": an attacker who guesses whether it is there may then be {sure:.2%} sure"
+    if spent.currency == "epsilon":  # presence and absence are equally likely before
+        sure = 1 / (1 + math.exp(-float(spent.main)))
+        whom += f": an attacker who guesses whether it is there may then be {sure:.2%} sure"
+    yield f"{spent.currency} {shown(spent.main)} is large for {whom}{more}"
 
 
 def _of_limits(plan: PlanData) -> Iterator[str]:

@@ -71,9 +71,12 @@ class Condition:
     @property
     def width(self) -> dt.timedelta | None:
         """How long a range of times is."""
-        if self.sign != "between":
+        low, high = self.values[0], self.values[-1]
+        if self.sign != "between" or not isinstance(low, dt.datetime):
             return None
-        return _between(*self.values)
+        if not isinstance(high, dt.datetime):
+            return None
+        return high.replace(tzinfo=None) - low.replace(tzinfo=None)
 
     @property
     def negated(self) -> Condition | None:
@@ -91,12 +94,6 @@ class Condition:
             more = f" and {len(values) - 3} more" if len(values) > 3 else ""
             return f"{name} in {', '.join(values[:3])}{more}"
         return f"{name} {self.sign} {values[0]}"
-
-
-def _between(low: Constant, high: Constant) -> dt.timedelta | None:
-    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
-        return high.replace(tzinfo=None) - low.replace(tzinfo=None)
-    return None
 
 
 def conditions_by_output(plan: PlanData) -> dict[str, tuple[Condition, ...]]:
@@ -502,14 +499,9 @@ def candidate_values(plan: PlanData) -> list[str]:
 
 def structural_risks(plan: PlanData) -> Iterator[str]:
     """What to decide on, of a plan of one query."""
-    yield from _of_unit(plan)
-    yield from _of_conditions(plan)
-    yield from _of_values(plan)
-    yield from _of_bands(plan)
-    yield from _of_scores(plan)
-    yield from _of_numbers(plan)
-    yield from _of_exact(plan)
-    yield from _of_names(plan)
+    rules = (_of_unit, _of_conditions, _of_values, _of_bands, _of_scores)
+    for rule in (*rules, _of_numbers, _of_exact, _of_names):
+        yield from rule(plan)
 
 
 def _of_unit(plan: PlanData) -> Iterator[str]:
@@ -534,7 +526,14 @@ def _of_conditions(plan: PlanData) -> Iterator[str]:
     said = dict[str, str]()
     for name, ways in ways_by_output(plan).items():
         for way in ways:
-            if words := _singled(way):
+            # the equalities that a row must meet together
+            exact = [c for c in way if c.is_equality and not (_is_flag(c) or _is_shared(c))]
+            births = [c for c in way if _is_birth(c) and c.sign == "between"]
+            exact_columns = {c.column for c in exact}
+            exact += [c for c in births if c.column not in exact_columns and _days(c) <= _FEW_DAYS]
+            equal = {c.column: c for c in exact}
+            if len(equal) >= _MANY:
+                words = " and ".join(c.words() for c in equal.values())
                 said.setdefault(
                     f"rests on rows with {words}; these exact values together fit few people", name
                 )
@@ -543,17 +542,6 @@ def _of_conditions(plan: PlanData) -> Iterator[str]:
             for words in _of_time(condition):
                 said.setdefault(f"rests on rows {words}", name)
     yield from (f"singles people out: {name!r} {words}" for words, name in said.items())
-
-
-def _singled(way: Sequence[Condition]) -> str:
-    """The equalities that a row must meet together, where there are many."""
-    equal = {c.column: c for c in way if c.is_equality and not _is_flag(c) and not _is_shared(c)}
-    equal |= {
-        c.column: c
-        for c in way
-        if _is_birth(c) and c.sign == "between" and _days(c) <= _FEW_DAYS and c.column not in equal
-    }
-    return " and ".join(c.words() for c in equal.values()) if len(equal) >= _MANY else ""
 
 
 def _is_birth(condition: Condition) -> bool:
@@ -567,15 +555,10 @@ def _is_shared(condition: Condition) -> bool:
 
 def _days(condition: Condition) -> float:
     low, high = condition.values
-    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
-        return (high - low).days
-    if isinstance(low, dt.datetime) or isinstance(high, dt.datetime):
+    times = isinstance(low, dt.datetime) + isinstance(high, dt.datetime)
+    if times == 1 or not isinstance(low, dt.date) or not isinstance(high, dt.date):
         return float("inf")
-    return (
-        (high - low).days
-        if isinstance(low, dt.date) and isinstance(high, dt.date)
-        else float("inf")
-    )
+    return (high - low).days
 
 
 def _is_flag(condition: Condition) -> bool:
@@ -602,7 +585,8 @@ def _of_values(plan: PlanData) -> Iterator[str]:
         kinds = [(value, kind) for value in values if (kind := looks_like_a_person(value))]
         if kinds and len(kinds) * 3 >= len(values):
             value, kind = kinds[0]
-            many = f"{len(kinds)} of {len(values)} {what}s shown look like {_plural(kind)}"
+            plural = {"a name": "names", "an address": "addresses"}.get(kind, "personal codes")
+            many = f"{len(kinds)} of {len(values)} {what}s shown look like {plural}"
             one = f"the {what} {value!r} looks like {kind}"
             yield (
                 f"{one if len(values) == 1 else many}, such as {value!r}: each result is about one "
@@ -610,8 +594,10 @@ def _of_values(plan: PlanData) -> Iterator[str]:
             )
     by = _COLUMN.findall((plan.grouping or "").partition(": ")[0])
     person = plan.unit.column if isinstance(plan.unit, Identifier) else None
+    # words such as "new" and "returning"
+    are_kinds = bool(keys) and all(re.fullmatch(r"[a-z][a-z _-]*", key) for key in keys)
     for name in by:
-        if name != person and looks_identifying(name) and not _are_kinds(keys):
+        if name != person and looks_identifying(name) and not are_kinds:
             yield (
                 f"has a group for each {name!r}, which looks like one person: each is a result "
                 "about one"
@@ -623,15 +609,6 @@ def _of_values(plan: PlanData) -> Iterator[str]:
                 f"compares {column!r} with {text!r}, which looks like {kind}: the result is about "
                 "one person"
             )
-
-
-def _are_kinds(keys: list[str]) -> bool:
-    """Whether keys are words such as ``new`` and ``returning``."""
-    return bool(keys) and all(re.fullmatch(r"[a-z][a-z _-]*", key) for key in keys)
-
-
-def _plural(kind: str) -> str:
-    return {"a name": "names", "an address": "addresses"}.get(kind, "personal codes")
 
 
 def _of_numbers(plan: PlanData) -> Iterator[str]:
@@ -753,14 +730,24 @@ def _of_names(plan: PlanData) -> Iterator[str]:
     for output in plan.outputs:
         words = name_words(output.name)
         if claimed := _other_value(output.name, conditions):
+            own = conditions[output.name]
+            texts = [c for c in own if any(isinstance(v, str) for v in c.values)]
+            parts = (c.words() for c in texts if c.sign != "!=" or claimed in c.values)
+            contradict = " and ".join(parts)
             yield (
                 f"the output {output.name!r} is named like the value {claimed!r}, and rests on "
-                f"rows with {_positive(conditions[output.name], claimed)}"
+                f"rows with {contradict}"
             )
             continue
         read = {name for name in columns_in(output.definition) if not name.isdigit()}
         sources = {source for name in read for source in computed.get(name, {name})}
         used = {c.column for c in conditions[output.name]} | read | sources
+        # whether the name says another quantity than the one column that it is computed from
+        kinds = [
+            [kind for kind in _QUANTITIES if kind & {*said}]
+            for said in (words, name_words(min(sources, default="")))
+        ]
+        is_other = [*map(len, (sources, *kinds))] == [1, 1, 1] and kinds[0] != kinds[1]
         functions = set(_FUNCTION.findall(output.words)) | {s for s in "/*" if s in output.words}
         if output.name in columns and used and output.name not in used | made | by:
             yield (
@@ -778,7 +765,7 @@ def _of_names(plan: PlanData) -> Iterator[str]:
                 f"the output {output.name!r} has the name of {_listed(others)} in it, which it "
                 f"does not read: it is computed from {_listed(sorted(used))}"
             )
-        elif _other_quantity(words, sources):
+        elif is_other:
             yield (
                 f"the output {output.name!r} is computed from {_listed(sorted(sources))}, which "
                 "its name does not say"
@@ -819,30 +806,8 @@ def _other_value(name: str, conditions: Mapping[str, Sequence[Condition]]) -> st
     texts = [v for v in counted if isinstance(v, str)]
     if any(_contains(words, name_words(text)) for text in texts):
         return None
-    wrong = [
-        v for v in (elsewhere | left_out) - counted if isinstance(v, str) and _is_named(words, v)
-    ]
-    return min(wrong, default=None)
-
-
-def _is_named(words: list[str], value: str) -> bool:
-    return len(value) > 2 and _contains(words, name_words(value))
-
-
-def _positive(conditions: Sequence[Condition], claimed: Constant) -> str:
-    """The conditions of an output that contradict its name."""
-    texts = [c for c in conditions if any(isinstance(v, str) for v in c.values)]
-    return " and ".join(c.words() for c in texts if c.sign != "!=" or claimed in c.values)
-
-
-def _other_quantity(words: list[str], sources: set[str]) -> bool:
-    """Whether a name says another quantity than the one column that an output is computed from."""
-    if len(sources) != 1:
-        return False
-    read = {*name_words(next(iter(sources)))}
-    named = [kind for kind in _QUANTITIES if kind & {*words}]
-    meant = [kind for kind in _QUANTITIES if kind & read]
-    return len(named) == len(meant) == 1 and named != meant
+    others = (v for v in (elsewhere | left_out) - counted if isinstance(v, str) and len(v) > 2)
+    return min((v for v in others if _contains(words, name_words(v))), default=None)
 
 
 def _contains(words: list[str], part: list[str]) -> bool:
