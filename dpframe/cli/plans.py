@@ -303,22 +303,17 @@ def _explain(parsed: argparse.Namespace) -> int:
     if parsed.output is not None:
         _write(plan, parsed.output)
     if parsed.json:
-        print(_document(plan))
+        # with risks, questions and amounts as decimals: these follow from the plan and are no part
+        text = plan.to_json()
+        doubts = {RISKS: list(plan.risks), QUESTIONS: list(plan.questions)}
+        beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
+        whole = json.loads(text) | doubts | beside
+        print(json.dumps(whole, indent=2, ensure_ascii=text.isascii()))
         return 0
     print(plan.explain(parsed.format, details=parsed.details, size=parsed.size, typical=typical))
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0
-
-
-def _document(plan: Plan) -> str:
-    """The document of a plan, with its risks and questions, and with amounts as decimals: these
-    follow from the plan and are no part of it.
-    """
-    text = plan.to_json()
-    doubts = {RISKS: list(plan.risks), QUESTIONS: list(plan.questions)}
-    beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
-    return json.dumps(json.loads(text) | doubts | beside, indent=2, ensure_ascii=text.isascii())
 
 
 def _planned(parsed: argparse.Namespace, path: Path) -> Plan:

@@ -208,6 +208,8 @@ def build_plan(
         groups.margin(kept) if isinstance(groups, SetGroups) and kept is not None else groups
         for kept in sets
     ]
+    grouped_by = None if groups is None else definition(groups.by)
+    asked = [output.definition for output in outputs]
     return Plan(
         source=query.relation.name,
         unit=query.relation.facts.unit,
@@ -218,7 +220,7 @@ def build_plan(
         groups=None if listed is None else listed.size,
         keys=None if listed is None else listed.listed(),
         keys_digest=None if groups is None else _digest_of_keys(groups, sets),
-        grouped_by=None if groups is None else definition(groups.by),
+        grouped_by=grouped_by,
         best_group=query.chooses_groups,
         releases=releases,
         outputs=outputs,
@@ -231,7 +233,11 @@ def build_plan(
         windows=all_windows([windows_read(query.relation, one) for one in by]),
         typical=typical_of(query),
         identifying=identifying(query),
-        columns=_columns(query, outputs),
+        columns=tuple(
+            PlanColumn(frame, name, dtype)
+            for frame, columns in types_read(query.relation, grouped_by, *asked)
+            for name, dtype in columns.items()
+        ),
     )
 
 
@@ -385,17 +391,6 @@ def contents_of(output: Output) -> list[object]:
         places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}
         contents.append(substitute(output.post_tree, places))
     return contents
-
-
-def _columns(query: Query, outputs: Sequence[PlanOutput]) -> tuple[PlanColumn, ...]:
-    """The columns that are read, with their types."""
-    by = None if query.groups is None else definition(query.groups.by)
-    asked = [output.definition for output in outputs]
-    return tuple(
-        PlanColumn(frame, name, dtype)
-        for frame, columns in types_read(query.relation, by, *asked)
-        for name, dtype in columns.items()
-    )
 
 
 def _steps(query: Query) -> tuple[PlanStep, ...]:

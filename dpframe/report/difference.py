@@ -13,7 +13,6 @@ from dpframe.core.budget import Budget
 from dpframe.core.tree import quoted
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import DPFrameError
-from dpframe.frames.definition import Json
 from dpframe.kernel.render import render
 from dpframe.plan.data import PlanData
 from dpframe.plan.document import fingerprint
@@ -102,6 +101,7 @@ def errors(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 _BEHIND = "in what its words leave out"
+_LIMITS = ("LimitRows", "LimitGroups")
 
 
 def differences(before: PlanData, after: PlanData) -> Iterator[str]:
@@ -136,7 +136,13 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _blocks(before, after)
     else:
         yield from _of_frame(before, after)
-    yield from _changed("limit that is found", *(_limit(p) for p in (before, after)))
+    limits = [
+        f"{found.words('n')} with n of {', '.join(str(choice.n) for choice in found.choices)}"
+        if found is not None
+        else None
+        for found in (before.found, after.found)
+    ]
+    yield from _changed("limit that is found", *limits)
     yield from _changed("reads", *(p.windows and p.windows.words() for p in (before, after)))
     yield from _but_delta(amounts("the plan", before.cost, after.cost))
     yield from _changed("composition", before.composition, after.composition)
@@ -148,14 +154,6 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
     yield from _items("note:", _unexplained_notes(before, after), _unexplained_notes(after, before))
-
-
-def _limit(plan: PlanData) -> str | None:
-    """The limit that is found when the query runs."""
-    if plan.found is None:
-        return None
-    numbers = ", ".join(str(choice.n) for choice in plan.found.choices)
-    return f"{plan.found.words('n')} with n of {numbers}"
 
 
 def _stated(plan: PlanData) -> tuple[str, ...]:
@@ -265,18 +263,13 @@ def _steps(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[st
         if act != "equal":
             left = [before[n] for n in range(i, j) if n not in gone]
             yield from _replaced(left, [after[n] for n in range(k, m) if n not in new])
-        elif not moved and not blocks:
-            yield from _learned(before[i:j], after[k:m])
-
-
-def _learned(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
-    """Changed facts after equal steps. If other steps changed, these facts follow from them."""
-    for one, other in zip(before, after, strict=True):
-        if one.learned != other.learned:
-            known = "; ".join(item for item in other.learned if item not in one.learned)
-            yield f"known after {other.words}: {known or 'less than before'}"
-        elif one.stability != other.stability:
-            yield f"stability of {other.words}: {one.stability} -> {other.stability}"
+        elif not moved and not blocks:  # otherwise changed facts follow from other steps
+            for one, other in zip(before[i:j], after[k:m], strict=True):
+                if one.learned != other.learned:
+                    known = "; ".join(item for item in other.learned if item not in one.learned)
+                    yield f"known after {other.words}: {known or 'less than before'}"
+                elif one.stability != other.stability:
+                    yield f"stability of {other.words}: {one.stability} -> {other.stability}"
 
 
 def _key(step: PlanStep) -> str:
@@ -298,19 +291,13 @@ def _replaced(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator
 
 def _edited(before: PlanStep, after: PlanStep) -> str:
     one, other = before.definition, after.definition
-    if _is_limit(one) and _is_limit(other):
-        assert isinstance(one, dict)
-        assert isinstance(other, dict)
+    if isinstance(one, dict) and isinstance(other, dict) and other.get("step") in _LIMITS:
         n, m = one.get("n"), other.get("n")
         if {**one, "n": m} == other and isinstance(n, int) and isinstance(m, int):
             return f"limit {'raised' if m > n else 'lowered'} {n} -> {m}: {after.words}"
     if before.words == after.words:
         return f"{_verb(after)} changed {_BEHIND}: {after.words}"
     return f"{_verb(after)} changed: {before.words} -> {after.words}"
-
-
-def _is_limit(step: Json) -> bool:
-    return isinstance(step, dict) and step.get("step") in ("LimitRows", "LimitGroups")
 
 
 def _verb(step: PlanStep) -> str:

@@ -231,11 +231,22 @@ def release_html(
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
     paid = f"cost {cost.words()} ({cost.guarantee}){shared}; fingerprint {plan.fingerprint[:12]}"
     doubts = listed(line(each) for each in warnings)
+    shown, more = released_table(frame.head(_ROWS), own_plan), frame.height - _ROWS
+    names = list(shown.columns)
+    numeric = [place for place, name in enumerate(names) if name in shown.numbers]
+    cells = zip(*shown.columns.values(), strict=True)
+    null = quiet("null")
+    rows = [
+        row([null if t is None else line(shortened(t, _LONGEST)) for t in each], numeric)
+        for each in cells
+    ]
     return fragment(
         head("Release of", own_plan.source, paid),
         remark(said) if said else "",
         f'<div class="dpf-warn" role="note">{doubts}</div>' if doubts else "",
-        _released(frame, own_plan),
+        table(names, rows, numeric)
+        + (remark(f"and {more:,} more rows") if more > 0 else "")
+        + (remark(shown.note) if shown.note else ""),
         opening(quiet("the plan it came from"), plan._repr_html_()),
     )
 
@@ -251,19 +262,3 @@ def release_page(title: str, inside: str) -> str:
         "h1{font:600 1.3rem system-ui,sans-serif}</style>\n"
         f"</head>\n<body>\n<main>\n<h1>{line(title)}</h1>\n{inside}\n</main>\n</body>\n</html>\n"
     )
-
-
-def _released(frame: pl.DataFrame, plan: Plan) -> str:
-    """The first rows of a released frame."""
-    shown = released_table(frame.head(_ROWS), plan)
-    names = list(shown.columns)
-    numeric = [place for place, name in enumerate(names) if name in shown.numbers]
-    cells = zip(*shown.columns.values(), strict=True)
-    rows = (row(map(_cell, each), numeric) for each in cells)
-    more = frame.height - _ROWS
-    rest = remark(f"and {more:,} more rows") if more > 0 else ""
-    return table(names, rows, numeric) + rest + (remark(shown.note) if shown.note else "")
-
-
-def _cell(text: str | None) -> str:
-    return quiet("null") if text is None else line(shortened(text, _LONGEST))

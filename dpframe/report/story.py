@@ -163,7 +163,11 @@ def frame_sections(plan: PlanData, whole: Draws) -> Iterator[Section]:
     if plan.grouping is not None:
         yield Section("groups", (_groups(plan),))
     yield Section("noise", tuple(_draws(plan, whole)), numbered=True)
-    yield Section("outputs", _outputs(plan))
+    biased, items = is_biased(plan), list[Item]()
+    for output in plan.outputs:
+        note = separated(reword(output.note, biased=biased))
+        items.append(Item(f"{output.name} = {output.words}", (note,) if note else ()))
+    yield Section("outputs", tuple(items))
 
 
 def _groups(plan: PlanData) -> Item:
@@ -187,17 +191,6 @@ def _groups(plan: PlanData) -> Item:
             "every key appears, with or without rows; rows with other values are dropped, and null "
             "unless it is a key",
         ),
-    )
-
-
-def _outputs(plan: PlanData) -> tuple[Item, ...]:
-    biased = is_biased(plan)
-    return tuple(
-        Item(
-            f"{output.name} = {output.words}",
-            tuple(filter(None, (separated(reword(output.note, biased=biased)),))),
-        )
-        for output in plan.outputs
     )
 
 
@@ -548,33 +541,30 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
     """Which limits may be found, how, and why that is safe."""
     last = found.choices[-1]
     name = plan.outputs[plan.queries[1].outputs[0]].name
+    things = "groups" if found.by else "rows"
+    rule = "the least that all but 1% of individuals keep"
+    if found.is_by_loss:
+        rule = (
+            f"the one with the least error from dropped {things} of individuals and from noise "
+            "together"
+        )
+        if plan.blocks[1].grouping is not None and plan.blocks[1].groups is None:
+            rule += ", of those that let a group of usual size appear"
     errors = [f"{c.error:g} under {c.n}" for c in found.choices if c.error is not None]
     share = f"{float(found.share * 100):g}%"
     return Item(
         f"{found.words('n')}, with n found when the query runs",
         (
             f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: "
-            f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
+            f"{rule}, by a noisy histogram that has {share} of the spend",
             "noise fits the limit that is found; the charge is what the query costs under the most "
             "expensive limit, so the guarantee holds whichever is found",
             f"intervals also cover what the limit drops, if no person has more than {REACH[0]} n "
-            f"{'groups' if found.by else 'rows'}, or {REACH[1]:,} where that is more",
+            f"{things}, or {REACH[1]:,} where that is more",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
             f"shown below under the largest, {found.words(last.n)}",
         ),
     )
-
-
-def _rule(plan: PlanData, found: FoundLimit) -> str:
-    """Which of the limits is taken."""
-    if not found.is_by_loss:
-        return "the least that all but 1% of individuals keep"
-    what = f"{'groups' if found.by else 'rows'} of individuals"
-    least = f"the one with the least error from dropped {what} and from noise together"
-    asked = plan.blocks[1]
-    if asked.grouping is None or asked.groups is not None:
-        return least
-    return f"{least}, of those that let a group of usual size appear"
 
 
 _SEARCHED = ("the search for the limit", "the query", "what limits drop")
