@@ -10,7 +10,7 @@ from typing import Any
 from dpframe.audit import Audit
 from dpframe.cli.job import read_job
 from dpframe.cli.output import BadInput
-from dpframe.cli.pins import JOB, JSON, PINS, add_command, given_parameters, option, pinned
+from dpframe.cli.pins import JOB, JSON, PINS, add_command, option, pin, read_parameters
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
@@ -44,8 +44,8 @@ def add_commands(commands: Any) -> None:
 def _audit(parsed: argparse.Namespace) -> int:
     if parsed.plot is not None:
         _require_place(parsed.plot)
-    with pinned(parsed):
-        job = read_job(parsed.job, given_parameters(parsed))
+    with pin(parsed):
+        job = read_job(parsed.job, read_parameters(parsed))
         found = job.audit(parsed.runs, parsed.confidence)
         left = job.left()
     if parsed.plot is not None:

@@ -231,7 +231,7 @@ def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
         stated = _table(fields, "session")
         _only(stated, _SESSION, "[session]")
         stated = stated | {"ledger": _path(stated, "ledger", path.parent)}
-        session = _called("[session]", Session, **stated)
+        session = _call("[session]", Session, **stated)
         frame = _source(session, _table(fields, "source"), path.parent)
         query = _Reader(given).queries(frame, fields)
     except _WrongError as error:
@@ -258,7 +258,7 @@ def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFra
             raise _WrongError(f"{name} in [source] is not a table", remedy)
     others = {name: found for name, found in given.items() if name not in ("path", "unit")}
     where, unit = _path(given, "path", folder), _unit(given["unit"])
-    return _called("[source]", session.protect, where, unit=unit, **others)
+    return _call("[source]", session.protect, where, unit=unit, **others)
 
 
 def _unit(given: object) -> Unit:
@@ -267,10 +267,10 @@ def _unit(given: object) -> Unit:
     if isinstance(given, dict) and "identifier" in given:
         _only(given, {"identifier", "window", "time"}, "unit")
         named = {name: found for name, found in given.items() if name != "identifier"}
-        return _called("unit", Identifier, given["identifier"], **named)
+        return _call("unit", Identifier, given["identifier"], **named)
     if isinstance(given, dict):
         _only(given, {"adjacency", "contributions"}, "unit")
-        return _called("unit", Rows, **given)
+        return _call("unit", Rows, **given)
     raise _WrongError(
         f"unit in [source] is neither the name of a column nor a table: {given!r}",
         'write unit = "user_id", or unit = {contributions = 1} where each row is one person',
@@ -292,7 +292,7 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
     return text
 
 
-def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+def _call(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """What a function makes of values that may be of any type."""
     if (refusal := misfit(function, arguments, options)) is not None:
         raise _WrongError(f"{where}: {refusal.what}", refusal.remedy)
@@ -369,7 +369,7 @@ class _Reader:
             if step in given:
                 options = _table(given, step)
                 _only(options, known, f"[query] {step}")
-                frame = _called(step, getattr(frame, step), **options)
+                frame = _call(step, getattr(frame, step), **options)
         for made in asked.values():
             if "of" in made:  # so that refusals quote it as written
                 tried = partial(frame.with_columns, **{_TRIED: self._sql(made["of"])})
@@ -380,14 +380,14 @@ class _Reader:
             if "keys" in given:
                 remedy = "name the columns of the keys: group_by = [...]"
                 raise _WrongError("[query] has keys, and no group_by", remedy)
-            return _called("[query]", frame.agg, *outputs)
+            return _call("[query]", frame.agg, *outputs)
         keys = given.get("keys")
         if isinstance(keys, dict):
             keys = {name: self._listed(values) for name, values in keys.items()}
         else:
             keys = self._listed(keys)
-        grouped = _called("[query] keys", frame.group_by, *_by(given), keys=keys)
-        return _called("[query]", grouped.agg, *outputs)
+        grouped = _call("[query] keys", frame.group_by, *_by(given), keys=keys)
+        return _call("[query]", grouped.agg, *outputs)
 
     def _groups(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
         """Which groups there are, and nothing else of them."""
@@ -398,8 +398,8 @@ class _Reader:
             )
         options = _table(given, "dp_groups")
         _only(options, {"rounds"}, "[query] dp_groups")
-        grouped = _called("[query]", frame.group_by, *_by(given))
-        return _called("[query] dp_groups", grouped.dp_groups, **options)
+        grouped = _call("[query]", frame.group_by, *_by(given))
+        return _call("[query] dp_groups", grouped.dp_groups, **options)
 
     def _output(self, name: str, given: object) -> Any:
         if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
@@ -421,7 +421,7 @@ class _Reader:
             options |= {next(iter(signature(made).parameters)): self._sql(given["of"])}
         elif given["aggregate"] not in ("count", "argmax"):
             raise _WrongError(f"{where} has no `of`", 'name the column: of = "income"')
-        return _called(where, made, **options).alias(name)
+        return _call(where, made, **options).alias(name)
 
     def _listed(self, values: Any) -> Any:
         """Keys, where a parameter that is a list may stand for values."""

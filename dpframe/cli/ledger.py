@@ -123,7 +123,7 @@ def _restore(parsed: Parsed) -> int:
                 "run the job again with --again, which is charged",
             ),
         ) from None
-    paths = _written(content, parsed.output)
+    paths = _write_results(content, parsed.output)
     shown = [str(path) for path in paths]
     if parsed.json:
         record = {
@@ -169,7 +169,7 @@ def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
     return found[-1]
 
 
-def _written(content: Content, path: Path) -> list[Path]:
+def _write_results(content: Content, path: Path) -> list[Path]:
     count = len(content.frames)
     numbers = range(1, count + 1)
     paths = [path]

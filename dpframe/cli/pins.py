@@ -70,7 +70,7 @@ PINS = (
 """What commands take that plan a job, and charge nothing."""
 
 
-def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
+def read_parameters(parsed: argparse.Namespace) -> dict[str, str]:
     """The values of parameters, as they were written. Raises `UnsupportedOperation` when one has no
     name, or is given twice.
     """
@@ -88,7 +88,7 @@ def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
     return result
 
 
-def pinned(parsed: argparse.Namespace) -> Announced:
+def pin(parsed: argparse.Namespace) -> Announced:
     """Within this a job may use only those, and new budgets are announced. A command that does
     not charge creates nothing, and says for which budget that does not exist it plans.
     """

@@ -22,9 +22,9 @@ from dpframe.cli.pins import (
     PINS,
     PLACE,
     add_command,
-    given_parameters,
     option,
-    pinned,
+    pin,
+    read_parameters,
     switch,
 )
 from dpframe.core.budget import GDP, ZCDP
@@ -76,13 +76,13 @@ class Reviewed:
         return {name: found.words for name, found in self.allowed}
 
 
-def reviewed(parsed: argparse.Namespace) -> Reviewed:
+def review(parsed: argparse.Namespace) -> Reviewed:
     """What the arguments of ``dpframe approve`` name: a job is planned, and charged nothing. Raises
     `BadInput` when the file is neither a job nor a plan. Raises `UnsupportedOperation` when the
     plan does not have the parameter, or its values are invalid.
     """
     path: Path = parsed.plan
-    given = given_parameters(parsed)
+    given = read_parameters(parsed)
     if is_job(path):
         with Announced(parsed, parsed.ledger, parsed.name, new="plan"):
             job = read_job(path, given, ranged=True)
@@ -299,7 +299,7 @@ def _explain(parsed: argparse.Namespace) -> int:
     if "" in typical:
         parsed.parser.error("--typical: write COLUMN=VALUE")
     path: Path = parsed.plan
-    plan = _planned(parsed, path)
+    plan = _read_plan(parsed, path)
     if parsed.output is not None:
         _write(plan, parsed.output)
     if parsed.json:
@@ -316,11 +316,11 @@ def _explain(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _planned(parsed: argparse.Namespace, path: Path) -> Plan:
+def _read_plan(parsed: argparse.Namespace, path: Path) -> Plan:
     """The plan that a file holds, or that a job would run."""
-    given = given_parameters(parsed)
+    given = read_parameters(parsed)
     if is_job(path):
-        with pinned(parsed):
+        with pin(parsed):
             return read_job(path, given).plan()
     if given:
         refusal = UnsupportedOperation(
@@ -385,9 +385,9 @@ def _verify(parsed: argparse.Namespace) -> int:
 def _diff(parsed: argparse.Namespace) -> int:
     paths = (parsed.before, parsed.after)
     if any(map(is_job, paths)):  # whose parameters are given
-        before, after = (_planned(parsed, p) if is_job(p) else plan_in(p) for p in paths)
+        before, after = (_read_plan(parsed, p) if is_job(p) else plan_in(p) for p in paths)
     else:
-        before, after = (_planned(parsed, path) for path in paths)
+        before, after = (_read_plan(parsed, path) for path in paths)
     found = before.diff(after)
     if parsed.json:
         print(json.dumps({"same": not found, "differences": found.splitlines()}, indent=2))
@@ -442,7 +442,7 @@ def _budget_of_approval(store: Store, fingerprint: str) -> str:
 
 
 def _approve_plan(parsed: argparse.Namespace) -> int:
-    found, key = reviewed(parsed), ApprovalKey.from_environment()
+    found, key = review(parsed), ApprovalKey.from_environment()
     plan, fingerprint = found.plan, found.fingerprint
     store, name = store_at(parsed.ledger, create=parsed.create), name_of(plan, parsed.name)
     terms = Terms(parsed.runs, parsed.until)
@@ -485,7 +485,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
         of = "any value" if values == ANY else values
         say(f"  for all runs in which {parameter} is {of}, and nothing else differs")
     say(f"  of {bound.words()}; {exact_words(left)} remains, in {store.where}")
-    for line in f"  costs {plan.cost.words()} each time it runs; {_compared(known)}".split("\n"):
+    for line in f"  costs {plan.cost.words()} each time it runs; {_compare(known)}".split("\n"):
         say(line)
     for line in windows_words(plan):
         say(f"  {line}")
@@ -496,7 +496,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _compared(known: tuple[Any, str] | None) -> str:
+def _compare(known: tuple[Any, str] | None) -> str:
     if known is None:
         return "the first plan that is approved for it"
     approval, words = known

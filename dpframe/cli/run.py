@@ -35,9 +35,9 @@ from dpframe.cli.pins import (
     PARAMETERS,
     add_command,
     add_options,
-    given_parameters,
     option,
-    pinned,
+    pin,
+    read_parameters,
     switch,
 )
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -51,7 +51,7 @@ from dpframe.rows.failures import FAILURES
 
 
 @contextmanager
-def logged(parsed: argparse.Namespace, job: str) -> Iterator[None]:
+def log_run(parsed: argparse.Namespace, job: str) -> Iterator[None]:
     """Within this, a log is written if the command has `--log`."""
     if parsed.log != "json":
         yield
@@ -179,18 +179,18 @@ def add_commands(commands: Any) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     job = str(parsed.job.resolve())
     with (
-        logged(parsed, job),
-        pinned(parsed),
+        log_run(parsed, job),
+        pin(parsed),
         running(job, parsed.run_id),
     ):
-        return _released(parsed)
+        return _release(parsed)
 
 
 def _read(parsed: argparse.Namespace) -> Job:
     """The job, whose budget exists from then on. A job in TOML that may open one is planned before,
     so that one that makes no sense opens none; one in Python is code, and runs once.
     """
-    given = given_parameters(parsed)
+    given = read_parameters(parsed)
     if parsed.job.suffix != ".toml":
         return read_job(parsed.job, given)
     with budgets.postpone() as absent:
@@ -201,7 +201,7 @@ def _read(parsed: argparse.Namespace) -> Job:
     return read_job(parsed.job, given)
 
 
-def _released(parsed: argparse.Namespace) -> int:
+def _release(parsed: argparse.Namespace) -> int:
     job = _read(parsed)
     if parsed.require_approval:
         job.require_approval()
@@ -212,7 +212,7 @@ def _released(parsed: argparse.Namespace) -> int:
     if repeat is not ONCE_MORE:
         job.keep()
     log_plan(job)
-    releases = job.release(repeat) if paths is None else _written(job, paths, repeat)
+    releases = job.release(repeat) if paths is None else _write_results(job, paths, repeat)
     if parsed.json:
         said = {} if repeat is ONCE_MORE else {"reused": releases.reused}
         print(json.dumps(_record(job, releases, paths) | said | parsed.announced, indent=2))
@@ -263,7 +263,7 @@ def _repeat(parsed: argparse.Namespace) -> ReusePolicy:
     return ReusePolicy(run=name, again=parsed.again)
 
 
-def _written(job: Job, paths: Sequence[Path], repeat: ReusePolicy) -> Releases:
+def _write_results(job: Job, paths: Sequence[Path], repeat: ReusePolicy) -> Releases:
     """The releases, in files; what cannot be written is handed on, because it is paid for."""
     releases = None
     try:

@@ -25,10 +25,10 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.drawn_together import of_draws
 from dpframe.plan.noisy_aggregate import NoisyAggregate
-from dpframe.plan.parameters import contradicted
+from dpframe.plan.parameters import contradicts_parameters
 from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import after_search, blocks_of, distinct_names, whole_fields
-from dpframe.plan.stated_costs import understated
+from dpframe.plan.stated_costs import understated_costs
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
 SPLITS = ("least error", "equal", "weights")
@@ -47,7 +47,7 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         yield "composition"
     if plan.split not in SPLITS:
         yield "split"
-    if contradicted(plan):
+    if contradicts_parameters(plan):
         yield "parameters"
     window = plan.unit.window if isinstance(plan.unit, Identifier) else None
     if window != (None if plan.windows is None else plan.windows.every):
@@ -60,7 +60,7 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
         yield from (f"{where}{what}" for what in _of_block(block))
-    yield from understated(plan)
+    yield from understated_costs(plan)
 
 
 def _is_found(plan: PlanData, found: FoundLimit) -> bool:

@@ -31,8 +31,8 @@ from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.amounts import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.draws import renumbered, with_draws, without_own_draws
-from dpframe.plan.earlier import completed, completed_session
+from dpframe.plan.draws import renumber, with_draws, without_own_draws
+from dpframe.plan.earlier import complete, complete_session
 from dpframe.plan.meaning import meaning
 from dpframe.plan.parameters import template, without_values
 
@@ -285,7 +285,7 @@ def stated_in(text: str) -> str:
 
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     """A document of version 1 as this edition writes it."""
-    plan, session = completed(document["plan"]), completed_session(document["session"])
+    plan, session = complete(document["plan"]), complete_session(document["session"])
     if "requested" not in plan:
         moved = {name: session.pop(name) for name in _ONCE_OF_SESSION if name in session}
         plan |= moved
@@ -419,7 +419,7 @@ def _fingerprint(contents: Mapping[str, Any], *, of_first: bool = False) -> str:
         numbers.setdefault(number, len(numbers))
     record = dict(contents)
     record["outputs"] = [o | {"releases": [numbers[n] for n in o["releases"]]} for o in outputs]
-    record["releases"] = renumbered([contents["releases"][number] for number in numbers])
+    record["releases"] = renumber([contents["releases"][number] for number in numbers])
     if "forced" in record:
         places = {number: place for place, (number, _) in enumerate(order)}
         forced = [{**one, "output": places[one["output"]]} for one in record["forced"]]

@@ -62,7 +62,7 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {**plan, "releases": found}
 
 
-def renumbered(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def renumber(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Releases in another order, with draws numbered by it."""
     numbers: dict[object, int] = {}
     result = []

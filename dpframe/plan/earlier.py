@@ -26,19 +26,19 @@ _CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "in
 """Which statistic of an output centres its values, and where that says the point."""
 
 
-def completed_session(session: Mapping[str, Any]) -> dict[str, Any]:
+def complete_session(session: Mapping[str, Any]) -> dict[str, Any]:
     """The session of a document, with the budget."""
     return {"budget": None, **session}
 
 
-def completed(plan: Mapping[str, Any]) -> dict[str, Any]:
+def complete(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The plan of a document, with its missing fields; equal to it if nothing is missing. Raises
     `Malformed` when that cannot follow because numbers are invalid.
     """
     result = dict(plan)
-    for name, complete in (("releases", _with_largest), ("outputs", _with_middle)):
+    for name, fill in (("releases", _with_largest), ("outputs", _with_middle)):
         if isinstance(result.get(name), list):
-            result[name] = [complete(i) if isinstance(i, dict) else i for i in result[name]]
+            result[name] = [fill(i) if isinstance(i, dict) else i for i in result[name]]
     return result
 
 

@@ -42,7 +42,7 @@ def parameters_of(plan: PlanData) -> dict[str, Parameter]:
     return result
 
 
-def contradicted(plan: PlanData) -> bool:
+def contradicts_parameters(plan: PlanData) -> bool:
     """Whether a constant that names a parameter is not its value, or the plan does not have the
     parameter."""
     names = [parameter.name for parameter in plan.parameters]
@@ -119,12 +119,12 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
         one if one["name"] not in allowed else {**one, "value": {"any of": allowed[one["name"]]}}
         for one in contents["parameters"]
     ]
-    found["steps"] = _unlearned(found["steps"], allowed)
+    found["steps"] = _without_facts(found["steps"], allowed)
     if "windows" in found:
         found["windows"] = found["windows"]["every"]
     if "blocks" in found:
         blocks = found["blocks"]
-        found["blocks"] = [{**b, "steps": _unlearned(b["steps"], allowed)} for b in blocks]
+        found["blocks"] = [{**b, "steps": _without_facts(b["steps"], allowed)} for b in blocks]
     return {**found, "template": sorted(allowed)}
 
 
@@ -147,7 +147,7 @@ def _is_open(value: Mapping[str, Any], allowed: Mapping[str, str]) -> bool:
     return is_constant and isinstance(named, dict) and named.get("name") in allowed
 
 
-def _unlearned(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
+def _without_facts(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
     result, met = [], False
     for step in steps:
         met = met or any(_is_open(found, allowed) for found in _constants(step["definition"]))

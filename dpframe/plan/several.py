@@ -35,7 +35,7 @@ def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
     releases, outputs = list[NoisyAggregate](), list[PlanOutput]()
     for plan in plans:
         drawn = _next_draw(releases)
-        outputs += [_moved(output, len(releases)) for output in plan.outputs]
+        outputs += [_shift(output, len(releases)) for output in plan.outputs]
         releases += [replace(release, draw=release.draw + drawn) for release in plan.releases]
     return replace(
         plans[0],
@@ -93,7 +93,7 @@ def blocks_of(plan: P) -> Iterator[P]:
             **{name: getattr(block, name) for name in OF_BLOCK},
             releases=tuple(replace(r, draw=r.draw - drawn) for r in releases),
             outputs=tuple(
-                _moved(output, -first) for output in plan.outputs[last : last + block.outputs]
+                _shift(output, -first) for output in plan.outputs[last : last + block.outputs]
             ),
             blocks=(),
             queries=(),
@@ -160,6 +160,6 @@ def _next_draw(releases: Sequence[NoisyAggregate]) -> int:
     return 1 + max((release.draw for release in releases), default=-1)
 
 
-def _moved(output: PlanOutput, by: int) -> PlanOutput:
+def _shift(output: PlanOutput, by: int) -> PlanOutput:
     """An output whose releases have other numbers."""
     return replace(output, releases=tuple(number + by for number in output.releases))

@@ -25,7 +25,7 @@ _MOST_REPEATS = 10**6
 """The number of uses of a mechanism whose losses are composed: no plan has as many."""
 
 
-def understated(plan: PlanData) -> Iterator[str]:
+def understated_costs(plan: PlanData) -> Iterator[str]:
     """The costs that are below those of the mechanisms, by where they stand in the plan."""
     for i, release in enumerate(plan.releases):
         if not _is_enough(release):

@@ -362,10 +362,10 @@ def _error(
     if not ranks and used and used[0].candidates is not None:
         words = f"score within {amount} of the best{where}"
     grouped = block.groups is not None
-    return _judged(words, enough, size, grouped, times)
+    return _judge(words, enough, size, grouped, times)
 
 
-def _judged(
+def _judge(
     words: str, enough: float | None, size: int | None, grouped: bool, times: Fraction | float
 ) -> Error:
     """An error and its verdict, which under a found limit is that of the limit with the least
@@ -423,7 +423,7 @@ def _of_ratio(
     more = "" if count > under else " or more"
     enough = (over + most * under) / (_GOOD * most / 2) + under
     words = f"± {amount}{more} with {count:,} rows"
-    return _judged(words, enough, size, block.groups is not None, times)
+    return _judge(words, enough, size, block.groups is not None, times)
 
 
 def _operation(output: PlanOutput, used: Sequence[NoisyAggregate]) -> str:
@@ -460,7 +460,7 @@ def _of_parts(output: PlanOutput, used: Sequence[NoisyAggregate], times: Fractio
     else:
         each = dict.fromkeys(_range(part, times) for part in parts[:3])
         words = f"computed from numbers with {' and '.join(each)}"
-    return _judged(words, enough, None, False, times)
+    return _judge(words, enough, None, False, times)
 
 
 def _range(error: float, times: Fraction | float) -> str:

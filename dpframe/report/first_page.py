@@ -97,10 +97,10 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
     frames = list(dict.fromkeys([plan.source, *others]))
     known = None if isinstance(unit, Rows) else unit.column
     beside = [one.column for one in plan.identifying if one.column != known]
-    columns = f"column{'s' if len(beside) > 1 else ''} {anded(beside)}"
+    columns = f"column{'s' if len(beside) > 1 else ''} {join_names(beside)}"
     has = f" The frame also has the {columns}." if beside else ""
     if isinstance(unit, Rows):
-        within = f"{anded(frames)} together" if len(frames) > 1 else frames[0]
+        within = f"{join_names(frames)} together" if len(frames) > 1 else frames[0]
         if unit.contributions == 1:
             yield (
                 80,
@@ -114,7 +114,7 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
                 f"rows are not protected.{has}",
             )
         return
-    same = f", the same in {anded(frames)}" if len(frames) > 1 else ""
+    same = f", the same in {join_names(frames)}" if len(frames) > 1 else ""
     if not looks_identifying(unit.column) or beside:
         yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{has}"
     else:
@@ -192,7 +192,7 @@ def _computed(plan: PlanData, columns: Sequence[str]) -> str:
         return ""
     if len(like) == 1:
         return f" {like[0]} is named like a statistic of a private column."
-    return f" {anded(like)} are named like statistics of private columns."
+    return f" {join_names(like)} are named like statistics of private columns."
 
 
 def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -348,7 +348,7 @@ def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
         yield 15, f"How often is it to run with other values of {names}? Each run costs as much."
 
 
-def anded(names: Sequence[str], most: int = 12) -> str:
+def join_names(names: Sequence[str], most: int = 12) -> str:
     """Names in a sentence, at most `most` of them."""
     if len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
@@ -683,7 +683,7 @@ def _output_words(words: str) -> str:
 def _reads(plan: PlanData) -> str:
     steps = [s for s in plan.steps if not s.words.startswith(("limit_", "drop(", "select("))]
     names = list(dict.fromkeys(column.name for column in plan.columns or ()))
-    columns = f"column{'s' if len(names) > 1 else ''} {anded(names)} of " if names else ""
+    columns = f"column{'s' if len(names) > 1 else ''} {join_names(names)} of " if names else ""
     if not steps:
         return f"{columns}all rows of {plan.source}"
     words = [reword(_plain(step.words)) for step in steps]

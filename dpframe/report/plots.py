@@ -65,7 +65,7 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Any:
     return altair().Data(values=safe)
 
 
-def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
+def finish(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
     """A chart with its title, what is to be known next to it, and readable text."""
     alt = altair()
     heading = alt.Title(
@@ -409,7 +409,7 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
         which = "the intervals asked for (privacy noise; sampling with sampling=True)"
     if any(made.rows["low"].null_count() < made.rows.height for made in bars):
         notes = [f"{plan.cost.words()}; lines and bands: {which}", *notes]
-    return finished(panels(charts), title, list(dict.fromkeys(notes)))
+    return finish(panels(charts), title, list(dict.fromkeys(notes)))
 
 
 def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
@@ -604,7 +604,7 @@ def plot_budget(
         every = -(-spent.height // _MOST)
         spent = pl.concat([spent[:-1].gather_every(every), spent[-1:]])
     chart = _chart(spent.to_dicts(), main, budget)
-    return finished(chart, f"Budget{label} over time", notes)
+    return finish(chart, f"Budget{label} over time", notes)
 
 
 def _chart(rows: list[dict[str, Any]], main: str, budget: float) -> Any:
@@ -694,7 +694,7 @@ def plot_plan(
         )
     notes += only_first(len(names), _MOST_BARS, "outputs")
     notes.append(f"of one group, with {100 * float(confidence):.4g}% confidence")
-    return finished(_error_chart(rows), f"Errors that the plan of {plan.source!r} will have", notes)
+    return finish(_error_chart(rows), f"Errors that the plan of {plan.source!r} will have", notes)
 
 
 def _error_chart(rows: list[dict[str, Any]]) -> Any:
@@ -804,7 +804,7 @@ def plot_simulation(
         charts.append(named(panel, output))
     notes += only_first(len(outputs), _MOST_OUTPUTS, "outputs")
     title = "Before and after noise" if values else "Errors of a simulation"
-    return finished(panels(charts), title, list(dict.fromkeys(notes)))
+    return finish(panels(charts), title, list(dict.fromkeys(notes)))
 
 
 def _spread(results: pl.DataFrame, keys: Sequence[str], relative: bool) -> pl.DataFrame:
@@ -895,7 +895,7 @@ def plot_audit(
         f"orange line: epsilon {shown(proved)}, the least that the runs prove",
     ]
     layers = alt.layer(forbidden, *lines, seen).properties(width=WIDTH, height=WIDTH)
-    return finished(layers, "Audit of a plan", notes)
+    return finish(layers, "Audit of a plan", notes)
 
 
 def _limit(epsilon: float, delta: float) -> list[dict[str, float]]:

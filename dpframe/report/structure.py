@@ -183,11 +183,11 @@ def _ways(tree: Tree, computed: Mapping[str, list[Way]]) -> list[Way]:
         case "and" | "mul", args:
             return reduce(_both, (_ways(one, computed) for one in args), [()])
         case "not", (negated, *_):
-            return _negated(_ways(negated, computed))
+            return _negate(_ways(negated, computed))
         case "when", (condition, value, other):
             ways = _ways(condition, computed)
             inside = [] if _is_nothing(value) else _both(ways, _ways(value, computed))
-            outside = [] if _is_nothing(other) else _both(_negated(ways), _ways(other, computed))
+            outside = [] if _is_nothing(other) else _both(_negate(ways), _ways(other, computed))
             return [*inside, *outside] or [()]
     conditions = tuple(_condition(tree))
     if not conditions:
@@ -207,7 +207,7 @@ def _both(some: Sequence[Way], others: Sequence[Way]) -> list[Way]:
     return list(dict.fromkeys(tuple(dict.fromkeys((*a, *b))) for a in some for b in others))
 
 
-def _negated(ways: Sequence[Way]) -> list[Way]:
+def _negate(ways: Sequence[Way]) -> list[Way]:
     """Ways in which none of these is met."""
     if len(ways) == 1 and len(ways[0]) == 1 and (other := ways[0][0].negated) is not None:
         return [(other,)]
