@@ -393,9 +393,7 @@ def test_an_edited_value_is_refused() -> None:
         (right[0], Parameter("x", "float", "5.0")),
         (Parameter("c", "list[string]", '["a"]'), right[1]),
     ]:
-        assert consistency.contradiction(with_parameters(*wrong)) == "parameters", (
-            wrong
-        )
+        assert consistency.contradiction(with_parameters(*wrong)) == "parameters", wrong
 
 
 def test_a_value_in_a_list_is_covered_by_a_range_too(run: Run, visits: Path) -> None:
