@@ -16,12 +16,12 @@ def trees() -> dict[Path, ast.Module]:
 
 MOST = {
     "a grouped count: files that run": 128,
-    "a grouped count: functions that run": 1_012,
+    "a grouped count: functions that run": 1_000,
     "a grouped count: depth of calls": 31,
-    "modules": 322,
+    "modules": 321,
     "file names used twice or more": 29,
-    "modules that only one other imports": 61,
-    "lines": 111_300,
+    "modules that only one other imports": 58,
+    "lines": 111_150,
     "uses of Any": 1_150,
 }
 """Counts that may only fall: write the lower number when one does."""
