@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
@@ -57,6 +58,15 @@ def test_chosen_points_are_cut_to_whole_numbers_towards_zero() -> None:
     cells = PointCells(WHOLE, Fraction(-5, 2), Fraction(3, 4), 8)
     found = _chosen("x", list(range(8)), cells, INT64)
     assert found.to_list() == [int(Fraction(-5, 2) + Fraction(3, 4) * i) for i in range(8)]
+
+
+@pytest.mark.parametrize("power", [1, 999, 1010, 1074])
+def test_distances_are_scaled_to_steps_however_small_these_are(power: int) -> None:
+    """Floats reach 2**1024, and steps that are smaller than one over that."""
+    cells = PointCells(REAL, Fraction(0), Fraction(1, 2**power), 4)
+    assert math.prod(map(Fraction, cells._scales)) == 2**power
+    frame = pl.DataFrame({"x": [float(Fraction(i, 2**power)) for i in range(4)]})
+    assert frame.select(cells.row({"x": REAL.domain}, pl)).to_series().to_list() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("value", [WHOLE, REAL])

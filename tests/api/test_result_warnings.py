@@ -146,6 +146,9 @@ FINE: dict[str, Query] = {
     "a mean": lambda f: f.agg(dp.mean("salary", (0, 100_000))),
     "a rare truth": lambda f: f.agg(pl.col("rare").mean()),
     "a sum and a count": lambda f: f.agg(dp.count(), dp.sum("age", (0, 100))),
+    "a mean that is at its bound in one group of five": lambda f: f.group_by(
+        pl.col("age") // 10, keys=range(2, 7)
+    ).agg(m=dp.mean("age", (0, 60))),
     "a median": lambda f: f.agg(dp.median("age", (0, 100))),
     "a median beside a count of other values": lambda f: f.agg(
         n=NONE.dp_count(), q=dp.median("age", (0, 100))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe import pipeline
+from dpframe.aggregates.aggregate import variance_of
+from dpframe.aggregates.reconstruction import PrefixReconstruction
+from dpframe.api.query import parts
 
 FRAME = pl.DataFrame(
     {
@@ -64,6 +71,38 @@ def test_both_err_less_in_one_query_and_in_several(spend: dict[str, Any]) -> Non
     ]
     ratio = sum(a / b for a, b in zip(found, halves, strict=True))
     assert ratio < (2.05 if "rho" in spend else 2)
+
+
+@cache
+def beside_a_count() -> tuple[PrefixReconstruction, pipeline.Prepared]:
+    """A distribution function of nullable numbers, and its plan."""
+    frame = pl.LazyFrame(schema={"age": pl.Int64})
+    query = (
+        dp.Session(epsilon=1)
+        .protect(frame, dp.Rows())
+        .agg(n=dp.count(), f=dp.cdf("age", [3, 5, 7]))
+    )
+    found = pipeline.plan(parts(query)[0], dp.PureDP(1), None)
+    _, function = found.query.aggregates
+    assert isinstance(function, PrefixReconstruction)
+    return function, found
+
+
+def test_shares_of_levels_add_up_to_the_spend() -> None:
+    function, _ = beside_a_count()
+    shares = re.findall(r"\((\d+)% of the epsilon\)", function.note)
+    assert len(shares) > 1
+    assert abs(sum(map(int, shares)) - 100) <= 1
+
+
+def test_the_error_of_a_function_is_that_of_its_mean_number() -> None:
+    """Beside the (n + 1) / 2 cells on average that one would be added up from."""
+    function, found = beside_a_count()
+    noise = [variance_of(found.laws, key) for key in function.keys]
+    measured, numbers = function.edges.measured, function.run
+    each = [measured.moments_of(0, n + 1, noise, [0.0] * len(noise))[0] for n in range(numbers)]
+    expected = np.mean(each) / ((numbers + 1) / 2)
+    assert function.squared_error(found.query.scope, found.laws) == pytest.approx(expected)
 
 
 def test_what_comes_out_is_exact_where_there_is_no_noise() -> None:

@@ -146,6 +146,13 @@ def test_offsets_name_one_moment() -> None:
     assert holds("at >= :x", data, x=moment) == holds("at >= '2026-11-22'", data)
 
 
+def test_a_parameter_that_is_moved_is_still_one() -> None:
+    """Plans name it, and whoever approves them sees what may be put in."""
+    data = frame(list(HOURS), ZURICH)
+    said = shown("day >= :day + INTERVAL '1 day'", data, day=GIVEN["day"])
+    assert said == '(col("day") >= :day.dt.offset_by("1d"))'
+
+
 def test_plans_are_the_same_on_every_polars() -> None:
     """Polars 1 writes constants as calls that later versions have computed already."""
     data = frame(list(HOURS), ZURICH)

@@ -126,6 +126,16 @@ def test_squares_are_off_by_no_more_than_their_bias(
     assert (square.bias == 0) == is_exact
 
 
+def test_roundings_of_a_value_and_of_its_square_add_up() -> None:
+    """Of a value near its bound and halfway between two places, whose square is so as well."""
+    inner = grid_for(Fraction(0), Fraction(8), centred=True, integers=False)
+    square = square_sum(inner, grid_of_squares(inner))
+    x = float(inner.centre + (inner.hi - 2**14 - Fraction(49, 100)) * inner.step)
+    place = pl.DataFrame({"x": [x]}).select(square.place(pl.col("x"), pl)).item()
+    off = abs(place * square.grid.step + square.grid.centre - (Fraction(x) - inner.centre) ** 2)
+    assert 3 * square.grid.step < off <= square.bias
+
+
 def square_sum(inner: Grid, squares: Grid, dtype: DType = FLOAT64) -> SquareSum:
     """Of a column."""
     tree = Column("x")

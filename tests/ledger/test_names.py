@@ -59,14 +59,18 @@ def test_a_budget_in_use_stays_usable_whatever_it_is_called(place: Place) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["a\nb", "a\x1b[2K", "a\u202eb", " a", "a ", "a\u200b", "x" * 201, "a\u3164"], ids=ascii
+    "name",
+    ["a\nb", "a\x1b[2K", "a\u202eb", " a", "a ", "a\u200b", "x" * 201, "a\u3164", "a\u180b"],
+    ids=ascii,
 )
 def test_a_new_name_is_seen_as_it_is(name: str) -> None:
     with pytest.raises(dp.LedgerError, match="on one line"):
         require_new(name, [])
 
 
-@pytest.mark.parametrize("name", ["census 2026", "Łódź 🦀", "人口", "x" * 200, "a/b", "../x", "%s"])
+@pytest.mark.parametrize(
+    "name", ["census 2026", "Łódź 🦀", "人口", "x" * 200, "a/b", "../x", "%s", "\u1820\u180a"]
+)
 def test_other_names_are_as_good_as_any(name: str) -> None:
     require_new(name, ["census", "census 2025", "default"])
 

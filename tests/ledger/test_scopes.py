@@ -54,6 +54,15 @@ def largest(totals: list[Budget], n: int) -> Budget:
     return ZERO.of(sum(mains, Fraction(0)), min(Fraction(99, 100), sum(slacks, Fraction(0))))
 
 
+def test_a_division_keeps_the_number_of_parts_that_neighbours_differ_in() -> None:
+    """A smaller one would pay for one part where two may change."""
+    totals, cost = Totals(ZERO), dp.ApproxDP(1, 0)
+    PartScope((Level("years", 2, "a"),)).add(totals, [ZERO, cost])
+    with pytest.raises(ValueError):
+        PartScope((Level("years", 1, "b"),)).amounts(totals, cost)
+    assert PartScope((Level("years", 2, "b"),)).amounts(totals, cost) == (cost, cost)
+
+
 @given(
     touched=st.integers(1, 5),
     charges=st.lists(st.tuples(st.sampled_from(KEYS), amounts), max_size=9),

@@ -225,6 +225,20 @@ def test_whoever_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert forked._Threads.work is False
 
 
+@pytest.mark.parametrize(
+    ("used", "before", "after"),
+    [(False, True, None), (False, None, None), (False, False, False), (True, True, False)],
+)
+def test_a_forked_process_has_no_threads_where_its_parent_had_used_or_lost_them(
+    used: bool, before: bool | None, after: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it is not known, and tried."""
+    monkeypatch.setattr(forked._Threads, "used", used)
+    monkeypatch.setattr(forked._Threads, "work", before)
+    forked._forked()
+    assert forked._Threads.work is after
+
+
 @pytest.mark.parametrize(("parent", "known"), [(None, True), (object(), None)], ids=["not", "is"])
 def test_a_process_that_may_have_been_forked_before_is_found_out(
     parent: object, known: bool | None, monkeypatch: pytest.MonkeyPatch

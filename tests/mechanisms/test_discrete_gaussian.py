@@ -303,6 +303,11 @@ def test_variance_by_the_series(sigma: float) -> None:
     assert found <= float(variance) * (1 + 1e-15)
 
 
+def test_a_sum_of_draws_is_bounded_as_if_it_were_normal() -> None:
+    """exp(-x**2 / (2 n sigma**2)) is the probability, here exp(-2) of 9 draws with sigma 2."""
+    assert DiscreteGaussian(Fraction(4)).bound_of_sum(9, math.exp(-2)) == pytest.approx(12)
+
+
 def test_small_and_large_parameters() -> None:
     assert DiscreteGaussian(Fraction(1, 2**30)).sigma_squared == Fraction(1, 2**20)
     assert DiscreteGaussian(Fraction(1, 2**30)).variance() == 0.0

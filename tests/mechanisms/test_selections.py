@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpframe.core.sensitivity import ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
+from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Exponential, PermuteAndFlip
 from dpframe.mechanisms.noise import choose_each, choose_points, choose_top_each
 from tests.mechanisms.laws import exponential_law, flip_law
@@ -85,6 +86,11 @@ def test_cost_is_range_over_scale_whatever_the_change(law, scores) -> None:  # t
         allowed = (max(change) - min(change)) / scale
         for p, q in zip(before, after, strict=True):
             assert abs(math.log(p / q)) <= allowed + 1e-9
+
+
+def test_laws_of_what_appears_choose_nothing() -> None:
+    with pytest.raises(kernel.Refused, match="a choice cannot be drawn by the law Geometric"):
+        choose_top_each(kernel.Geometric(one, one / 9), np.zeros((2, 3), np.int64), 2)
 
 
 def test_permute_and_flip_has_no_zcdp_discount() -> None:

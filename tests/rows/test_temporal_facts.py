@@ -114,6 +114,10 @@ def test_counts_of_units() -> None:
     unknown = {"x": Domain(duration_type(), nullable=False)}
     assert infer(call("dt_total_nanoseconds", X), unknown).nullable
     assert not infer(call("dt_total_days", X), unknown).nullable
+    day = infer(call("dt_timestamp", X, unit="ms"), known(DATE, days(1970, 1, 2), days(1970, 1, 3)))
+    assert day.interval == interval(86_400_000, 2 * 86_400_000)
+    moment = infer(call("dt_timestamp", X, unit="ms"), known(datetime_type("us"), -1, 2_000))
+    assert moment.interval == interval(-1, 2)
     found = infer(call("dt_cast_time_unit", X, unit="ms"), facts)
     assert found.dtype == duration_type("ms")
     assert found.interval == interval(-90_000, 90_000)
