@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.mean import _down, _fieller, _up, variance_ends
+from dpframe.aggregates.mean import _down, _factor, _fieller, _Rule, _up, variance_ends
 from dpframe.aggregates.noise import Independent
 from dpframe.aggregates.ratio import ratio_ends, sum_reach
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -175,6 +175,15 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
         slack = 1e-9 * half**2
         held = float(((low - slack <= exact) & (exact <= high + slack)).mean())
         assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_factors_of_intervals_do_for_the_count_of_each_group() -> None:
+    laws = [(2, Fraction(1, 32)), (2, Fraction(1, 2)), (Fraction(1, 4), Fraction(1))]
+    noise = Independent(tuple((DiscreteLaplace(Fraction(t)), step) for t, step in laws))
+    rule, counts = _Rule(noise, 1.0, 1, 1 - LEVEL), np.array([4.0, 9.0])
+    found = rule._factors(counts)
+    assert found[0] > found[1] > 1
+    assert (found >= [_factor(rule, float(count)) for count in counts]).all()
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])

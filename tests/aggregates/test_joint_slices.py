@@ -8,8 +8,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from dpframe.aggregates.noise import noise_law, uniform_slices
+from dpframe.aggregates.noise import box_slices, noise_law, uniform_slices
 from dpframe.mechanisms import CombinedNoise, DiscreteGaussian
+from dpframe.mechanisms.combined import Boxes
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -25,6 +26,17 @@ def test_both_sides_of_what_is_uniform_are_alike_and_rounding_makes_neither_smal
             assert (below >= np.clip((x + ends) / (2 * ends), 0.0, 1.0)).all()
     middle = 0.5 - 0.25 / (2 * ends) if whole else 0.5 + 0.25 / (2 * ends)
     assert slices.below(np.array(0.0)).tolist() == middle.tolist()
+
+
+def test_a_number_that_two_parts_have_is_in_the_slices_of_both() -> None:
+    """a + b beside b, each even from -2.5 to 2.5; the sum is rounded, so half a step is added."""
+    boxes = Boxes(np.array([2.0]), np.array([1.0]), (1, 1), 1)
+    slices = box_slices(boxes, np.array([[1.0, 1.0], [0.0, 1.0]]), [1.0, 1.0])
+    (b,) = slices.others
+    assert slices.weights @ b**2 == pytest.approx(25 / 12, rel=0.01)
+    for x in (0.5, 2.0, 4.0):
+        beyond = (5.0 - (x - 0.5)) ** 2 / 50  # of a triangle
+        assert slices.weights @ slices.above(np.array(x)) == pytest.approx(beyond, rel=0.01)
 
 
 ROWS = [(1, 0, 0), (1, 1, 0), (-1, 2, 3)]

@@ -45,6 +45,19 @@ def prepared(spend: Any, asked: str = "rollup") -> pipeline.Prepared:
     return pipeline.plan(parts(query)[0], spend, None)
 
 
+def test_tables_are_measured_for_what_an_individual_moves_in_each() -> None:
+    """Two rows in three groups: squares add up to 12 in these, and to 36 in their total."""
+    schema = {"who": pl.Int64, "a": pl.String, "b": pl.Int64}
+    people = dp.Session(rho=1).protect(pl.LazyFrame(schema=schema), "who")
+    people = people.limit_groups(3, by=["a", "b"]).limit_rows(2, by=["a", "b"])
+    query = people.group_by(dp.cube("a", "b"), keys=KEYS).agg(dp.count())
+    (aggregate,) = pipeline.plan(parts(query)[0], dp.ZCDP(1), None).query.aggregates
+    assert isinstance(aggregate, SetReconstruction)
+    (strategy,) = aggregate.used
+    norms = {part.levels: norm for part, norm in zip(strategy.parts, strategy.norms, strict=True)}
+    assert norms == {(0, 0): 3, (1, 1): 1}
+
+
 def output(found: pipeline.Prepared, name: str) -> tuple[SetReconstruction, Any, list[Any]]:
     """An output's aggregate, its rule, and the noise of its tables."""
     (aggregate,) = (o.only for o in found.query.outputs if o.name == name)

@@ -5,12 +5,14 @@ it.
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import threading
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -108,6 +110,16 @@ def test_as_many_parts_are_paid_for_as_an_individual_is_in(
     for part, cost in zip(parts.values(), ("0.1", "0.3", "0.2"), strict=True):
         part.dp_count().collect(epsilon=cost)
     assert session.spent == dp.PureDP(sum(map(Fraction, dearest)))
+
+
+def test_ledgers_name_a_part_by_its_values_or_by_their_digest() -> None:
+    """For good: a part with another name would begin at zero."""
+    session = dp.Session(epsilon=1)
+    long = "x" * 200
+    parts = session.partition(people(session), "sex", ["f", long])
+    named = [session_of(part)._payer.ledger.scope.levels[-1].key for part in parts.values()]
+    digest = sha256(json.dumps([long]).encode()).hexdigest()
+    assert named == ['["f"]', f"sha256:{digest}"]
 
 
 def test_what_a_part_counts_is_its_rows() -> None:

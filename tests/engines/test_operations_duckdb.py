@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
@@ -35,6 +36,17 @@ def relation() -> Iterator[Any]:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
 def test_an_operation_is_the_same_or_refused(operation: Kind, relation: Any) -> None:
     check(operation, DuckDBEngine(relation), relation, FRAME)
+
+
+def test_durations_are_counted_in_nanoseconds() -> None:
+    """DuckDB itself counts microseconds, as which it keeps them."""
+    start = datetime(2026, 1, 1)
+    rows = pl.DataFrame({"a": [start] * 4, "b": [start + timedelta(seconds=1)] * 4}).to_arrow()
+    elapsed = pl.col("b") - pl.col("a")
+    with duckdb.connect() as connection:
+        people = dp.Session(epsilon=10**9).protect(connection.from_arrow(rows), dp.Rows())
+        total = people.agg(elapsed.dt.total_nanoseconds().dp_sum((0, 2 * 10**9)))
+        assert total.collect(epsilon=10**8).item() == pytest.approx(4 * 10**9, rel=1e-5)
 
 
 @pytest.mark.parametrize(

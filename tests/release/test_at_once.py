@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantilesAtOnce
+from dpframe.mechanisms import Exponential, JointExponential
 from dpframe.mechanisms.noise import TIES, place_rows
 from dpframe.release import draws
 from dpframe.release.draws import PlacedRows
@@ -134,6 +135,12 @@ def test_plans_say_what_is_chosen_at_once_and_why(spend: Any) -> None:
     assert found["list"].dtype == pl.List(pl.Int64)
     assert [low[1], low[0], low[2], found["last"][0]] == sorted([*low[:3], found["last"][0]])
     assert low[0] == low[3]
+
+
+def test_each_point_is_as_many_candidates_as_32_coins_have_outcomes() -> None:
+    tuples = math.comb(10 * 2**32 + 2, 3)
+    found = JointExponential(Fraction(2), 3).accuracy(0.95, 10)
+    assert found == Exponential(Fraction(2)).accuracy(0.95, tuples)
 
 
 @pytest.mark.parametrize(("place", "value"), [("scale", "1/2"), ("chosen", 0), ("chosen", "x")])

@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.frames.schedule import Schedule
 from dpframe.mechanisms import noise
 from tests.streams.nights import START, day
 
@@ -133,6 +135,24 @@ def test_rising_totals_never_fall(spend: dict[str, Any]) -> None:
             assert (found["n"] >= 0).all()
             assert (found["n_total"] - found["n"]).to_list() == before.to_list()
             before = found["n_total"]
+
+
+def test_rising_totals_err_by_no_more_than_the_worst_so_far() -> None:
+    """If all of them are within it at once, by the union bound, rising ones are too."""
+    spend = {"rho": 1}
+    plain, rising = (
+        stream_of(dp.Session(**spend), rows(3), spend, monotone=monotone)
+        for monotone in (False, True)
+    )
+    each = [plain.accuracy(day(n), 1 - Fraction(5, 100) / 4)["n_total"] for n in range(4)]
+    found = rising.accuracy(day(3), Fraction(95, 100))
+    assert (found["n"], found["n_total"]) == (2 * max(each), max(each))
+
+
+def test_periods_of_months_begin_on_their_first_days() -> None:
+    days = Schedule("day", "1mo", dt.date(2026, 11, 1), 3).dates()
+    assert days == [dt.date(2026, 11, 1), dt.date(2026, 12, 1), dt.date(2027, 1, 1)]
+    assert Schedule("day", "1y", dt.date(2026, 1, 1), 2).first(1) == dt.date(2027, 1, 1)
 
 
 def test_totals_that_may_fall_are_not_made_to_rise() -> None:
