@@ -605,4 +605,4 @@ class SetAxes:
 
 def columns_of(part: Part) -> tuple[int, ...]:
     """The axes that a part is a table of, by their numbers."""
-    return tuple(i for i, level in enumerate(part.levels) if level > 0 or part.shape[i] > 1)
+    return tuple(i for i, level in enumerate(part.levels) if level)

@@ -372,6 +372,7 @@ def backend(ledger: object) -> int:
     return number
 
 
+@pytest.mark.always
 def test_a_forked_process_leaves_the_connection_of_its_parent_alone(url: str) -> None:
     ledger = opened(url)
     ledger.charge(TENTH, "parent")

@@ -18,6 +18,7 @@ FRAME = pl.LazyFrame(
         "small": pl.Int8,
         "few": pl.Enum(["a", "b"]),
         "text": pl.String,
+        "paris": pl.Datetime("us", "Europe/Paris"),
     }
 )
 NOON = datetime(2024, 1, 2, 12)
@@ -54,6 +55,8 @@ def test_keys_of_other_types_are_taken_where_no_value_changes(column: str, keys:
         ("small", pl.Series([1.0], dtype=pl.Float64)),
         ("text", pl.Series([1], dtype=pl.Int64)),
         ("day", pl.Series([1], dtype=pl.Int64)),
+        ("milli", pl.Series([NOON], dtype=pl.Datetime("us", "UTC"))),
+        ("paris", pl.Series([NOON], dtype=pl.Datetime("us"))),
     ],
 )
 def test_keys_that_would_become_others_are_refused(column: str, keys: pl.Series) -> None:

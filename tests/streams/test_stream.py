@@ -139,7 +139,7 @@ def test_rising_totals_never_fall(spend: dict[str, Any]) -> None:
 
 def test_rising_totals_err_by_no_more_than_the_worst_so_far() -> None:
     """If all of them are within it at once, by the union bound, rising ones are too."""
-    spend = {"rho": 1}
+    spend = {"rho": "0.0001"}
     plain, rising = (
         stream_of(dp.Session(**spend), rows(3), spend, monotone=monotone)
         for monotone in (False, True)
