@@ -576,7 +576,6 @@ def test_children_do_not_keep_what_a_killed_process_held(place: Place) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.always
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 def test_a_child_that_ends_leaves_its_parent_where_it_is(place: Place) -> None:
     """One that leaves the block, as by an error, does not give up what is not its own."""

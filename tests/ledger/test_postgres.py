@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -372,7 +373,6 @@ def backend(ledger: object) -> int:
     return number
 
 
-@pytest.mark.always
 def test_a_forked_process_leaves_the_connection_of_its_parent_alone(url: str) -> None:
     ledger = opened(url)
     ledger.charge(TENTH, "parent")
@@ -392,11 +392,16 @@ def test_a_forked_process_leaves_the_connection_of_its_parent_alone(url: str) ->
     assert [e.fingerprint for e in ledger.entries] == ["parent", "child", "parent"]
 
 
+@pytest.mark.always
 def test_a_ledger_that_is_gone_closes_its_connection(url: str) -> None:
+    """Before Python finds it open, and warns."""
     ledger = opened(url)
     process = backend(ledger)
-    del ledger
-    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        del ledger
+        gc.collect()
+    assert [str(one.message) for one in caught] == []
     for _ in range(500):
         if not sql(url, "SELECT 1 FROM pg_stat_activity WHERE pid = ?", process):
             return
