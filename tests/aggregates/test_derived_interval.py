@@ -177,6 +177,17 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
         assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
+def test_intervals_of_variances_are_the_same_in_another_unit() -> None:
+    def found(unit: float) -> tuple[Floats, Floats]:
+        laws = [(2, unit**2 / 32), (2, unit / 2), (Fraction(1, 4), 1.0)]
+        noise = Independent(tuple((DiscreteLaplace(Fraction(t)), Fraction(s)) for t, s in laws))
+        parts = np.array([1.8 * unit**2]), np.array([0.6 * unit]), np.array([6.0])
+        low, high = variance_ends(parts, noise, unit, 1, 1 - LEVEL)
+        return low / unit**2, high / unit**2
+
+    assert np.array(found(2.0**-8)) == pytest.approx(np.array(found(1.0)))
+
+
 @pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])
 def test_bounds_next_to_nothing_have_intervals_and_errors(bounds: tuple[float, float]) -> None:
     """Squares of their width are next to 0, or 0, as floats."""

@@ -328,6 +328,7 @@ def _node(text: str) -> Any:
         '{"Literal": {"Scalar": {"List": [0]}}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": "Later"}, "options": "Strict"}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": {"X": 1}}, "options": "Strict"}}',
+        '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": [1, 2]}, "options": "Strict"}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": "Int8"}, "options": "Later"}}',
         '{"RenameAlias": {"expr": {"Column": "a"}, "function": {"Later": 1}}}',
         '{"SubPlan": [1, 2]}',
