@@ -255,7 +255,10 @@ def changed(change: Change, together: PreparedTogether) -> PreparedTogether:
     ("ask", "change"),
     [
         pytest.param(
-            ask, change, id=change.__name__, marks=[pytest.mark.always] * (change is lower_cost)
+            ask,
+            change,
+            id=change.__name__,
+            marks=[pytest.mark.always] * (change is lower_sensitivity),
         )
         for ask, change in CHANGES
     ],
