@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.mean import _down, _fieller, _up, variance_ends
-from dpframe.aggregates.noise import Independent
+from dpframe.aggregates.mean import _down, _fieller, _Rule, _up, variance_ends
+from dpframe.aggregates.noise import Independent, noise_law
 from dpframe.aggregates.ratio import ratio_ends, sum_reach
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpframe.mechanisms import CombinedNoise, DiscreteGaussian, DiscreteLaplace
 from dpframe.mechanisms.noise import noise as draw_noise
 from tests.aggregates.cases import KINDS, Case, Data, Floats
 from tests.aggregates.test_derived_error import BOUNDS, SPENDS
@@ -177,6 +177,18 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
         assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
+def test_noise_of_a_sum_less_a_mean_times_noise_of_the_count_spreads_as_both_together() -> None:
+    """Of one draw: with the count's noise Y the sum's is X = 3 Z + Y, with Z as wide as Y. So
+    X - m Y has (9 + (1 - m)**2) times their variance.
+    """
+    law = DiscreteGaussian(Fraction(10**6))
+    rows = ((1, 0, 0), (0, 3, 1), (0, 0, 1))
+    noise = noise_law([(CombinedNoise(law, row, 1), Fraction(1), 0) for row in rows])
+    means = np.array([-2.0, 0.0, 0.5, 2.0])
+    found = _Rule(noise, 2.0, 1, Fraction(1, 20))._spread(means)
+    assert found == pytest.approx(10**6 * (9 + (1 - means) ** 2), rel=0.02)
+
+
 @pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])
 def test_bounds_next_to_nothing_have_intervals_and_errors(bounds: tuple[float, float]) -> None:
     """Squares of their width are next to 0, or 0, as floats."""
@@ -227,6 +239,15 @@ def test_ratios_are_held_by_sets_that_are_no_wider_than_their_error(
     if exact[1] > 30:
         error = float(np.quantile(np.abs(released - truth), 0.95))
         assert float(np.nanmedian(high - low)) / 2 <= 1.1 * error
+
+
+def test_a_ratio_to_a_known_number_has_the_ends_of_its_sum() -> None:
+    """There is no noise below, and above it reaches 1.96 * 5."""
+    law = (DiscreteGaussian(Fraction(25 * 2**40)), Fraction(1, 2**20))
+    above, below = np.array([60.0, -20.0]), np.array([40.0, 40.0])
+    low, high = ratio_ends(above, below, Independent((law,)), ((1.0,), (0.0,)), 0.05)
+    assert low.tolist() == pytest.approx([(60 - 9.8) / 40, (-20 - 9.8) / 40], abs=0.01)
+    assert high.tolist() == pytest.approx([(60 + 9.8) / 40, (-20 + 9.8) / 40], abs=0.01)
 
 
 def test_a_sum_of_noisy_numbers_errs_by_the_sum_of_their_noises() -> None:

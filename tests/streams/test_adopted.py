@@ -152,6 +152,19 @@ def test_it_has_to_fit_the_budget(path: Path) -> None:
     assert run("redraw", path, "--stream", "s", "--charge-again", "--json") == 0
 
 
+def test_a_closed_budget_pays_for_nothing_again(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(path).release(day(0))
+    Path(f"{path}.head").unlink()
+    assert run("adopt", path) == 0
+    assert run("close", path, "--name", "default") == 0
+    capsys.readouterr()
+    assert run("redraw", path, "--stream", "s", "--charge-again") == 3
+    assert "the budget 'default' was closed on" in capsys.readouterr().err
+    assert session_of(path).spent == dp.ZCDP("0.5")
+
+
 def test_each_copy_is_paid_for(path: Path) -> None:
     opened(path).release(day(0))
     for paid in (1, 2):
