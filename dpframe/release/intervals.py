@@ -40,7 +40,7 @@ from dpframe.aggregates.margins import LevelSumsWithTotal, MarginWithTotal
 from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.aggregates.noise import JointNoise, noise_law
-from dpframe.aggregates.ratio import BoundRatio, ratio_ends, sum_reach
+from dpframe.aggregates.ratio import BoundRatio, ratio_ends
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Ends
 from dpframe.aggregates.statistics import (
@@ -941,10 +941,6 @@ def _whole(
     values = [noisy[key].reshape(-1).astype(np.float64) * float(key[0].step) for key in parts]
     above = _sum(ratio.above, places, values)
     factors = _factors(ratio, places, len(parts))
-    if ratio.below.is_constant:
-        scale = float(ratio.below.constant)
-        reach = sum_reach(noise, factors[0], miss) / abs(scale)
-        return _series(output.name, above / scale - reach, above / scale + reach)
     low, high = ratio_ends(above, _sum(ratio.below, places, values), noise, factors, miss)
     return _series(output.name, low, high)
 

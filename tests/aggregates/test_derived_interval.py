@@ -241,13 +241,29 @@ def test_ratios_are_held_by_sets_that_are_no_wider_than_their_error(
         assert float(np.nanmedian(high - low)) / 2 <= 1.1 * error
 
 
-def test_a_ratio_to_a_known_number_has_the_ends_of_its_sum() -> None:
-    """There is no noise below, and above it reaches 1.96 * 5."""
-    law = (DiscreteGaussian(Fraction(25 * 2**40)), Fraction(1, 2**20))
-    above, below = np.array([60.0, -20.0]), np.array([40.0, 40.0])
-    low, high = ratio_ends(above, below, Independent((law,)), ((1.0,), (0.0,)), 0.05)
-    assert low.tolist() == pytest.approx([(60 - 9.8) / 40, (-20 - 9.8) / 40], abs=0.01)
-    assert high.tolist() == pytest.approx([(60 + 9.8) / 40, (-20 + 9.8) / 40], abs=0.01)
+@pytest.mark.parametrize("unit", [1.0, 2.0**40, 2.0**-40])
+def test_a_noisy_sum_over_a_known_number_and_the_reverse_have_the_ends_of_the_sum(
+    unit: float,
+) -> None:
+    """Its noise reaches 1.96 * 5, in any unit."""
+    noise = Independent(((DiscreteGaussian(Fraction(25 * 2**40)), Fraction(unit) / 2**20),))
+    sums, known, rows = np.array([60.0, -20.0, 5.0]) * unit, np.full(3, 40.0), ((1.0,), (0.0,))
+    low, high = ratio_ends(sums, known, noise, rows, 0.05)
+    assert low / unit == pytest.approx([50.2 / 40, -29.8 / 40, -4.8 / 40], abs=0.01)
+    assert high / unit == pytest.approx([69.8 / 40, -10.2 / 40, 14.8 / 40], abs=0.01)
+    low, high = ratio_ends(known, sums, noise, rows[::-1], 0.05)
+    assert low * unit == pytest.approx([40 / 69.8, -40 / 10.2, math.nan], rel=0.005, nan_ok=True)
+    assert high * unit == pytest.approx([40 / 50.2, -40 / 29.8, math.nan], rel=0.005, nan_ok=True)
+    assert sum_reach(noise, (0.0,), 0.05) == 0
+
+
+def test_a_ratio_of_numbers_whose_noise_is_hardly_ever_there_is_known() -> None:
+    law = (DiscreteLaplace(Fraction(1, 8)), Fraction(1))
+    low, high = ratio_ends(
+        np.array([60.0]), np.array([40.0]), Independent((law, law)), ((1.0, 0.0), (0.0, 1.0)), 0.05
+    )
+    assert low.item() == pytest.approx(1.5)
+    assert high.item() == pytest.approx(1.5)
 
 
 def test_a_sum_of_noisy_numbers_errs_by_the_sum_of_their_noises() -> None:
@@ -265,6 +281,7 @@ FORMULAS: dict[str, tuple[Any, float]] = {
     "of a known size": (pl.col("x").dp_sum((0, 10)) / 3000, 1.1),
     "negated": (1 - pl.col("x").dp_sum((0, 10)) / pl.col("x").dp_count(), 1.15),
     "of two sums": (pl.col("x").dp_sum((0, 10)) / pl.col("y").dp_sum((5, 9)), 1.15),
+    "a known number over a sum": (7 / pl.col("x").dp_sum((0, 10)), 1.1),
     "a mean in other units": (pl.col("x").dp_mean((0, 10)) * 1000 + 1, 1.15),
 }
 
