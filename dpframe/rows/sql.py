@@ -12,14 +12,9 @@ from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.arithmetic import Add, Mul, Sub, TrueDiv
 from dpframe.rows.lookup import IsIn
-from dpframe.rows.operation import Operand, PlainOperation, Reader, snake
+from dpframe.rows.operation import Infix, Operand, Reader, snake
 
-_OPERATORS: Mapping[str, PlainOperation] = {
-    "Plus": Add(),
-    "Minus": Sub(),
-    "Mul": Mul(),
-    "Div": TrueDiv(),
-}
+_OPERATORS: Mapping[str, Infix] = {"Plus": Add(), "Minus": Sub(), "Mul": Mul(), "Div": TrueDiv()}
 
 
 def read_sql(operands: Sequence[Operand], params: Any) -> Tree:

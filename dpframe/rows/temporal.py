@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from math import ceil, floor, trunc
 from operator import attrgetter
 from types import MappingProxyType
@@ -21,22 +22,22 @@ from dpframe.core.interval import Interval, interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.core.units import EVERYWHERE
 from dpframe.core.windows import AFTER, BEFORE, Every
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import zone_info
 from dpframe.rows.layouts import unordered
-from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.operands import as_type, boolean, when
 from dpframe.rows.operation import (
     Kind,
-    MethodOperation,
     Namespace,
     Operand,
+    ParametricOperation,
     PlainOperation,
     RowOperation,
+    constant,
     on,
     operand,
     operation,
-    quoted,
-    text,
+    spell_out,
 )
 from dpframe.rows.polars_dtypes import TIME_UNITS, is_shown, read_zone, require_zone, to_polars
 
@@ -173,25 +174,24 @@ Limits: TypeAlias = "tuple[int, int]"
 
 def require_type(domain: Domain, names: Collection[str], what: str) -> None:
     """Refuse an operand of another type, with what to do."""
-    if domain.dtype.name not in names:
-        raise UnsupportedOperation(
-            f"{what} works on {' and '.join(names)}, not on {domain.dtype}",
-            remedy=_remedy(domain.dtype, names),
-        )
-
-
-def _remedy(dtype: DType, names: Collection[str]) -> str:
+    dtype = domain.dtype
+    if dtype.name in names:
+        return
     if dtype.is_text:
-        return "parse it first, for example with .str.to_datetime(format)"
-    if dtype.name == "Date" and "Datetime" in names:
-        return 'cast it first, with .cast(pl.Datetime("us"))'
-    if dtype.name == "Datetime" and "Duration" in names:
-        return "subtract another date or time first"
-    if dtype.name == "Duration":
-        return "count its units, for example with .dt.total_seconds()"
-    if dtype.name == "Time":
-        return "take its parts, for example with .dt.hour()"
-    return "use a column of dates or times"
+        remedy = "parse it first, for example with .str.to_datetime(format)"
+    elif dtype.name == "Date" and "Datetime" in names:
+        remedy = 'cast it first, with .cast(pl.Datetime("us"))'
+    elif dtype.name == "Datetime" and "Duration" in names:
+        remedy = "subtract another date or time first"
+    elif dtype.name == "Duration":
+        remedy = "count its units, for example with .dt.total_seconds()"
+    elif dtype.name == "Time":
+        remedy = "take its parts, for example with .dt.hour()"
+    else:
+        remedy = "use a column of dates or times"
+    raise UnsupportedOperation(
+        f"{what} works on {' and '.join(names)}, not on {dtype}", remedy=remedy
+    )
 
 
 def physical_units(dtype: DType, seconds: int) -> int:
@@ -270,17 +270,13 @@ def guarded(
     if limits is None and dtype.zone is None:
         return function(value)
     ok = is_inside(ns, value, dtype, limits or INT64_LIMITS)
-    safe = ns.when(ok).then(value).otherwise(point(ns, 0, dtype))
-    expression: pl.Expr = ns.when(ok).then(function(safe))
-    return expression
+    safe = when(ns, ok, value, point(ns, 0, dtype))
+    return when(ns, ok, function(safe))
 
 
 def kept_inside(ns: Namespace, value: pl.Expr, dtype: DType, limits: Limits | None) -> pl.Expr:
     """The value where it is inside the limits, else null."""
-    if limits is None:
-        return value
-    expression: pl.Expr = ns.when(is_inside(ns, value, dtype, limits)).then(value)
-    return expression
+    return value if limits is None else when(ns, is_inside(ns, value, dtype, limits), value)
 
 
 def image(
@@ -297,31 +293,20 @@ def image(
     known, dtype = operand.interval, operand.dtype
     if known.lo is None and known.hi is None:
         return replace(operand, nullable=True, categories=None)
-    ends = [_end(known.lo, floor), _end(known.hi, ceil)]
-    lo, hi = _at_ends(ends, dtype, function)
+    ends = [
+        None if end is None else min(max(rounding(end), INT64_LIMITS[0]), INT64_LIMITS[1])
+        for end, rounding in ((known.lo, floor), (known.hi, ceil))
+    ]
+    column = pl.Series("end", ends, dtype=pl.Int64).cast(to_polars(dtype))
+    lo, hi = column.to_frame().select(function(pl.col("end")).to_physical())["end"].to_list()
     nullable = operand.nullable or lo is None or hi is None or has_gaps(dtype)
     low, high = limits or INT64_LIMITS
     lo = low if lo is None and ends[0] is not None else lo
     hi = high if hi is None and ends[1] is not None else hi
-    found = interval(None if lo is None else lo - slack, None if hi is None else hi + slack)
+    known = interval(None if lo is None else lo - slack, None if hi is None else hi + slack)
     return replace(
-        operand, nullable=nullable, interval=known_within(found, limits), categories=None
+        operand, nullable=nullable, interval=known_within(known, limits), categories=None
     )
-
-
-def _end(end: Fraction | None, rounding: Callable[[Fraction], int]) -> int | None:
-    if end is None:
-        return None
-    return min(max(rounding(end), INT64_LIMITS[0]), INT64_LIMITS[1])
-
-
-def _at_ends(
-    ends: list[int | None], dtype: DType, function: Callable[[pl.Expr], pl.Expr]
-) -> list[int | None]:
-    """The function's physical values at the ends that are known."""
-    column = pl.Series("end", ends, dtype=pl.Int64).cast(to_polars(dtype))
-    results = column.to_frame().select(function(pl.col("end")).to_physical())["end"]
-    return [None if result is None else int(result) for result in results.to_list()]
 
 
 def has_gaps(dtype: DType) -> bool:
@@ -366,8 +351,7 @@ def move_locally(
     moved = move(local)
     is_first = in_zone(local, dtype.zone, "earliest") == value
     first, second = in_zone(moved, dtype.zone, "earliest"), in_zone(moved, dtype.zone, "latest")
-    expression: pl.Expr = ns.when(is_first).then(first).otherwise(second)
-    return expression
+    return when(ns, is_first, first, second)
 
 
 def floor_locally(
@@ -382,8 +366,7 @@ def floor_locally(
     floored = floor(local_time(value, dtype))
     first = in_zone(floored, dtype.zone, "earliest")
     second = in_zone(floored, dtype.zone, "latest")
-    expression: pl.Expr = ns.when(second <= value).then(second).otherwise(first)
-    return expression
+    return when(ns, second <= value, second, first)
 
 
 class TemporalOperation(RowOperation):
@@ -414,7 +397,7 @@ class TemporalOperation(RowOperation):
         return guarded(ns, args[0], dtype, self.limits(dtype), lambda v: self.apply(ns, v))
 
 
-class TemporalMethod(MethodOperation, TemporalOperation):
+class TemporalMethod(ParametricOperation, TemporalOperation):
     """A method of dates and times, with constants."""
 
     __slots__ = ()
@@ -522,10 +505,9 @@ class Timestamp(InUnit):
 
     reads = ("TemporalExpr.TimeStamp",)
     engines = EVERYWHERE
-    examples = (
-        *on("d dtz", 'dt.timestamp("ms")'),
-        *on("dt", 'dt.timestamp("us")'),
-        *on("dtb", 'dt.timestamp("ns")'),
+    examples = spell_out(
+        'd.dt.timestamp("ms"); dtz.dt.timestamp("ms"); dt.dt.timestamp("us"); '
+        'dtb.dt.timestamp("ns")'
     )
 
     def type(self, dtype: DType) -> DType:
@@ -624,12 +606,9 @@ class OffsetBy(Move):
     """
 
     engines = EVERYWHERE
-    examples = (
-        *on("d", 'dt.offset_by("1mo")'),
-        *on("dt", 'dt.offset_by("-1y2d")'),
-        *on("dtb", 'dt.offset_by("36h")'),
-        *on("dtz", 'dt.offset_by("1d12h")'),
-        *on("dtms", 'dt.offset_by("-250ms")'),
+    examples = spell_out(
+        'd.dt.offset_by("1mo"); dt.dt.offset_by("-1y2d"); dtb.dt.offset_by("36h"); '
+        'dtz.dt.offset_by("1d12h"); dtms.dt.offset_by("-250ms")'
     )
     called = MappingProxyType({"by": "offset"})
     by: str
@@ -684,12 +663,9 @@ class Truncate(ToBoundary):
     """
 
     engines = EVERYWHERE
-    examples = (
-        *on("d", 'dt.truncate("1mo")'),
-        *on("dt", 'dt.truncate("1h")'),
-        *on("dtb", 'dt.truncate("1w")'),
-        *on("dtz", 'dt.truncate("1d")'),
-        *on("dtms", 'dt.truncate("15m")'),
+    examples = spell_out(
+        'd.dt.truncate("1mo"); dt.dt.truncate("1h"); dtb.dt.truncate("1w"); dtz.dt.truncate("1d"); '
+        'dtms.dt.truncate("15m")'
     )
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
@@ -705,11 +681,8 @@ class Round(ToBoundary):
     """
 
     engines = EVERYWHERE
-    examples = (
-        *on("d", 'dt.round("1mo")'),
-        *on("dt", 'dt.round("1h")'),
-        *on("dtb", 'dt.round("1w")'),
-        *on("dtz", 'dt.round("30m")'),
+    examples = spell_out(
+        'd.dt.round("1mo"); dt.dt.round("1h"); dtb.dt.round("1w"); dtz.dt.round("30m")'
     )
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
@@ -752,9 +725,8 @@ class ConvertTimeZone(TemporalMethod):
     the years 1 to 9999, so that local time is in those years too.
     """
 
-    examples = (
-        *on("dtz", 'dt.convert_time_zone("UTC")'),
-        *on("dt", 'dt.convert_time_zone("America/New_York")'),
+    examples = spell_out(
+        'dtz.dt.convert_time_zone("UTC"); dt.dt.convert_time_zone("America/New_York")'
     )
     types = ("Datetime",)
     zone: str
@@ -786,10 +758,9 @@ class ReplaceTimeZone(TemporalMethod):
     result is less than a day inside the years 1 to 9999.
     """
 
-    examples = (
-        *on("dt", 'dt.replace_time_zone("Europe/Amsterdam")'),
-        *on("dtz", "dt.replace_time_zone(None)"),
-        *on("dtb", 'dt.replace_time_zone("UTC")'),
+    examples = spell_out(
+        'dt.dt.replace_time_zone("Europe/Amsterdam"); dtz.dt.replace_time_zone(None); '
+        'dtb.dt.replace_time_zone("UTC")'
     )
     types = ("Datetime",)
     zone: str | None
@@ -803,9 +774,9 @@ class ReplaceTimeZone(TemporalMethod):
         source, ambiguous = operand(operands[0]), operands[1]
         zone = read_zone(params[0])
         if isinstance(source, Literal):
-            constant = zoned_constant(source, zone, operand(ambiguous))
-            if constant is not None:
-                return constant
+            zoned = zoned_constant(source, zone, operand(ambiguous))
+            if zoned is not None:
+                return zoned
         require_null_if_ambiguous(ambiguous, cls.method)
         return cls(zone).of(source)
 
@@ -828,13 +799,10 @@ class ReplaceTimeZone(TemporalMethod):
         moved = TemporalMethod.lower(self, ns, args, domains)
         return kept_inside(ns, moved, dtype, calendar(dtype))
 
-    def arguments(self) -> str:
-        return "None" if self.zone is None else quoted(self.zone)
-
 
 def require_null_if_ambiguous(value: Operand, what: str) -> None:
     """Refuse a choice for ambiguous times that would differ from null, which they become."""
-    if text(value, f"ambiguous= of {what}") not in ("raise", "null"):
+    if constant(value, f"ambiguous= of {what}", "str") not in ("raise", "null"):
         raise UnsupportedOperation(
             f"ambiguous='earliest' or 'latest' in {what} is not supported",
             remedy="leave it out: ambiguous and non-existent times become null",
@@ -862,18 +830,11 @@ def zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Litera
 # there is a zone.
 
 _EPOCH = date(1970, 1, 1)
-_Method: TypeAlias = "tuple[str, str, tuple[str, ...], str, tuple[str, ...]]"
 
 
 @operation
 class TemporalNumber(TemporalOperation, PlainOperation):
     """A number that a method without constants reads."""
-
-    name: str
-    method: str
-    reads: tuple[str, ...]
-    summary: str
-    examples: tuple[str, ...]
 
     @abstractmethod
     def interval_of(self, operand: Domain) -> Interval:
@@ -884,9 +845,6 @@ class TemporalNumber(TemporalOperation, PlainOperation):
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         return as_type(attrgetter(self.method)(operand)(), INT64)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.method}()"
 
 
 @operation
@@ -902,7 +860,15 @@ class DatePart(TemporalNumber):
     def interval_of(self, operand: Domain) -> Interval:
         if isinstance(self.values, tuple):
             return interval(*self.values)
-        return interval(*map(self.values, _days(operand)))
+        # The first and last local date, which a zone may move by a day.
+        dtype, known = operand.dtype, operand.interval
+        farthest = 2**63 // (DAY * 10**9) + 2
+        earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
+        day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
+        first = earliest if known.lo is None else int(known.lo // day) - off
+        last = latest if known.hi is None else int(known.hi // day) + off
+        days = (min(max(day, earliest), latest) for day in (first, last))
+        return interval(*(self.values(_EPOCH + timedelta(days=day)) for day in days))
 
     @property
     def few_values(self) -> range | None:
@@ -948,35 +914,17 @@ class Total(TemporalNumber):
         return Fraction(dtype.units_per_second * self.unit, 10**9)
 
 
-def _year(day: date) -> int:
-    return day.year
+def _period(day: date, years: int) -> int:
+    return (day.year - 1) // years + 1
 
 
 def _iso_year(day: date) -> int:
     return day.isocalendar().year
 
 
-def _century(day: date) -> int:
-    return (day.year - 1) // 100 + 1
-
-
-def _millennium(day: date) -> int:
-    return (day.year - 1) // 1000 + 1
-
-
-def _days(operand: Domain) -> tuple[date, date]:
-    """The first and last local date that an operand can have, which a zone may move by a day."""
-    dtype, interval_of = operand.dtype, operand.interval
-    farthest = 2**63 // (DAY * 10**9) + 2
-    earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
-    day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
-    first = earliest if interval_of.lo is None else int(interval_of.lo // day) - off
-    last = latest if interval_of.hi is None else int(interval_of.hi // day) + off
-    first, last = (min(max(day, earliest), latest) for day in (first, last))
-    return _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
-
-
-def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Method:
+def _of(
+    method: str, columns: str, summary: str, read: str | None = None
+) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
     """What a method is called here and in Polars, what it gives, and examples."""
     reads = f"TemporalExpr.{read or method.title().replace('_', '')}"
     return f"dt_{method}", f"dt.{method}", (reads,), summary, on(columns, f"dt.{method}()")
@@ -984,8 +932,8 @@ def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Me
 
 def _total(unit: str, summary: str, nanoseconds: int) -> Total:
     name, method, reads, _, examples = _of(f"total_{unit}", "dur durb", summary)
-    between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
-    return Total(name, method, reads, summary, (*examples, between), nanoseconds)
+    between = spell_out(f"(dt - dtb).dt.total_{unit}()")
+    return Total(name, method, reads, summary, (*examples, *between), nanoseconds)
 
 
 _NULL = "null outside the years 1 to 9999"
@@ -1016,12 +964,10 @@ class ToString(TemporalMethod):
     Only directives that every value of the type has: others fail when a row is written.
     """
 
-    examples = (
-        *on("d", 'dt.to_string("%Y-%m-%d")'),
-        *on("dt", 'dt.strftime("%d.%m.%y %H:%M:%S%.3f")'),
-        *on("dtms", 'dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%")'),
-        *(*on("dt", "dt.to_string()"), *on("d", 'dt.to_string("iso")')),
-        *(*on("dtz", 'dt.to_string("%F %T%:z")'), *on("t", 'dt.to_string("%H%M")')),
+    examples = spell_out(
+        'd.dt.to_string("%Y-%m-%d"); dt.dt.strftime("%d.%m.%y %H:%M:%S%.3f"); '
+        'dtms.dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%"); dt.dt.to_string(); '
+        'd.dt.to_string("iso"); dtz.dt.to_string("%F %T%:z"); t.dt.to_string("%H%M")'
     )
     types = ("Date", "Datetime", "Time")
     format: str
@@ -1033,16 +979,19 @@ class ToString(TemporalMethod):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         form = check_format(self.format, dtype)
-        written = guarded(ns, args[0], dtype, self.limits(dtype), lambda v: v.dt.to_string(form))
-        return unordered(ns, written)
+        text = guarded(ns, args[0], dtype, self.limits(dtype), lambda v: v.dt.to_string(form))
+        return unordered(ns, text)
 
 
 def check_format(form: str, dtype: DType) -> str:
     """The format in chrono's directives, which every value of the type must have."""
     if form in _ISO:
-        return _iso(_ISO[form], dtype)
+        if dtype.name in ("Date", "Time"):
+            return "%F" if dtype.name == "Date" else "%T%.f"
+        zone = "" if dtype.zone is None else "%:z"
+        return f"%F{_ISO[form]}%T{_FRACTION[dtype.unit or 'us']}{zone}"
     if len(form) > LONGEST_FORMAT:
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"the format is longer than {LONGEST_FORMAT} characters", remedy="use a shorter one"
         )
     allowed = _allowed(dtype)
@@ -1069,14 +1018,6 @@ def _allowed(dtype: DType) -> frozenset[str]:
     return _ANY | _DAY_CODES | _CLOCK | _MOMENT | (_ZONE if dtype.zone is not None else frozenset())
 
 
-def _iso(between: str, dtype: DType) -> str:
-    if dtype.name == "Date":
-        return "%F"
-    if dtype.name == "Time":
-        return "%T%.f"
-    return f"%F{between}%T{_FRACTION[dtype.unit or 'us']}{'' if dtype.zone is None else '%:z'}"
-
-
 # The number of the calendar window that a time is in, on every engine.
 #
 # A date is its own day. All other times before the year 1 are in one window, and so are those after
@@ -1098,22 +1039,18 @@ def window_number(
     """The window of a Date or Datetime as Int64, by the clocks of its zone; never null."""
     limits = calendar(dtype)
     if dtype.name == "Date" and every == "1d":
-        found = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
+        number = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
         ends = -INFINITE_DAY, INFINITE_DAY
     else:
-        found = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
+        number = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
         ends = BEFORE[every], AFTER[every]
     others = [ns.lit(NO_TIME, dtype=ns.Int64)]
     if limits is not None:
         low, high = (point(ns, limit, dtype) for limit in limits)
         first, last = (ns.lit(end, dtype=ns.Int64) for end in ends)
-        beyond = (
-            ns.when(value < low)
-            .then(first)
-            .otherwise(ns.when(value > high).then(last).otherwise(None))
-        )
-        others.insert(0, beyond)
-    return unordered(ns, ns.coalesce(found, *others))
+        above = ns.when(value > high).then(last).otherwise(None)
+        others.insert(0, when(ns, value < low, first, above))
+    return unordered(ns, ns.coalesce(number, *others))
 
 
 def _number(value: pl.Expr, every: Every, ns: Namespace) -> pl.Expr:
@@ -1131,11 +1068,18 @@ def _number(value: pl.Expr, every: Every, ns: Namespace) -> pl.Expr:
 OPERATIONS: tuple[Kind, ...] = (
     *(IsLeapYear, DateOf, TimeOf, MonthStart, MonthEnd, Timestamp, CastTimeUnit),
     *(OffsetBy, Truncate, Round, ConvertTimeZone, ReplaceTimeZone),
-    DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), _year),
-    DatePart(*_of("iso_year", "d dtb", f"Year that the ISO week belongs to; {_NULL}."), _iso_year),
-    DatePart(*_of("century", "d dtb", "Century: 20 for the years 1901 to 2000."), _century),
+    DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), partial(_period, years=1)),
     DatePart(
-        *_of("millennium", "dt dtb", "Millennium: 2 for the years 1001 to 2000."), _millennium
+        *_of("iso_year", "d dtb", f"Year that the ISO week belongs to; {_NULL}."),
+        _iso_year,
+    ),
+    DatePart(
+        *_of("century", "d dtb", "Century: 20 for the years 1901 to 2000."),
+        partial(_period, years=100),
+    ),
+    DatePart(
+        *_of("millennium", "dt dtb", "Millennium: 2 for the years 1001 to 2000."),
+        partial(_period, years=1_000),
     ),
     DatePart(*_of("quarter", "d dtms", "Quarter of the year, 1 to 4."), (1, 4)),
     DatePart(*_of("month", "d dtz", "Month, 1 to 12."), (1, 12)),

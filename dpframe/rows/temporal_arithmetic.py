@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -19,15 +20,16 @@ from dpframe.core.units import EVERYWHERE
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.constants import cast_literal, from_physical, too_fine
 from dpframe.rows.layouts import together
-from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64
+from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64, when
 from dpframe.rows.operation import (
     Kind,
     Namespace,
     Operand,
     ParametricOperation,
-    integer,
+    constant,
     operand,
     operation,
+    spell_out,
 )
 from dpframe.rows.polars_dtypes import TIME_UNITS
 from dpframe.rows.temporal import DAY, ReplaceTimeZone, require_null_if_ambiguous, require_type
@@ -51,10 +53,13 @@ def is_temporal_sum(a: Domain, b: Domain) -> bool:
 
 
 def sum_type(a: DType, b: DType, sign: int) -> DType:
-    """The type of `a` plus (`sign` 1) or minus (-1) `b`. Raises `UnsupportedOperation` when the two
-    cannot be added or subtracted.
+    """The type of `a` plus (`sign` 1) or minus (-1) `b`; refused where there is none. A null
+    operand takes the type of a duration, which makes the sum a sum.
     """
-    a, b = _without_null(a, b)
+    if a.name == "Null":
+        a = duration_type(b.unit or "us") if b.name != "Time" else b
+    elif b.name == "Null":
+        b = duration_type(a.unit or "us") if a.name != "Time" else a
     pair = (a.name, b.name)
     if pair == ("Duration", "Duration"):
         return duration_type(_coarser(a, b))
@@ -90,10 +95,13 @@ def added(a: Domain, b: Domain, sign: int) -> Domain:
         total = total.increasing(lambda end: Fraction(end // units_per_day(unit)))
     limits = DATE_LIMITS if dtype == DATE else INT64_LIMITS
     fits = total.within(limits)
+    # What lies outside becomes null.
+    low, high = limits
+    ends = (end if end is not None and low <= end <= high else None for end in (total.lo, total.hi))
     return Domain(
         dtype,
         nullable=a.nullable or b.nullable or not fits,
-        interval=total if fits else _inside(total, limits),
+        interval=total if fits else Interval(*ends),
     )
 
 
@@ -159,23 +167,6 @@ def _coarser(a: DType, b: DType) -> str:
     return next((unit for unit in _COARSE_FIRST if unit in units), "us")
 
 
-def _without_null(a: DType, b: DType) -> tuple[DType, DType]:
-    """A null operand takes the type that makes the sum a sum: that of a duration."""
-    if a.name == "Null":
-        return (duration_type(b.unit or "us") if b.name != "Time" else b), b
-    if b.name == "Null":
-        return a, (duration_type(a.unit or "us") if a.name != "Time" else a)
-    return a, b
-
-
-def _inside(total: Interval, limits: tuple[int, int]) -> Interval:
-    """The ends that the type can hold; what lies outside becomes null."""
-    return Interval(
-        total.lo if total.lo is not None and limits[0] <= total.lo <= limits[1] else None,
-        total.hi if total.hi is not None and limits[0] <= total.hi <= limits[1] else None,
-    )
-
-
 # Dates, times and durations put together from numbers, or from a date and a time of day.
 #
 # Everything is computed with integers here, because Polars fails at a date that does not exist.
@@ -183,6 +174,8 @@ def _inside(total: Interval, limits: tuple[int, int]) -> Interval:
 _EPOCH = date(1970, 1, 1)
 _FIRST_YEAR, _LAST_YEAR = 1, 9999
 _CLOCK = (("hour", 23), ("minute", 59), ("second", 59), ("microsecond", 999_999))
+_SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
+"""The sizes of the parts of a time, in microseconds."""
 _PER_DAY = DAY * 10**6
 _SPANS = (
     ("weeks", 7 * DAY * 10**9),
@@ -208,7 +201,10 @@ def _require_whole(what: str, domains: Sequence[Domain]) -> None:
 
 @operation
 class MakeDatetime(ParametricOperation):
-    """Of year, month, day, hour, minute, second and microsecond.
+    """A date and time from integers (also pl.date and pl.time); null where the date does not exist
+    in the years 1 to 9999, or the time does not exist.
+
+    Of year, month, day, hour, minute, second and microsecond.
 
     Days are counted from years that begin in March, where a leap day is the last one: so month m of
     them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if its month has
@@ -218,18 +214,11 @@ class MakeDatetime(ParametricOperation):
     name = "datetime"
     reads = ("TemporalExpr.DatetimeFunction",)
     engines = EVERYWHERE
-    summary = (
-        "A date and time from integers (also pl.date and pl.time); null where the date does not "
-        "exist in the years 1 to 9999, or the time does not exist."
-    )
-    examples = (
-        'pl.datetime(pl.col("i64"), pl.col("u8"), 31)',
-        'pl.datetime(2024, pl.col("i8"), pl.col("u8"), hour=7, minute=30)',
-        'pl.datetime(pl.col("i32"), 2, 29, time_unit="ns")',
-        'pl.datetime(2023, 2, pl.col("u32"), 1, 2, 3, pl.col("i64"), time_unit="ms")',
-        'pl.date(pl.col("i32") * 100, pl.col("i8"), 29)',
-        'pl.date(2024, pl.col("d").dt.month(), 30)',
-        'pl.time(pl.col("i8"), pl.col("u8"), 1)',
+    examples = spell_out(
+        "pl.datetime(i64, u8, 31); pl.datetime(2024, i8, u8, hour=7, minute=30); "
+        'pl.datetime(i32, 2, 29, time_unit="ns"); '
+        'pl.datetime(2023, 2, u32, 1, 2, 3, i64, time_unit="ms"); pl.date(i32 * 100, i8, 29); '
+        "pl.date(2024, d.dt.month(), 30); pl.time(i8, u8, 1)"
     )
     unit: str
 
@@ -243,7 +232,19 @@ class MakeDatetime(ParametricOperation):
                 return local
             require_null_if_ambiguous(ambiguous, "pl.datetime")
             return _in_zone(local, ambiguous, params["time_zone"])
-        made = _constant_moment([integer(part, "a part of pl.datetime") for part in parts], unit)
+        numbers = [constant(part, "a part of pl.datetime", "int") for part in parts]
+        try:
+            moment = Literal(datetime(*numbers), datetime_type())
+        except (ValueError, OverflowError):
+            raise UnsupportedOperation(
+                "pl.datetime has a part out of range", remedy="write a date that exists"
+            ) from None
+        made = cast_literal(moment, datetime_type(unit))
+        if made is None:
+            raise UnsupportedOperation(
+                "pl.datetime is out of range of nanoseconds",
+                remedy='write one between the years 1678 and 2261, or time_unit="us"',
+            )
         return _in_zone(made, ambiguous, params["time_zone"])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -280,7 +281,9 @@ def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
     year, month, day, *clock = parts
     exists = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12) & (day >= 1)
     year, month = year.clip(_FIRST_YEAR, _LAST_YEAR), month.clip(1, 12)
-    exists = exists & (day <= _days_of(ns, year, month))
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    february = when(ns, leap, ns.lit(29), ns.lit(28))
+    exists = exists & (day <= when(ns, month == 2, february, (month + month // 8) % 2 + 30))
     day = day.clip(1, 31)
     months = year * 12 + month - 3
     in_march, since = months // 12, months % 12
@@ -292,31 +295,12 @@ def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
     for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
         exists = exists & part.is_between(0, most)
         micros = micros + part.clip(0, most) * size
-    made: pl.Expr = ns.when(exists).then(_in_unit(micros, unit))
-    return made
-
-
-def _days_of(ns: Namespace, year: pl.Expr, month: pl.Expr) -> pl.Expr:
-    """How many days a month has."""
-    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
-    february = ns.when(leap).then(ns.lit(29)).otherwise(ns.lit(28))
-    other = (month + month // 8) % 2 + 30
-    length: pl.Expr = ns.when(month == 2).then(february).otherwise(other)
-    return length
-
-
-_SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
-"""The sizes of the parts of a time, in microseconds."""
-
-
-def _in_unit(micros: pl.Expr, unit: str) -> pl.Expr:
-    """Microseconds as a Datetime in a unit; null where that does not hold them."""
     dtype = datetime_type(unit)
-    if dtype.unit == "ms":
+    if unit == "ms":
         micros = micros // 1_000
-    elif dtype.unit == "ns":
+    elif unit == "ns":
         micros = as_type(as_type(micros, INT128) * 1_000, INT64)
-    return as_type(micros, dtype)
+    return when(ns, exists, as_type(micros, dtype))
 
 
 def _moments(year: Domain, dtype: DType) -> Interval:
@@ -330,40 +314,21 @@ def _moments(year: Domain, dtype: DType) -> Interval:
     return known if known.within(INT64_LIMITS) else EVERYTHING
 
 
-def _constant_moment(parts: Sequence[int], unit: str) -> Literal:
-    year, month, day, hour, minute, second, micro = parts
-    try:
-        moment = datetime(year, month, day, hour, minute, second, micro)
-    except (ValueError, OverflowError):
-        raise UnsupportedOperation(
-            "pl.datetime has a part out of range", remedy="write a date that exists"
-        ) from None
-    made = cast_literal(Literal(moment, datetime_type()), datetime_type(unit))
-    if made is None:
-        raise UnsupportedOperation(
-            "pl.datetime is out of range of nanoseconds",
-            remedy='write one between the years 1678 and 2261, or time_unit="us"',
-        )
-    return made
-
-
 @operation
 class MakeDuration(ParametricOperation):
-    """Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds."""
+    """A duration from integers; what is finer than its unit is cut off from each of them, and what
+    does not fit is null.
+
+    Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds.
+    """
 
     name = "duration"
     reads = ("TemporalExpr.Duration",)
     engines = EVERYWHERE
-    summary = (
-        "A duration from integers; what is finer than its unit is cut off from each of them, "
-        "and what does not fit is null."
-    )
-    examples = (
-        'pl.duration(days=pl.col("i64"), hours=2)',
-        'pl.duration(weeks=pl.col("i8"), milliseconds=pl.col("i32"), time_unit="ms")',
-        'pl.duration(microseconds=pl.col("i64"), nanoseconds=pl.col("i64b"), time_unit="ms")',
-        'pl.duration(seconds=pl.col("u64"), nanoseconds=pl.col("i8"))',
-        'pl.duration(hours=pl.col("i8"), time_unit="ns")',
+    examples = spell_out(
+        'pl.duration(days=i64, hours=2); pl.duration(weeks=i8, milliseconds=i32, time_unit="ms"); '
+        'pl.duration(microseconds=i64, nanoseconds=i64b, time_unit="ms"); '
+        'pl.duration(seconds=u64, nanoseconds=i8); pl.duration(hours=i8, time_unit="ns")'
     )
     unit: str
 
@@ -373,7 +338,12 @@ class MakeDuration(ParametricOperation):
         unit = TIME_UNITS[params]
         if not all(isinstance(part, Literal) for part in parts):
             return cls(unit).of(*parts)
-        return _constant_span([integer(part, "a part of pl.duration") for part in parts], unit)
+        counts = [constant(part, "a part of pl.duration", "int") for part in parts]
+        nanoseconds = sum(n * size for n, (_, size) in zip(counts, _SPANS, strict=True))
+        micros, rest = divmod(nanoseconds, 1_000)
+        if rest:
+            raise too_fine()
+        return replace(from_physical(micros, duration_type("us")), dtype=duration_type(unit))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.duration", args)
@@ -381,7 +351,9 @@ class MakeDuration(ParametricOperation):
         parts = [in_int64(d) for d in args]
         total = ZERO
         for part, (_, size) in zip(parts, _SPANS, strict=True):
-            total = total + _counted(part.interval, size, dtype)
+            times, divided = _ratio(size, dtype)
+            count = partial(_cut_off, times=times, divided=divided)
+            total = total + part.interval.increasing(count)
         fits = total.within(INT64_LIMITS)
         return Domain(
             dtype,
@@ -410,30 +382,22 @@ class MakeDuration(ParametricOperation):
         return f"duration({', '.join(shown)})"
 
 
-def _constant_span(counts: Sequence[int], unit: str) -> Literal:
-    nanoseconds = sum(n * size for n, (_, size) in zip(counts, _SPANS, strict=True))
-    micros, rest = divmod(nanoseconds, 1_000)
-    if rest:
-        raise too_fine()
-    return replace(from_physical(micros, duration_type("us")), dtype=duration_type(unit))
-
-
 @operation
 class Combine(ParametricOperation):
-    name = "dt_combine"
-    reads = ("TemporalExpr.Combine",)
-    summary = "The day of a date or Datetime without zone, with a time of day; null out of range."
-    examples = (
-        'pl.col("d").dt.combine(pl.col("t"))',
-        'pl.col("dt").dt.combine(time(12, 30))',
-        'pl.col("dtms").dt.combine(pl.col("t"), "ns")',
-        'pl.col("d").dt.combine(pl.col("t"), time_unit="ms")',
+    """The day of a date or Datetime without zone, with a time of day; null out of range."""
+
+    namespace = "dt"
+    groups = ("TemporalExpr",)
+    arity = 2
+    examples = spell_out(
+        'd.dt.combine(t); dt.dt.combine(time(12, 30)); dtms.dt.combine(t, "ns"); '
+        'd.dt.combine(t, time_unit="ms")'
     )
     unit: str
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        return cls(TIME_UNITS[params]).of(*operands)
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"unit": TIME_UNITS[params]}
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         day, clock = args
@@ -448,10 +412,11 @@ class Combine(ParametricOperation):
             require_type(clock, ("Time",), "the time of dt.combine")
         dtype = datetime_type(self.unit)
         per_day = DAY * dtype.units_per_second
-        known = _days_interval(day)
+        own = 1 if day.dtype.name == "Date" else DAY * day.dtype.units_per_second
+        days = day.interval.increasing(lambda end: Fraction(end // own))
         known = Interval(
-            None if known.lo is None else known.lo * per_day,
-            None if known.hi is None else known.hi * per_day + per_day - 1,
+            None if days.lo is None else days.lo * per_day,
+            None if days.hi is None else days.hi * per_day + per_day - 1,
         )
         fits = known.within(INT64_LIMITS)
         nullable = not fits or day.nullable or clock.nullable
@@ -471,27 +436,14 @@ class Combine(ParametricOperation):
         return f"{args[0]}.dt.combine({args[1]}{unit})"
 
 
-def _days_interval(day: Domain) -> Interval:
-    if day.dtype.name == "Date":
-        return day.interval
-    per_day = DAY * day.dtype.units_per_second
-    return day.interval.increasing(lambda end: Fraction(end // per_day))
-
-
 def _ratio(size: int, dtype: DType) -> tuple[int, int]:
     """What a part is multiplied with, and then divided by, to count in the unit."""
     unit = 10**9 // dtype.units_per_second
     return max(1, size // unit), max(1, unit // size)
 
 
-def _counted(known: Interval, size: int, dtype: DType) -> Interval:
-    """Where a part of a duration lies, in its unit."""
-    times, divided = _ratio(size, dtype)
-    return known.increasing(lambda end: Fraction(math.trunc(end * times / divided)))
+def _cut_off(end: Fraction, times: int, divided: int) -> Fraction:
+    return Fraction(math.trunc(end * times / divided))
 
 
-OPERATIONS: tuple[Kind, ...] = (
-    MakeDatetime,
-    MakeDuration,
-    Combine,
-)
+OPERATIONS: tuple[Kind, ...] = (*(MakeDatetime, MakeDuration, Combine),)
