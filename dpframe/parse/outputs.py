@@ -40,7 +40,16 @@ from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.groups import GROUPING, SetGroups
-from dpframe.parse.hints import Node, function_key, function_name, held, node_name, operands, refuse
+from dpframe.parse.hints import (
+    Node,
+    function_key,
+    function_name,
+    held,
+    node_name,
+    operands,
+    refuse,
+    with_parts,
+)
 from dpframe.parse.literals import read_literal
 from dpframe.parse.reader import read, tree_of
 from dpframe.parse.selectors import output_name
@@ -152,8 +161,8 @@ class _Rows:
             raise _unlike()
         if not all(self._is_constant(p) for i, p in enumerate(found) if i != place):
             raise _unlike()
-        core, kept = self._split(found[place])
-        return _with(kind, body, place, core), kept
+        found[place], kept = self._split(found[place])
+        return with_parts(kind, body, found), kept
 
     def _is_constant(self, node: Node) -> bool:
         return "Literal" in node or not column_names(self._tree(node))
@@ -179,17 +188,6 @@ def _dropping(node: Node) -> str | None:
     function = node.get("Function")
     key = None if function is None else function_key(function["function"])[0]
     return key if key in (_NULLS, _NANS) else None
-
-
-def _with(kind: str, body: Node, place: int, part: Any) -> Node:
-    """A node with another operand."""
-    if kind == "Cast":
-        return {kind: {**body, "expr": part}}
-    if kind == "BinaryExpr":
-        return {kind: {**body, ("left", "right")[place]: part}}
-    inputs = list(body["input"])
-    inputs[place] = part
-    return {kind: {**body, "input": inputs}}
 
 
 def _unlike() -> UnsupportedOperation:
