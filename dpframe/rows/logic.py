@@ -164,7 +164,7 @@ class Xor(Junction):
 
 @operation
 class Not(ParametricOperation):
-    """Whether the condition does not hold; null stays null. Of an integer: -1 - x."""
+    """Whether the condition does not hold; null stays null. For an integer it is -1 - x."""
 
     groups = ("Boolean",)
     engines = EVERYWHERE

@@ -192,8 +192,8 @@ def operation(cls: type[T]) -> type[T]:
 
 @operation
 class PlainOperation(RowOperation):
-    """One of several operations that differ in a few values, which are the fields of their class;
-    its name tells which one it is.
+    """One of several operations that differ in a few values. These are the fields of their class,
+    and its name identifies it.
     """
 
     name: str
