@@ -209,15 +209,7 @@ def polars_schema(columns: Columns) -> dict[str, Any]:
 
 
 def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output, ...]:
-    """The outputs of a query, several where an expression names several columns.
-
-    Parameters
-    ----------
-    specs
-        The request, in order.
-    scope
-        The frame and groups of the query.
-    """
+    """The outputs of a query, several where an expression names several columns."""
     schema = polars_schema(scope.facts.columns)
     outputs = [output for spec in specs for output in _expand(spec, scope, schema)]
     if not outputs:
@@ -270,7 +262,8 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
         own = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
         name = spec.prefix + own + spec.suffix
         bound = {
-            p: by_grouping_sets(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()
+            p: by_grouping_sets(bind(replace(r, name=name), scope), scope)
+            for p, (r, _) in chosen.items()
         }
         about = _fill(spec.words, said), post_tree, spec.interval_optional
         outputs.append(Output(name, bound, spec.post, *about))
@@ -297,10 +290,6 @@ def _fill(template: str, said: Mapping[str, str]) -> str:
     for placeholder, text in said.items():
         template = template.replace("{" + placeholder + "}", text)
     return template
-
-
-def _named(request: Request, name: str) -> Request:
-    return request if request.name == name else replace(request, name=name)
 
 
 def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:

@@ -58,21 +58,11 @@ def read(
     expression: Any,
     schema: Mapping[str, pl.DataType],
     *,
-    what: str = "expression",
-    each: Each | None = None,
+    what: str = "expression",  # What it is used for, for messages: "filter", "group key"
+    each: Each | None = None,  # What reads one column's node; `tree_of` where it is left out
 ) -> tuple[Named, ...]:
-    """The trees of an expression, one for each column that it makes.
-
-    Parameters
-    ----------
-    expression
-        A Polars expression; a str is a column's name, and any other Python scalar a constant.
-    schema
-        Names and types of the frame's columns.
-    what
-        What the expression is used for, for messages: ``"filter"``, ``"group key"``.
-    each
-        What reads one column's node; `tree_of` where it is left out.
+    """The trees of an expression, one for each column that it makes. A str is a column's name, and
+    any other Python scalar a constant.
     """
     parsed = _as_expression(expression, what)
     reading = each or tree_of

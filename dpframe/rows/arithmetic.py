@@ -33,14 +33,7 @@ from dpframe.rows.operands import (
     widened,
     widened_to_float,
 )
-from dpframe.rows.operation import (
-    Infix,
-    Kind,
-    Namespace,
-    ParametricOperation,
-    operation,
-    spell_out,
-)
+from dpframe.rows.operation import Infix, Namespace, RowMethod, operation, spell_out
 from dpframe.rows.strings import bounded
 from dpframe.rows.temporal_arithmetic import add_moments, added, is_temporal_sum
 
@@ -173,7 +166,7 @@ class Mul(Arithmetic):
 
 
 @operation
-class Neg(ParametricOperation):
+class Neg(RowMethod):
     """The number with its sign changed."""
 
     propagates_null = True
@@ -499,4 +492,4 @@ def _raise(base: Fraction, power: Fraction) -> Fraction:
         return Fraction(2) ** 1100 * (-1 if base < 0 else 1)
 
 
-OPERATIONS: tuple[Kind, ...] = (*(Add, Sub, Mul, Neg, TrueDiv, FloorDiv, Mod, Pow),)
+OPERATIONS = (*(Add, Sub, Mul, Neg, TrueDiv, FloorDiv, Mod, Pow),)

@@ -23,15 +23,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import cast_literal
 from dpframe.rows.layouts import unordered, unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
-from dpframe.rows.operation import (
-    Kind,
-    Namespace,
-    Operand,
-    ParametricOperation,
-    operand,
-    operation,
-    spell_out,
-)
+from dpframe.rows.operation import Namespace, Operand, RowMethod, operand, operation, spell_out
 from dpframe.rows.polars_dtypes import read_dtype_expression
 from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
 
@@ -43,7 +35,7 @@ _FLOAT32_MAX = Fraction(float(np.finfo(np.float32).max))
 
 
 @operation
-class Cast(ParametricOperation):
+class Cast(RowMethod):
     """The value in another type; null where it does not fit (also for strict casts)."""
 
     groups = ("Node",)
@@ -329,4 +321,4 @@ def _between_temporal(expression: pl.Expr, source: DType, target: DType) -> pl.E
     return as_type((number % per_day) * (86_400 * 10**9 // per_day), target)
 
 
-OPERATIONS: tuple[Kind, ...] = (Cast,)
+OPERATIONS = (Cast,)

@@ -35,10 +35,9 @@ from dpframe.rows.operands import (
     widened_to_float,
 )
 from dpframe.rows.operation import (
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
+    RowMethod,
     constant,
     operand,
     operation,
@@ -50,7 +49,7 @@ from dpframe.rows.polars_dtypes import to_polars
 
 
 @operation
-class ClipBetween(ParametricOperation):
+class ClipBetween(RowMethod):
     """Clip to bounds of the same row; a bound that is null or NaN does not clamp, null and NaN
     stay.
 
@@ -161,7 +160,7 @@ def _end(end: Fraction | float) -> Fraction | None:
 
 
 @operation
-class Clip(ParametricOperation):
+class Clip(RowMethod):
     """Values below `lo` become `lo`, above `hi` become `hi`; null and NaN stay."""
 
     engines = EVERYWHERE
@@ -324,4 +323,4 @@ def _reversed(lo: Any, hi: Any) -> bool:
         return bool(are_days and days[0] > days[1])
 
 
-OPERATIONS: tuple[Kind, ...] = (ClipBetween, Clip)
+OPERATIONS = (ClipBetween, Clip)

@@ -14,14 +14,7 @@ from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, Domain, DType, d
 from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import as_type, boolean
-from dpframe.rows.operation import (
-    Infix,
-    Kind,
-    Namespace,
-    ParametricOperation,
-    operation,
-    spell_out,
-)
+from dpframe.rows.operation import Infix, Namespace, RowMethod, operation, spell_out
 
 # How two or more values are made comparable.
 #
@@ -273,7 +266,7 @@ _CLOSED: dict[str, Closed] = {"Both": "both", "Left": "left", "Right": "right", 
 
 
 @operation
-class IsBetween(ParametricOperation):
+class IsBetween(RowMethod):
     """Whether a value lies in a range, by default with both ends."""
 
     groups = ("Boolean",)
@@ -303,7 +296,7 @@ class IsBetween(ParametricOperation):
         return value.is_between(lo, hi, closed=self.closed)
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(Eq, Ne, Lt, Le, Gt, Ge, EqMissing, NeMissing),
     IsBetween,
 )

@@ -34,13 +34,7 @@ from dpframe.rows.operands import (
     widen_to_float,
     widened_to_float,
 )
-from dpframe.rows.operation import (
-    Function,
-    Kind,
-    Namespace,
-    operation,
-    spell_out,
-)
+from dpframe.rows.operation import Function, Namespace, operation, spell_out
 
 
 class Extreme(Function):
@@ -236,7 +230,7 @@ class AllHorizontal(AnyHorizontal):
     join = operator.and_
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(MinHorizontal, MaxHorizontal, SumHorizontal, MeanHorizontal),
     *(AnyHorizontal, AllHorizontal),
 )

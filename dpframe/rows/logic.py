@@ -30,10 +30,9 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import (
     Infix,
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
+    RowMethod,
     operand,
     operation,
     spell_out,
@@ -163,7 +162,7 @@ class Xor(Junction):
 
 
 @operation
-class Not(ParametricOperation):
+class Not(RowMethod):
     """Whether the condition does not hold; null stays null. For an integer it is -1 - x."""
 
     groups = ("Boolean",)
@@ -191,7 +190,7 @@ class Not(ParametricOperation):
 
 
 @operation
-class When(ParametricOperation):
+class When(RowMethod):
     """`then` where the condition holds, `otherwise` where it does not or is null."""
 
     reads = ("Node.Ternary",)
@@ -226,7 +225,7 @@ class When(ParametricOperation):
         return f"when({args[0]}).then({args[1]}).otherwise({args[2]})"
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(And, Or, Xor, Not),
     When,
 )

@@ -43,21 +43,12 @@ from dpframe.rows.layouts import unordered
 from dpframe.rows.logic import When
 from dpframe.rows.nested import ListContains
 from dpframe.rows.nulls import IsNotNull
-from dpframe.rows.operands import (
-    as_type,
-    boolean,
-    convert,
-    converted,
-    merged,
-    supertype,
-    when,
-)
+from dpframe.rows.operands import as_type, boolean, convert, converted, merged, supertype, when
 from dpframe.rows.operation import (
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
     Reader,
+    RowMethod,
     Values,
     operation,
     quoted,
@@ -122,7 +113,7 @@ def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Ke
 
 
 @operation
-class IsIn(ParametricOperation):
+class IsIn(RowMethod):
     """Whether a value is one of a list. Null is null, unless nulls_equal; a null in the list
     matches null only.
     """
@@ -181,7 +172,7 @@ class IsIn(ParametricOperation):
 
 
 @operation
-class Lookup(ParametricOperation):
+class Lookup(RowMethod):
     """Values in place of others, by a table of constants."""
 
     old: tuple[Scalar, ...]
@@ -414,7 +405,7 @@ def _series(values: list[Scalar], dtype: DType) -> pl.Series:
 
 
 @operation
-class Cut(ParametricOperation):
+class Cut(RowMethod):
     """The bin that a number falls in, as an Enum; null for null and NaN.
 
     Bins (-inf, b0], (b0, b1], ..., (bn, inf); `left_closed` moves each break to the bin above.
@@ -535,5 +526,5 @@ def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ..
     return tuple(f"{opening}{a}, {b}{closing}" for a, b in pairwise(ends))
 
 
-OPERATIONS: tuple[Kind, ...] = (*(IsIn, Replace, ReplaceStrict, Cut),)
+OPERATIONS = (*(IsIn, Replace, ReplaceStrict, Cut),)
 READERS: Mapping[str, Reader] = {"Bin": read_bins}

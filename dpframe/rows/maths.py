@@ -32,11 +32,10 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import (
     Function,
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
     PlainOperation,
+    RowMethod,
     RowOperation,
     constant,
     on,
@@ -51,7 +50,7 @@ _BLUR = Fraction(1, 1 << 20)
 """By how much a product may be off, for floats of 32 bits too."""
 
 
-class Rounding(ParametricOperation):
+class Rounding(RowMethod):
     """A non-decreasing function of floats that leaves integers alone."""
 
     __slots__ = ()
@@ -139,7 +138,7 @@ _BEYOND_FLOATS = Fraction(2) ** 1100
 
 
 @operation
-class Abs(ParametricOperation):
+class Abs(RowMethod):
     """Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."""
 
     engines = EVERYWHERE
@@ -164,7 +163,7 @@ class Abs(ParametricOperation):
 
 
 @operation
-class Sign(ParametricOperation):
+class Sign(RowMethod):
     """-1, 0 or 1 by the sign of a number."""
 
     engines = EVERYWHERE
@@ -243,7 +242,7 @@ _NATURAL = FloatFunction("log", "log", (), "Natural logarithm.", (), math.log, s
 
 
 @operation
-class Log(RealFunction, ParametricOperation):
+class Log(RealFunction, RowMethod):
     """Logarithm to a constant base; minus infinity at zero, NaN below.
 
     The natural one without a base.
@@ -415,7 +414,7 @@ _RIGHT = Interval(-_PI / 2, _PI / 2)
 _RADIANS = "of an angle in radians"
 _NAN = "NaN below -1 and above 1"
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(Floor, Ceil, Round),
     *(Abs, Sign),
     FloatFunction(

@@ -39,10 +39,9 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import (
     Function,
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
+    RowMethod,
     constant,
     on,
     operand,
@@ -85,7 +84,7 @@ def _as_list(expression: pl.Expr, domain: Domain, element: DType | None = None) 
     return items if element in (None, domain.dtype.inner) else as_type(items, list_type(element))
 
 
-class ListMethod(ParametricOperation):
+class ListMethod(RowMethod):
     """A method of a list."""
 
     __slots__ = ()
@@ -309,7 +308,7 @@ class ToList(ListMethod):
 
 
 @operation
-class ListContains(ParametricOperation):
+class ListContains(RowMethod):
     """Whether the list holds the item, which may be a constant or differ from row to row. Also
     .is_in(list column), which is null for a null item.
 
@@ -425,7 +424,7 @@ def _element(args: Sequence[Domain]) -> Domain:
 
 
 @operation
-class StructOf(ParametricOperation):
+class StructOf(RowMethod):
     """One column of named fields.
 
     Never null itself, even where all fields are.
@@ -467,7 +466,7 @@ class StructOf(ParametricOperation):
 
 
 @operation
-class Field(ParametricOperation):
+class Field(RowMethod):
     """One field of a struct; null where the struct is."""
 
     reads = ("StructExpr.FieldByName",)
@@ -497,7 +496,7 @@ class Field(ParametricOperation):
         return args[0].struct.field(self.field)
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(ListLen, ListGet, ListSlice, ListSum, ListMean, ListMin, ListMax, ToList),
     *(ListContains, ConcatList, StructOf, Field),
 )

@@ -22,20 +22,12 @@ from dpframe.rows.operands import (
     widen_to_float,
     widened_to_float,
 )
-from dpframe.rows.operation import (
-    Function,
-    Kind,
-    Namespace,
-    ParametricOperation,
-    on,
-    operation,
-    spell_out,
-)
+from dpframe.rows.operation import Function, Namespace, RowMethod, on, operation, spell_out
 
 # Whether a value is null, NaN or finite.
 
 
-class NullCheck(ParametricOperation):
+class NullCheck(RowMethod):
     """Never null itself."""
 
     __slots__ = ()
@@ -64,7 +56,7 @@ class IsNotNull(NullCheck):
     examples = on("f64 li", "is_not_null()")
 
 
-class NumberCheck(ParametricOperation):
+class NumberCheck(RowMethod):
     """A question about a float, whose answer for every other number is known."""
 
     __slots__ = ()
@@ -122,7 +114,7 @@ class IsInfinite(NumberCheck):
 
 
 @operation
-class FillNull(ParametricOperation):
+class FillNull(RowMethod):
     """The value, or another in place of null. NaN is not null."""
 
     arity = 2
@@ -146,7 +138,7 @@ class FillNull(ParametricOperation):
 
 
 @operation
-class FillNan(ParametricOperation):
+class FillNan(RowMethod):
     """The value, or another in place of NaN; integers have no NaN."""
 
     reads = ()
@@ -205,7 +197,7 @@ class Coalesce(Function):
         return as_type(result, dtype)
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(IsNull, IsNotNull, IsNan, IsNotNan, IsFinite, IsInfinite),
     *(FillNull, FillNan),
     Coalesce,

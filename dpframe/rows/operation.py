@@ -223,7 +223,7 @@ def _fields(kind: Any) -> tuple[Field[Any], ...]:
     return fields(kind)
 
 
-class ParametricOperation(RowOperation):
+class RowMethod(RowOperation):
     """An operation whose fields are its constants: one method of Polars, if it says nothing else.
 
     All else follows from the class statement. ``class StripPrefix`` with the `namespace` ``str``
@@ -353,7 +353,7 @@ class ParametricOperation(RowOperation):
         return f"{first}.{self.method}({', '.join([*others, *self.arguments()])})"
 
 
-class Infix(ParametricOperation):
+class Infix(RowMethod):
     """An operator between two operands."""
 
     __slots__ = ()
@@ -365,7 +365,7 @@ class Infix(ParametricOperation):
         return f"({args[0]} {self.symbol} {args[1]})"
 
 
-class Function(ParametricOperation):
+class Function(RowMethod):
     """A function of several operands."""
 
     __slots__ = ()
@@ -375,7 +375,7 @@ class Function(ParametricOperation):
         return f"{self.name}({', '.join([*args, *self.arguments()])})"
 
 
-Kind: TypeAlias = "PlainOperation | type[ParametricOperation]"
+Kind: TypeAlias = "PlainOperation | type[RowMethod]"
 """An operation without constants, or all those with one meaning and different constants."""
 
 

@@ -35,11 +35,10 @@ from dpframe.rows.layouts import together, unordered
 from dpframe.rows.operands import as_type, boolean, when
 from dpframe.rows.operation import (
     Function,
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
     Reader,
+    RowMethod,
     RowOperation,
     on,
     operation,
@@ -113,7 +112,7 @@ def _run(operation: RowOperation, texts: tuple[str, ...]) -> tuple[Scalar, ...]:
     return tuple(dict.fromkeys(frame.select(result=expression)["result"].to_list()))
 
 
-class TextMethod(ParametricOperation):
+class TextMethod(RowMethod):
     """A method of text."""
 
     __slots__ = ()
@@ -913,7 +912,7 @@ def read_parse(operands: Sequence[Operand], params: Any) -> Tree:
             raise LookupError(dtype)  # Polars itself takes no other
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(ToLowercase, ToUppercase, ToTitlecase, LenChars, LenBytes),
     *(StripChars, StripCharsStart, StripCharsEnd, StripPrefix, StripSuffix),
     *(Slice, Head, Tail, PadStart, PadEnd, Zfill),

@@ -27,11 +27,10 @@ from dpframe.rows.constants import zone_info
 from dpframe.rows.layouts import unordered
 from dpframe.rows.operands import as_type, boolean, when
 from dpframe.rows.operation import (
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
     PlainOperation,
+    RowMethod,
     RowOperation,
     constant,
     on,
@@ -397,7 +396,7 @@ class TemporalOperation(RowOperation):
         return guarded(ns, args[0], dtype, self.limits(dtype), lambda v: self.apply(ns, v))
 
 
-class TemporalMethod(ParametricOperation, TemporalOperation):
+class TemporalMethod(RowMethod, TemporalOperation):
     """A method of dates and times, with constants."""
 
     __slots__ = ()
@@ -1065,7 +1064,7 @@ def _number(value: pl.Expr, every: Every, ns: Namespace) -> pl.Expr:
     return year * 12 + month if every == "1mo" else year * 4 + month // 3
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(IsLeapYear, DateOf, TimeOf, MonthStart, MonthEnd, Timestamp, CastTimeUnit),
     *(OffsetBy, Truncate, Round, ConvertTimeZone, ReplaceTimeZone),
     DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), partial(_period, years=1)),

@@ -22,10 +22,9 @@ from dpframe.rows.constants import cast_literal, from_physical, too_fine
 from dpframe.rows.layouts import together
 from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64, when
 from dpframe.rows.operation import (
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
+    RowMethod,
     constant,
     operand,
     operation,
@@ -200,7 +199,7 @@ def _require_whole(what: str, domains: Sequence[Domain]) -> None:
 
 
 @operation
-class MakeDatetime(ParametricOperation):
+class MakeDatetime(RowMethod):
     """A date and time from integers (also pl.date and pl.time); null where the date does not exist
     in the years 1 to 9999, or the time does not exist.
 
@@ -315,7 +314,7 @@ def _moments(year: Domain, dtype: DType) -> Interval:
 
 
 @operation
-class MakeDuration(ParametricOperation):
+class MakeDuration(RowMethod):
     """A duration from integers; what is finer than its unit is cut off from each of them, and what
     does not fit is null.
 
@@ -383,7 +382,7 @@ class MakeDuration(ParametricOperation):
 
 
 @operation
-class Combine(ParametricOperation):
+class Combine(RowMethod):
     """The day of a date or Datetime without zone, with a time of day; null out of range."""
 
     namespace = "dt"
@@ -446,4 +445,4 @@ def _cut_off(end: Fraction, times: int, divided: int) -> Fraction:
     return Fraction(math.trunc(end * times / divided))
 
 
-OPERATIONS: tuple[Kind, ...] = (*(MakeDatetime, MakeDuration, Combine),)
+OPERATIONS = (*(MakeDatetime, MakeDuration, Combine),)

@@ -13,13 +13,7 @@ from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows import registry
 from dpframe.rows.arithmetic import Add
 from dpframe.rows.maths import Round
-from dpframe.rows.operation import (
-    Kind,
-    ParametricOperation,
-    PlainOperation,
-    RowOperation,
-    operation,
-)
+from dpframe.rows.operation import Kind, PlainOperation, RowMethod, RowOperation, operation
 from dpframe.rows.registry import BY_NAME, OPERATIONS, READERS
 from tests.calls import call
 
@@ -63,9 +57,9 @@ def test_two_operations_do_not_share_a_name_or_a_function() -> None:
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.name)
 def test_an_operation_is_a_frozen_value(kind: Kind) -> None:
     cls = kind if isinstance(kind, type) else type(kind)
-    assert issubclass(cls, PlainOperation) != issubclass(cls, ParametricOperation)
+    assert issubclass(cls, PlainOperation) != issubclass(cls, RowMethod)
     assert all("__slots__" in vars(part) for part in cls.__mro__ if part is not object)
-    assert isinstance(kind, type) == bool(issubclass(cls, ParametricOperation))
+    assert isinstance(kind, type) == bool(issubclass(cls, RowMethod))
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -112,7 +106,7 @@ def test_integers_have_64_bits(op: str, constants: dict[str, Any], message: str)
 
 def test_a_constant_of_a_type_that_nothing_checks_is_refused() -> None:
     @operation
-    class Odd(ParametricOperation):
+    class Odd(RowMethod):
         name = "odd"
         constant: set[int]
 
