@@ -297,6 +297,7 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
     method = spec.aggregate.method
     score, scored = _score(spec, schema)
     below = _denominator(spec, schema)
+    asked = spec.weight, spec.mechanism, score, below
     shown = _arguments(spec, scored, below)
     if spec.expression is None:
         name = spec.aggregate.name_without_column
@@ -306,7 +307,7 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
                 where=f"dp.{method}({shown})",
                 remedy=f"write pl.col(column).dp_{method}(...)",
             )
-        return [(_request(spec, name, None, score, below), f"dp.{method}({shown})")]
+        return [(Request(spec.aggregate, name, None, *asked), f"dp.{method}({shown})")]
     given = spec.expression
     each = None if spec.counts_missing else tree_or_null
     named = (
@@ -315,19 +316,9 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
         else read(given, schema, what=f"dp_{method}", each=each)
     )
     return [
-        (_request(spec, n.name, n.tree, score, below), f"{words(n.tree)}.dp_{method}({shown})")
+        (Request(spec.aggregate, n.name, n.tree, *asked), f"{words(n.tree)}.dp_{method}({shown})")
         for n in named
     ]
-
-
-def _request(
-    spec: AggregateSpec,
-    name: str,
-    tree: Tree | None,
-    score: Request | Tree | None,
-    below: Tree | None,
-) -> Request:
-    return Request(spec.aggregate, name, tree, spec.weight, spec.mechanism, score, below)
 
 
 def _denominator(spec: AggregateSpec, schema: Mapping[str, Any]) -> Tree | None:

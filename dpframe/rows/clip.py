@@ -144,16 +144,13 @@ def _interval_between(value: Domain, lo: Domain | None, hi: Domain | None) -> In
         lows.append(low)
         if not (hi.nullable or hi.nan):
             highs[0] = min(most, high)
-    return Interval(_end(min(lows)), _end(max(highs)))
+    ends = (end if isinstance(end, Fraction) else None for end in (min(lows), max(highs)))
+    return Interval(*ends)
 
 
 def _ends(known: Domain) -> tuple[Fraction | float, Fraction | float]:
     lo, hi = known.interval.lo, known.interval.hi
     return -math.inf if lo is None else lo, math.inf if hi is None else hi
-
-
-def _end(end: Fraction | float) -> Fraction | None:
-    return end if isinstance(end, Fraction) else None
 
 
 # Clamping between constants.

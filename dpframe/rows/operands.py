@@ -68,9 +68,7 @@ def is_number(dtype: DType) -> bool:
 
 
 def require_numbers(what: str, domains: Sequence[Domain]) -> None:
-    """Refuse operands that are not numbers, naming their types and what to write instead. Raises
-    `UnsupportedOperation` when a domain's type is not numeric, Boolean or Null.
-    """
+    """Refuse operands that are not numbers, with their types and what to write instead."""
     for domain in domains:
         if not is_number(domain.dtype):
             types = " and ".join(str(d.dtype) for d in domains)

@@ -248,12 +248,20 @@ class MakeDatetime(RowMethod):
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.datetime", args)
-        dtype = datetime_type(self.unit)
-        return Domain(dtype, nullable=True, interval=_moments(in_int64(args[0]), dtype))
+        # From the first moment of the first year to the last one of the last.
+        dtype, years = datetime_type(self.unit), in_int64(args[0]).interval
+        lo, hi = years.lo, years.hi
+        first = _FIRST_YEAR if lo is None else min(max(int(lo), _FIRST_YEAR), _LAST_YEAR)
+        last = _LAST_YEAR if hi is None else min(max(int(hi), first), _LAST_YEAR)
+        days = [(date(first, 1, 1) - _EPOCH).days, (date(last, 12, 31) - _EPOCH).days + 1]
+        per_day = DAY * dtype.units_per_second
+        known = interval(days[0] * per_day, days[1] * per_day - 1)
+        known = known if known.within(INT64_LIMITS) else EVERYTHING
+        return Domain(dtype, nullable=True, interval=known)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         parts = [as_type(e, INT64) for e in args]
-        return together(ns, parts, lambda *found: _moment(ns, found, self.unit))
+        return together(ns, parts, lambda *parts: _moment(ns, parts, self.unit))
 
     def words(self, args: Sequence[str]) -> str:
         year, month, day, *clock = args
@@ -300,17 +308,6 @@ def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
     elif unit == "ns":
         micros = as_type(as_type(micros, INT128) * 1_000, INT64)
     return when(ns, exists, as_type(micros, dtype))
-
-
-def _moments(year: Domain, dtype: DType) -> Interval:
-    """From the first moment of the first year to the last one of the last."""
-    lo, hi = year.interval.lo, year.interval.hi
-    first = _FIRST_YEAR if lo is None else min(max(int(lo), _FIRST_YEAR), _LAST_YEAR)
-    last = _LAST_YEAR if hi is None else min(max(int(hi), first), _LAST_YEAR)
-    days = [(date(first, 1, 1) - _EPOCH).days, (date(last, 12, 31) - _EPOCH).days + 1]
-    per_day = DAY * dtype.units_per_second
-    known = interval(days[0] * per_day, days[1] * per_day - 1)
-    return known if known.within(INT64_LIMITS) else EVERYTHING
 
 
 @operation
