@@ -35,13 +35,13 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import Infix, Namespace, RowMethod, operation, spell_out
 from dpframe.rows.strings import bounded
-from dpframe.rows.temporal_arithmetic import add_moments, added, is_temporal_sum
+from dpframe.rows.temporal import add_moments, added, is_temporal_sum
 
 # Sums, differences, products and negation.
 #
 # Whole numbers are computed in Int64, where a result that does not fit wraps, or in Int128 where an
 # operand may lie beyond Int64, and then exactly (`operands`); everything else in Float64. Text is
-# joined by `+`. Moments and durations are added exactly, see `temporal_arithmetic`.
+# joined by `+`. Moments and durations are added exactly, see `temporal`.
 
 MAX_JOINED_CATEGORIES = 64
 
@@ -178,7 +178,7 @@ class Neg(RowMethod):
         require_numbers("negation", args)
         wide = widened(args[0])
         if wide.dtype == INT128:
-            return whole_result("negation", args, operator.neg)
+            return whole_result("negation", args, lambda x: -x)
         known = -wide.interval
         if wide.dtype == INT64 and not known.within(INT64_LIMITS):
             # -2**63 has no opposite in Int64, and is unchanged

@@ -25,7 +25,7 @@ from dpframe.rows.layouts import unordered, unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
 from dpframe.rows.operation import Namespace, Operand, RowMethod, operand, operation, spell_out
 from dpframe.rows.polars_dtypes import read_dtype_expression
-from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
+from dpframe.rows.temporal import counted, counted_interval, units_per_day
 
 _DATE_LIMITS = (-(2**31), 2**31 - 1)
 _TIME_LIMITS = (0, 86_400 * 10**9 - 1)

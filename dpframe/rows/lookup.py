@@ -1,4 +1,4 @@
-"""Values looked up among constants: membership in a list, replacements, and bins."""
+"""Values looked up among constants: membership in a list, replacements and bins."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from dpframe.core.parameters import Listed
 from dpframe.core.tree import Literal, Tree, identity
 from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.arithmetic import Add, Mul, Sub, TrueDiv
 from dpframe.rows.cast import cast_domain, cast_expression
 from dpframe.rows.comparison import comparable
 from dpframe.rows.constants import (
@@ -45,6 +46,7 @@ from dpframe.rows.nested import ListContains
 from dpframe.rows.nulls import IsNotNull
 from dpframe.rows.operands import as_type, boolean, convert, converted, merged, supertype, when
 from dpframe.rows.operation import (
+    Infix,
     Namespace,
     Operand,
     Reader,
@@ -52,6 +54,7 @@ from dpframe.rows.operation import (
     Values,
     operation,
     quoted,
+    snake,
     spell_out,
 )
 from dpframe.rows.operation import constant as given_constant
@@ -526,5 +529,26 @@ def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ..
     return tuple(f"{opening}{a}, {b}{closing}" for a, b in pairwise(ends))
 
 
+# What `pl.sql_expr` makes of arithmetic and IN since Polars 2; earlier it made others' forms.
+#
+# Numbers are computed as everywhere here: not as decimals, and division by zero gives null.
+
+_OPERATORS: Mapping[str, Infix] = {"Plus": Add(), "Minus": Sub(), "Mul": Mul(), "Div": TrueDiv()}
+
+
+def read_sql(operands: Sequence[Operand], params: Any) -> Tree:
+    """The operation of an operator of SQL."""
+    kind, inner = next(iter(params.items())) if isinstance(params, Mapping) else (params, None)
+    if kind == "IsIn":
+        return IsIn.read(operands, inner)
+    asked = str(inner if kind == "Binary" else kind)
+    operation = _OPERATORS.get(asked)
+    if operation is None:
+        raise UnsupportedOperation(
+            f"{snake(asked)} of SQL is not supported", remedy="use +, -, *, / and IN"
+        )
+    return operation.of(*operands)
+
+
 OPERATIONS = (*(IsIn, Replace, ReplaceStrict, Cut),)
-READERS: Mapping[str, Reader] = {"Bin": read_bins}
+READERS: Mapping[str, Reader] = {"Bin": read_bins, "Sql": read_sql}

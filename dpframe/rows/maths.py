@@ -191,9 +191,9 @@ class RealFunction(RowOperation):
 
     __slots__ = ()
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         """The engine's function."""
-        value: pl.Expr = getattr(expression, self.name)()
+        value: pl.Expr = getattr(operand, self.name)()
         return value
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
@@ -276,11 +276,11 @@ class Log(RealFunction, RowMethod):
         scaled = natural.interval * Interval(1 / divisor, 1 / divisor)
         return replace(natural, interval=scaled.as_float().widened(4))
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         if self.base is None:
-            return expression.log()
+            return operand.log()
         divisor = ns.lit(math.log(self.base), dtype=ns.Float64)
-        return divided(ns, expression.log(), divisor, lambda a, b: a / b)
+        return divided(ns, operand.log(), divisor, lambda a, b: a / b)
 
 
 # Trigonometric and hyperbolic functions of a Float64, and angles in other units.
@@ -326,8 +326,8 @@ class Cotangent(Bounded):
         found = Bounded.domain(self, args)
         return found.with_null(found.nullable or widened_to_float(args[0]).interval.contains(0))
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
-        return when(ns, expression != 0, expression.cot())
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return when(ns, operand != 0, operand.cot())
 
 
 @operation
@@ -369,8 +369,8 @@ class Scaled(RealFunction, PlainOperation):
         known = (wide.interval * Interval(times, times)).as_float()
         return Domain(FLOAT64, nullable=wide.nullable, nan=args[0].nan, interval=known)
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
-        return expression * self.factor
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return operand * self.factor
 
 
 @operation

@@ -22,10 +22,10 @@ from dpframe.rows.fold import domain
 from dpframe.rows.logic import And, Not, Or
 from dpframe.rows.lookup import IsIn
 from dpframe.rows.nulls import IsNotNull, IsNull
+from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.temporal import (
     DAY,
     FIRST_DAY,
-    INT64_LIMITS,
     LAST_DAY,
     ReplaceTimeZone,
     Truncate,

@@ -32,7 +32,7 @@ from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import together, unordered
-from dpframe.rows.operands import as_type, boolean, when
+from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
 from dpframe.rows.operation import (
     Function,
     Namespace,
@@ -48,7 +48,6 @@ from dpframe.rows.operation import (
 from dpframe.rows.polars_dtypes import read_dtype, read_dtype_expression, require_zone, to_polars
 from dpframe.rows.temporal import (
     DAY,
-    INT64_LIMITS,
     calendar,
     in_zone,
     kept_inside,
