@@ -16,13 +16,13 @@ def trees() -> dict[Path, ast.Module]:
 
 MOST = {
     "a grouped count: files that run": 128,
-    "a grouped count: functions that run": 1_012,
+    "a grouped count: functions that run": 1_007,
     "a grouped count: depth of calls": 31,
-    "modules": 322,
-    "file names used twice or more": 29,
+    "modules": 320,
+    "file names used twice or more": 28,
     "modules that only one other imports": 61,
-    "lines": 112_300,
-    "uses of Any": 1_173,
+    "lines": 111_100,
+    "uses of Any": 1_160,
 }
 """Counts that may only fall: write the lower number when one does."""
 

@@ -242,7 +242,7 @@ class BoundKeys:
     def named(self, row: tuple[Scalar, ...], groups: Groups) -> tuple[Scalar | Literal, ...]:
         """A key, with constants in place of the values of parameters."""
         columns = dict(self.by_column)
-        key = list[Scalar | Literal](row)
+        key: list[Scalar | Literal] = list(row)
         for place, (named, value) in enumerate(zip(groups.by, row, strict=True)):
             for parameter in columns.get(named.name, self.every):
                 if _told(value) in {_told(one) for one in _values(parameter)}:
