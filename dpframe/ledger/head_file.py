@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken
+from dpframe.ledger.contents import sync_folder
 from dpframe.ledger.locks import Exclusive, close_all, release_after, wait
 from dpframe.ledger.record import Seal
 
@@ -189,12 +190,7 @@ class HeadFile:
             os.fsync(file.fileno())
 
         _with(self.open, resetting)
-        if hasattr(os, "O_DIRECTORY"):
-            place = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(place)
-            finally:
-                os.close(place)
+        sync_folder(self.path.parent)
 
     def open(self) -> BinaryIO:
         """The file, opened before a commit, so that what cannot be written is found in time."""

@@ -19,9 +19,19 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.ledger import chain
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft
-from tests.ledger.ledgers import TENTH, UNIT, Place, filled, fresh, opened, sql, store_at, verify
+from tests.ledger.ledgers import (
+    TENTH,
+    UNIT,
+    Place,
+    filled,
+    fresh,
+    in_memory,
+    opened,
+    sql,
+    store_at,
+    verify,
+)
 
 
 def test_ten_tenths_fit_and_the_eleventh_is_refused(place: Place) -> None:
@@ -50,7 +60,7 @@ actions = st.lists(
 @given(taken=actions)
 def test_does_what_the_ledger_in_memory_does(taken: list[Any], place: Place) -> None:
     place, budget = fresh(place, next(numbers)), dp.ApproxDP(2, "0.9")
-    memory = MemoryLedger(budget)
+    memory = in_memory(budget)
     for epsilon, delta, status in taken:
         file = opened(place, budget)
         cost = dp.ApproxDP(epsilon, min(delta, Fraction(99, 100)))
