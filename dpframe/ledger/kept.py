@@ -337,11 +337,10 @@ class Attempts:
 
 
 class Results:
-    """The attempts of all budgets of a chain, and what may follow a record of one."""
+    """The attempts of all budgets of a chain."""
 
     def __init__(self) -> None:
         self._budgets: dict[str, Attempts] = {}
-        self._last: Record | None = None
         self.older = Older()
 
     def of(self, name: str) -> Attempts:
@@ -370,23 +369,8 @@ class Results:
         if not right:
             raise ValueError
 
-    def require_follows(self, record: Record) -> None:
-        """Refuse what comes directly after a record of a result and does not belong to it. Raises
-        `ValueError` when it does not.
-        """
-        last = self._last
-        if last is None or record.seq != last.seq + 1:  # a checkpoint names no charges
-            return
-        if last.act == "begun":
-            right = (record.act, record.fingerprint) == ("charged", last.fingerprint)
-        else:
-            right = (record.act, record.refers) == ("released", last.refers)
-        if not right or record.name != last.name:
-            raise ValueError
-
     def apply(self, record: Record) -> None:
         """Take a record in."""
-        self._last = record if record.act in RESULTS - {"pruned"} else None
         if record.act not in RESULTS:
             return
         self._budgets.setdefault(record.name, Attempts(record.name, older=self.older)).take(record)

@@ -358,7 +358,7 @@ class Ledger:
             return [*before, draft]
 
         number = self._store.append(charging)
-        report_charge(self._name, number, fingerprint, cost)
+        report_charge(self.name, number, fingerprint, cost)
         return number
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Timer
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet, finalize
 
@@ -209,11 +209,11 @@ class PostgresTables(SqlTables):
         self._connection = connection
         self._version = version
 
-    def _fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         return self._connection.execute(statement.encode(), values or None).fetchall()
 
     def exist(self) -> bool:
-        found = sorted(row[0] for row in self._fetch(DESCRIBED))
+        found = sorted(row[0] for row in self.fetch(DESCRIBED))
         if not found:
             return False
         if not _is_right(found):
@@ -222,7 +222,7 @@ class PostgresTables(SqlTables):
 
     def create(self) -> None:
         schema = "SELECT 1 FROM pg_namespace WHERE nspname = 'dpframe_ledger'"
-        if not self._fetch(schema):  # it may have been prepared for a role that may not create it
+        if not self.fetch(schema):  # it may have been prepared for a role that may not create it
             self._connection.execute(b"CREATE SCHEMA dpframe_ledger")
         self._connection.execute(CREATED)
 
@@ -230,14 +230,19 @@ class PostgresTables(SqlTables):
         return self._version
 
     def append(self, rows: Sequence[Row], head: Head | None, *, new: bool = False) -> None:
-        if rows:
-            with self._connection.cursor() as cursor:
+        with self._connection.cursor() as cursor:
+            added = 0
+            if head is None:  # those of a ledger that moves here: there may be many
                 cursor.executemany(_INSERT, rows)
-                if cursor.rowcount != len(rows):
-                    raise broken("its table refuses new records")
+                added = cursor.rowcount
+            else:
+                for row in rows:
+                    added += cursor.execute(_INSERT, row).rowcount
+        if added != len(rows):
+            raise broken("its table refuses new records")
         if head is None:
             return
-        moved = self._fetch(
+        moved = self.fetch(
             "INSERT INTO dpframe_ledger.head VALUES (1, %s, %s, %s) RETURNING "
             "current_setting('fsync')"
             if new
@@ -256,61 +261,23 @@ class PostgresTables(SqlTables):
     def has(self, table: str) -> bool:
         """Whether there is a table of contents or rows."""
         known = "SELECT pg_catalog.to_regclass(%s) IS NOT NULL"
-        return self._fetch(known, [f"dpframe_ledger.{table}"]) == [(True,)]
+        return self.fetch(known, [f"dpframe_ledger.{table}"]) == [(True,)]
 
     def may(self, table: str, *rights: str) -> bool:
         """Whether this role has some rights on a table that is there."""
         known = "SELECT pg_catalog.has_table_privilege(%s, %s)"
         name = f"dpframe_ledger.{table}"
-        return all(self._fetch(known, (name, right)) == [(True,)] for right in rights)
+        return all(self.fetch(known, (name, right)) == [(True,)] for right in rights)
 
     def make(self, table: str) -> None:
         """Make a table of contents or rows, if it is not there."""
         if not self.has(table):
             self._connection.execute(BESIDE[table])
 
-    def put_release(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, in parts with consecutive numbers from a random start:
-        rows that another user inserted for the charge do no harm.
-        """
-        first = 1 + secrets.randbelow(LAST_PART - len(blobs))
-        for part, blob in enumerate(blobs, start=first):
-            self.put("releases", number, part, blob)
-
     def put(self, table: str, number: int, part: int, content: bytes) -> None:
         """Keep one content, or the rows of one period, where nothing is kept."""
         insert = f"INSERT INTO dpframe_ledger.{table} VALUES (%s, %s, %s)"
         self._connection.execute(insert.encode(), (number, part, content))
-
-    def release(self, number: int) -> dict[int, bytes]:
-        """All that was inserted for a charge, by part."""
-        if not self.has("releases"):
-            return {}
-        wanted = "SELECT part, content FROM ONLY dpframe_ledger.releases WHERE number = %s"
-        return {part: bytes(content) for part, content in self._fetch(wanted, [number])}
-
-    def drop_release(self, number: int) -> bool:
-        """Delete the content of a charge; whether there was one."""
-        if not self.has("releases"):
-            return False
-        dropped = b"DELETE FROM ONLY dpframe_ledger.releases WHERE number = %s"
-        return self._connection.execute(dropped, [number]).rowcount > 0
-
-    def is_locked(self, number: int) -> bool:
-        """Whether another process holds an advisory lock exclusively; a check only shares it."""
-        wanted = "SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
-        return self._fetch(wanted, [number]) != [(True,)]
-
-    def rows_of_stream(self, stream: int, firsts: Sequence[int]) -> dict[int, bytes]:
-        """What is kept of a stream from some periods on."""
-        if not self.has("streams"):
-            return {}
-        wanted = (
-            "SELECT first, content FROM ONLY dpframe_ledger.streams "
-            "WHERE stream = %s AND first = ANY(%s)"
-        )
-        found = self._fetch(wanted, (stream, list(firsts)))
-        return {first: bytes(content) for first, content in found}
 
     def require_sound(self) -> None:
         """Nothing to ask: pages with wrong checksums are refused when they are read."""
@@ -441,33 +408,11 @@ def unconnected(where: str, error: psycopg.Error) -> LedgerError:
 R = TypeVar("R")
 
 
-class WithTables(Protocol):
-    """Does some work with the tables in a transaction of a store, for writing or not."""
-
-    def __call__(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
-        """What the work returns."""
-        ...
-
-
 class PostgresContents:
-    """The tables ``releases`` and ``streams``.
+    """The tables ``releases`` and ``streams`` next to the records of a store."""
 
-    Parameters
-    ----------
-    where
-        The place, for people.
-    with_tables
-        Does some work in a transaction of the store.
-    connect
-        Makes another connection to the database.
-    """
-
-    def __init__(
-        self, where: str, with_tables: WithTables, connect: Callable[[], Connection]
-    ) -> None:
-        self._where = where
-        self._with_tables = with_tables
-        self._connect = connect
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
 
     def prepare(self) -> None:
         self._prepare("releases", "results")
@@ -482,50 +427,66 @@ class PostgresContents:
             there = tables.has(table)
             if there and not tables.may(table, "SELECT", "INSERT"):
                 raise LedgerError(
-                    f"this role may not keep {what} in {self._where!r}",
+                    f"this role may not keep {what} in {self._store.where!r}",
                     remedy=f"grant it SELECT and INSERT on dpframe_ledger.{table}; nothing was "
                     "charged",
                 )
             return there
 
-        if not self._with_tables(may_keep):
-            self._with_tables(lambda tables: tables.make(table), writing=True)
+        if not self._store.with_tables(may_keep):
+            self._store.with_tables(lambda tables: tables.make(table), writing=True)
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
+        # With numbers from a random one on: rows that another user inserted for the charge do no
+        # harm.
+        first = 1 + secrets.randbelow(LAST_PART - len(blobs))
+
         def writing(tables: PostgresTables) -> None:
             tables.make("releases")
-            tables.put_release(number, blobs)
+            for part, blob in enumerate(blobs, start=first):
+                tables.put("releases", number, part, blob)
 
-        self._with_tables(writing, writing=True)
+        self._store.with_tables(writing, writing=True)
 
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
-        parts = self._with_tables(lambda tables: tables.release(number))
+        wanted = "SELECT part, content FROM ONLY dpframe_ledger.releases WHERE number = %s"
+        parts: dict[int, bytes] = dict(self._rows_of("releases", wanted, [number]))
         every = ([parts.get(first + n) for n in range(count)] for first in sorted(parts))
-        found = [[part for part in one if part is not None] for one in every]
+        found = [[bytes(part) for part in one if part is not None] for one in every]
         whole = [one for one in found if len(one) == count]
         return next(filter(is_right, whole), whole[0] if whole else None)
+
+    def _rows_of(
+        self, table: str, statement: str, values: Sequence[object], *, writing: bool = False
+    ) -> list[Row]:
+        """What a statement answers about a table; nothing where that was not made yet."""
+        return self._store.with_tables(
+            lambda tables: tables.fetch(statement, values) if tables.has(table) else [],
+            writing=writing,
+        )
 
     def prepare_removal(self) -> None:
         def preparing(tables: PostgresTables) -> None:
             if tables.has("releases") and not tables.may("releases", "SELECT", "DELETE"):
                 raise LedgerError(
-                    f"this role may not delete results from {self._where!r}",
+                    f"this role may not delete results from {self._store.where!r}",
                     remedy="grant it SELECT and DELETE on dpframe_ledger.releases; nothing was "
                     "deleted",
                 )
 
-        self._with_tables(preparing)
+        self._store.with_tables(preparing)
 
     def remove(self, number: int, count: int) -> bool:
-        return self._with_tables(lambda tables: tables.drop_release(number), writing=True)
+        dropped = "DELETE FROM ONLY dpframe_ledger.releases WHERE number = %s RETURNING part"
+        return bool(self._rows_of("releases", dropped, [number], writing=True))
 
     def present(self, token: str, work: Callable[[], R]) -> R:
         connections: list[Connection] = []
         process = os.getpid()
 
         def locked() -> R:
-            connections.append(self._connect())
-            with explained(self._where):
+            connections.append(self._store.connect_beside())
+            with explained(self._store.where):
                 connections[0].execute(_BEGIN)
                 connections[0].execute(_LOCK, (_number(token),))
             return work()
@@ -540,28 +501,35 @@ class PostgresContents:
         return release_after(locked, let_go)
 
     def is_present(self, token: str) -> bool:
-        return self._with_tables(lambda tables: tables.is_locked(_number(token)))
+        # Who looks only shares the lock, so that two of them do not take each other for its owner.
+        wanted = "SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
+        found = self._store.with_tables(lambda tables: tables.fetch(wanted, [_number(token)]))
+        return found != [(True,)]
 
     def place_of_rows(self, stream: int, first: int) -> str:
-        return f"in dpframe_ledger.streams of {self._where!r} (stream {stream}, first {first})"
+        table = f"dpframe_ledger.streams of {self._store.where!r}"
+        return f"in {table} (stream {stream}, first {first})"
 
     def rows(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
-        if not firsts:
-            return []
-        found = self._with_tables(lambda tables: tables.rows_of_stream(stream, firsts))
-        return [found.get(first) for first in firsts]
+        rows = self._rows_of("streams", _ROWS, [stream, list(firsts)]) if firsts else []
+        found: dict[int, bytes] = dict(rows)
+        return [bytes(found[first]) if first in found else None for first in firsts]
 
     def keep_rows(self, stream: int, first: int, content: bytes) -> bytes:
         def keeping(tables: PostgresTables) -> bytes:
             tables.make("streams")
-            found = tables.rows_of_stream(stream, [first])
-            if first not in found:
-                tables.put("streams", stream, first, content)
-            return found.get(first, content)
+            found = tables.fetch(_ROWS, [stream, [first]])
+            if found:
+                return bytes(found[0][1])
+            tables.put("streams", stream, first, content)
+            return content
 
-        return self._with_tables(keeping, writing=True)
+        return self._store.with_tables(keeping, writing=True)
 
 
+_ROWS = (
+    "SELECT first, content FROM ONLY dpframe_ledger.streams WHERE stream = %s AND first = ANY(%s)"
+)
 _BEGIN = (
     b"BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; "
     b"SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; "
@@ -658,9 +626,9 @@ class PostgresStore(Store):
 
     @property
     def contents(self) -> PostgresContents:
-        return PostgresContents(self.where, self._with_tables, self._connect_beside)
+        return PostgresContents(self)
 
-    def _with_tables(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
+    def with_tables(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
         """What some work makes of the tables, in a transaction that adds no record."""
 
         def with_tables(tables: Tables, *_: object) -> R:
@@ -789,9 +757,9 @@ class PostgresStore(Store):
 
     def _connect(self) -> Connection:
         self._version = None  # it may be another server
-        return self._connect_beside()
+        return self.connect_beside()
 
-    def _connect_beside(self) -> Connection:
+    def connect_beside(self) -> Connection:
         """Another connection."""
         parameters: dict[str, Any] = {**self._address.parameters, "client_encoding": "utf8"}
         try:

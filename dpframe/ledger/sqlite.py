@@ -278,8 +278,8 @@ class SqliteTables(SqlTables):
         self._path = path
 
     def exist(self) -> bool:
-        found = self._fetch("SELECT name, sql FROM sqlite_master")
-        mark = self._fetch("PRAGMA application_id")[0][0]
+        found = self.fetch("SELECT name, sql FROM sqlite_master")
+        mark = self.fetch("PRAGMA application_id")[0][0]
         if not found and not mark:
             return False
         if mark != APPLICATION:
@@ -297,7 +297,7 @@ class SqliteTables(SqlTables):
             self._connection.execute(table)
 
     def version(self) -> int:
-        version: int = self._fetch("PRAGMA data_version")[0][0]
+        version: int = self.fetch("PRAGMA data_version")[0][0]
         return version
 
     def append(self, rows: Sequence[Row], head: Head | None, *, new: bool = False) -> None:
@@ -307,10 +307,10 @@ class SqliteTables(SqlTables):
             self._connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", values)
 
     def require_sound(self) -> None:
-        if self._fetch("PRAGMA integrity_check") != [("ok",)]:
+        if self.fetch("PRAGMA integrity_check") != [("ok",)]:
             raise broken("the file is damaged")
 
-    def _fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         return self._connection.execute(statement, values).fetchall()
 
 

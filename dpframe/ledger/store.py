@@ -96,7 +96,7 @@ class SqlTables(ABC):
     """The condition that `why` has a part."""
 
     @abstractmethod
-    def _fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """All rows of an answer. They are read at once: a query that is left halfway would keep its
         lock.
         """
@@ -123,10 +123,10 @@ class SqlTables(ABC):
             f"SELECT {', '.join(COLUMNS)} FROM {self.RECORDS} WHERE {' AND '.join(tests)} "
             f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT {self.MARK}"
         )
-        return self._fetch(statement, [*values, limit])
+        return self.fetch(statement, [*values, limit])
 
     def head(self) -> Head | None:
-        found = self._fetch(f"SELECT seq, hash, seal FROM {self.HEAD}")
+        found = self.fetch(f"SELECT seq, hash, seal FROM {self.HEAD}")
         if not found:
             return None
         if [type(value) for value in found[0]] != [int, str, str]:

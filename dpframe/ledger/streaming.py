@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Protocol
 
 from dpframe.core.tree import visible
 from dpframe.errors import BudgetExceeded, LedgerError, require
-from dpframe.ledger.account import Account
-from dpframe.ledger.approvals import Approval, Requirement
+from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.budgets import require_open
 from dpframe.ledger.chain import Chain, require_here
 from dpframe.ledger.contents import Contents
-from dpframe.ledger.record import Draft, Record, short_text
+from dpframe.ledger.record import Draft, short_text
 from dpframe.ledger.store import Store
 from dpframe.ledger.streams import (
     Batch,
     OpenedStream,
-    Streams,
     Types,
     drawn_draft,
     typed_draft,
@@ -41,20 +38,7 @@ class Terms:
     needs_approval: bool  # Whether the session runs approved plans only
 
 
-class HasStreams(Protocol):
-    """The parts of a chain that streams need."""
-
-    streams: Streams
-    approvals: dict[str, list[Approval]]
-    identities: list[str]
-    moved: Record | None
-
-    def account(self, name: str) -> Account:
-        """A budget by name."""
-        ...
-
-
-def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms: Terms) -> None:
+def require_drawing(chain: Chain, budget: str, stream: OpenedStream, terms: Terms) -> None:
     """Refuse to draw for a stream that was stopped.
 
     A stream that was paid for under an approval draws while one of its plan counts, also in
@@ -88,7 +72,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
-    def closing(chain: HasStreams) -> Draft:
+    def closing(chain: Chain) -> Draft:
         require_open(chain.account(budget))
         stream = stream_of(chain, budget, name)
         if stream.closed is not None:
@@ -102,7 +86,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
     return stream_of(store.read(), budget, name)
 
 
-def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
+def stream_of(chain: Chain, budget: str, name: str) -> OpenedStream:
     """A stream of a budget by its name. Raises `LedgerError` when the stream does not exist."""
     stream = chain.streams.find(budget, name)
     if stream is None:

@@ -44,7 +44,7 @@ elif point == "half kept":
     from dpframe.ledger import contents
     from dpframe.ledger.postgres import PostgresTables
     contents.os = type("Os", (), {**vars(os), "replace": killed})
-    PostgresTables.put_release = killed
+    PostgresTables.put = killed
 elif point == "kept":
     from dpframe.ledger.ledger import Ledger
     Ledger.settle = killed
