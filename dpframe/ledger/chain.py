@@ -288,22 +288,17 @@ def broken(what: str) -> LedgerError:
 class Chain:
     """Records from the first one on, or from a checkpoint, verified; `accounts` is what they add up
     to, `approvals` who approved which plans, by the name of the budget.
-
-    Parameters
-    ----------
-    seal
-        With the key that the ledger has now.
-    whole
-        Whether to keep each charge, and not only their sum.
-    rekeyed
-        The number of the record that gave the ledger its key. What is before has hashes of an
-        earlier one; that record vouches for their content.
-    hashes
-        Whether to hash the content of all rows, which such a record needs.
     """
 
     def __init__(
-        self, seal: Seal, *, whole: bool = True, rekeyed: int = 0, hashes: bool = False
+        self,
+        seal: Seal,  # With the key that the ledger has now
+        *,
+        whole: bool = True,  # Whether to keep each charge, and not only their sum
+        # The number of the record that gave the ledger its key. What is before has hashes of an
+        # earlier one; that record vouches for their content.
+        rekeyed: int = 0,
+        hashes: bool = False,  # Whether to hash the content of all rows, which such a record needs
     ) -> None:
         self.seal = seal
         self.whole = whole

@@ -136,22 +136,18 @@ class Seen:
 
 
 class HeadFile:
-    """The head file at `path`.
+    """The head file at `path`."""
 
-    Parameters
-    ----------
-    path
-        The path of the file.
-    seal
-        How its content is sealed.
-    alone
-        Whether its writer holds a lock of the ledger meanwhile, so that no newer head can exist.
-        Otherwise processes of this machine may write it in another order than they charged.
-    required
-        Whether a ledger that has records must have it.
-    """
-
-    def __init__(self, path: Path, seal: Seal, *, alone: bool, required: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        seal: Seal,
+        *,
+        # Whether its writer holds a lock of the ledger meanwhile, so that no newer head can exist.
+        # Otherwise processes of this machine may write it in another order than they charged.
+        alone: bool,
+        required: bool = False,  # Whether a ledger that has records must have it
+    ) -> None:
         self.path = path
         self.required = required
         self.agreed: Seen | None = None

@@ -60,18 +60,14 @@ class PartLedger(Ledger):
 
     The ledger of the whole frame has the charges, each with the amount that the part itself was
     charged.
-
-    Parameters
-    ----------
-    parent
-        The ledger of the whole frame, or of the part that this one is a part of.
-    level
-        Which part it is.
-    parts
-        How many were made with it.
     """
 
-    def __init__(self, parent: Ledger, level: Level, parts: int) -> None:
+    def __init__(
+        self,
+        parent: Ledger,  # That of the whole frame, or of the part that this one is a part of
+        level: Level,  # Which part it is
+        parts: int,  # How many were made with it
+    ) -> None:
         above: tuple[Level, ...] = parent.scope.levels if isinstance(parent, PartLedger) else ()
         self.parent: Ledger = parent
         self.parts: int = parts

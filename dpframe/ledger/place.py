@@ -89,21 +89,12 @@ def open_ledger(
 class AbsentBudget(Ledger):
     """A budget that does not exist, for commands that only plan: plans are those of a new one, and
     every charge is refused.
-
-    Parameters
-    ----------
-    name
-        What it would be called.
-    refusal
-        Why nothing can be charged.
-    budget, within, per
-        As for `Ledger`.
     """
 
     def __init__(
         self,
-        name: str,
-        refusal: NoBudget,
+        name: str,  # What it would be called
+        refusal: NoBudget,  # Why nothing can be charged
         budget: Budget,
         within: ApproxDP | None = None,
         per: Every | None = None,
@@ -121,13 +112,7 @@ class AbsentBudget(Ledger):
         return "not opened yet"
 
     def charge(self, *_: object, **__: object) -> NoReturn:
-        """Refuse: what is released must be on record.
-
-        Raises
-        ------
-        NoBudget
-            Always.
-        """
+        """Raise `NoBudget`: what is released must be on record."""
         raise self._refusal
 
 

@@ -573,21 +573,7 @@ _INHERITED: list[Connection] = []
 
 
 class PostgresStore(Store):
-    """The schema ``dpframe_ledger`` of a database.
-
-    Parameters
-    ----------
-    address
-        The address of the database.
-    seal
-        How records are hashed.
-    witness
-        The path of a head file, if any.
-    timeout
-        Seconds to wait for a lock; a statement may take four times as long.
-    create
-        Whether a missing ledger may be created.
-    """
+    """The schema ``dpframe_ledger`` of a database."""
 
     counts_appends = False
 
@@ -596,9 +582,9 @@ class PostgresStore(Store):
         address: Address,
         seal: Seal,
         *,
-        witness: Path | None = None,
-        timeout: float = 15.0,
-        create: bool = True,
+        witness: Path | None = None,  # The path of a head file, if any
+        timeout: float = 15.0,  # Seconds to wait for a lock; a statement may take four times them
+        create: bool = True,  # Whether a missing ledger may be created
     ) -> None:
         super().__init__(seal, () if witness is None else (HeadFile(witness, seal, alone=False),))
         self._turn = Turn()

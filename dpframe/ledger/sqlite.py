@@ -367,21 +367,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 class SqliteStore(Store):
-    """The file at `path`.
-
-    Parameters
-    ----------
-    path
-        The path of the file; a head file is next to it.
-    seal
-        How records are hashed.
-    pin
-        The path of one more head file, if any.
-    timeout
-        Seconds to wait for a lock.
-    create
-        Whether a missing file may be created.
-    """
+    """The file at `path`, with a head file next to it."""
 
     counts_appends = True
 
@@ -390,9 +376,9 @@ class SqliteStore(Store):
         path: Path,
         seal: Seal,
         *,
-        pin: Path | None = None,
-        timeout: float = 15.0,
-        create: bool = True,
+        pin: Path | None = None,  # The path of one more head file, if any
+        timeout: float = 15.0,  # Seconds to wait for a lock
+        create: bool = True,  # Whether a missing file may be created
     ) -> None:
         self.path = Path(os.path.realpath(path))
         beside = HeadFile(

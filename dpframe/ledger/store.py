@@ -189,13 +189,6 @@ Made: TypeAlias = Draft | Sequence[Draft] | None
 class Store(ABC):
     """Records at one place; safe between threads, forks and processes. A store knows how to begin
     and end a transaction; its tables know the statements.
-
-    Parameters
-    ----------
-    seal
-        How records are hashed.
-    witnesses
-        Where the head is written down once more.
     """
 
     counts_appends: ClassVar[bool]
@@ -205,7 +198,11 @@ class Store(ABC):
     is_shared: ClassVar[bool] = True
     """Whether other processes can use it, and refer to it."""
 
-    def __init__(self, seal: Seal, witnesses: tuple[HeadFile, ...]) -> None:
+    def __init__(
+        self,
+        seal: Seal,  # How records are hashed
+        witnesses: tuple[HeadFile, ...],  # Where the head is written down once more
+    ) -> None:
         self._seal = seal
         self._witnesses = witnesses
         self._seen: list[Seen | None] = []
