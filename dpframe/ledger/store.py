@@ -844,7 +844,7 @@ class MemoryTables:
         numbers = range(last - 1, after - 1, -1) if newest else range(after, last)
         places = [(COLUMNS.index(column), some) for column, some in among.items()]
         for row in map(self._rows.__getitem__, numbers):
-            has_part = part is None or part in (row[_WHY] or "")
+            has_part = part is None or (row[_WHY] is not None and part in row[_WHY])
             if has_part and all(row[place] in some for place, some in places):
                 found.append(row)
                 if len(found) == limit:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpframe.ledger.postgres import PostgresTables
 from dpframe.ledger.record import COLUMNS, Head
 from dpframe.ledger.sqlite import SqliteTables
 from dpframe.ledger.store import LARGEST, MemoryTables, Row, Tables, hash_at, rows_at
-from tests.ledger.ledgers import Place
+from tests.postgres import Server
 
 ACTS, NAMES, PLANS = ("begun", "charged", "kept"), ("default", "Ö"), ("ab", "cd", None)
 WHYS = (None, "", '{"run": "a_%"}', '{"run": "ab"}')
@@ -45,34 +46,28 @@ def plain(
 ) -> list[Row]:
     """By the words of `Tables.rows`."""
     found = [one for one in ROWS if after < one[0] <= until]
-    found = [one for one in found if part is None or part in (one[COLUMNS.index("why")] or "")]
+    if part is not None:  # no text has no part, not even an empty one
+        texts = ((one, one[COLUMNS.index("why")]) for one in found)
+        found = [one for one, text in texts if text is not None and part in text]
     for column, some in among.items():
         found = [one for one in found if one[COLUMNS.index(column)] in some]
     return (found[::-1] if newest else found)[:limit]
 
 
-@pytest.fixture(params=["memory", "database"])
-def tables(request: pytest.FixtureRequest, place: Place) -> Iterator[Tables]:
-    if request.param == "memory":
-        if not isinstance(place, Path):
-            pytest.skip("memory is everywhere the same")
-        found: Tables = MemoryTables()
-        found.append(ROWS, HEAD, new=True)
-        yield found
-    elif isinstance(place, Path):
-        connection = sqlite3.connect(place)
-        found = SqliteTables(connection, place)
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
+    found: Tables
+    with ExitStack() as used:
+        if request.param == "memory":
+            found = MemoryTables()
+        elif request.param == "sqlite":
+            found = SqliteTables(used.enter_context(closing(sqlite3.connect(":memory:"))), Path())
+        else:
+            server: Server = request.getfixturevalue("server")
+            found = PostgresTables(used.enter_context(psycopg.connect(server.empty())), None)
         found.create()
         found.append(ROWS, HEAD, new=True)
         yield found
-        connection.close()
-    else:
-        with psycopg.connect(place) as server:
-            found = PostgresTables(server, None)
-            found.create()
-            found.append(ROWS, HEAD, new=True)
-            yield found
-            server.rollback()
 
 
 def some(values: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
@@ -96,6 +91,7 @@ asked = st.fixed_dictionaries(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(wanted={"limit": 120, "part": ""})
 @given(wanted=asked)
 def test_rows_are_those_that_are_asked_for(tables: Tables, wanted: dict[str, Any]) -> None:
     assert tables.rows(**wanted) == plain(**wanted)
