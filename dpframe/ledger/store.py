@@ -558,7 +558,7 @@ class Store(ABC):
         return self._append(draft, adopting=True)
 
     def _append(self, draft: Callable[[Chain], Made], *, adopting: bool) -> int:
-        def appending(tables: Tables, chain: Chain, added: list[Record]) -> Chain:
+        def appending(tables: Tables, chain: Chain, added: list[Record]) -> int:
             require_here(chain.moved)
             made = draft(chain)
             if made is not None:
@@ -566,12 +566,13 @@ class Store(ABC):
                 added += chain.following([*self._before(chain), *drafts])
                 if not chain.length:
                     tables.create()
-            return chain
+            # Asked here: later another thread may have added more.
+            return added[-1].seq if added else chain.length
 
         with self._explained():
             if not adopting:
                 self._refresh(False)  # before others have to wait for it
-            return self.write(appending, adopting=adopting).length
+            return self.write(appending, adopting=adopting)
 
     def write(
         self,

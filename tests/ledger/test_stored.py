@@ -218,6 +218,27 @@ def test_threads_share_one_budget(place: Place) -> None:
     verify(place)
 
 
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_charge_gets_its_own_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: bool
+) -> None:
+    """Also where another thread charges between the end of its transaction and its return."""
+    ledger = in_memory(dp.PureDP(1)) if memory else opened(tmp_path / "budget.db")
+    store, real = ledger._store, ledger._store.write
+    others: list[int] = []
+
+    def overtaken(*given: Any, **more: Any) -> Any:
+        found = real(*given, **more)
+        monkeypatch.setattr(store, "write", real)
+        others.append(ledger.charge(TENTH, "other", UNIT))
+        return found
+
+    monkeypatch.setattr(store, "write", overtaken)
+    number = ledger.charge(TENTH, "own", UNIT)
+    plans = {entry.number: entry.fingerprint for entry in ledger.entries}
+    assert plans == {number: "own", others[0]: "other"}
+
+
 def test_a_clock_that_goes_backwards_changes_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
