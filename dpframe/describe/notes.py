@@ -33,8 +33,8 @@ from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given, show
 from dpframe.core.interval import EVERYTHING
-from dpframe.core.tree import Call, Column, Named, Tree, column_names
-from dpframe.core.units import Identifier, Rows, Unit
+from dpframe.core.tree import Call, Column, Named, Tree, column_names, walk
+from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.contributions import decided_by
@@ -217,17 +217,10 @@ def _divides_totals(output: Output) -> bool:
         if any(clamp.per_unit and clamp.biases for clamp in aggregate.clamps)
     }
     return any(
-        all(clamped & {*column_names(arg)} for arg in call.args)
-        for call in _calls(output.post_tree)
-        if call.operation.name == "truediv"
+        all(clamped & {*column_names(arg)} for arg in node.args)
+        for node in walk(output.post_tree)
+        if isinstance(node, Call) and node.operation.name == "truediv"
     )
-
-
-def _calls(tree: Tree) -> Iterator[Call]:
-    if isinstance(tree, Call):
-        yield tree
-        for arg in tree.args:
-            yield from _calls(arg)
 
 
 _LEVEL: Final = Fraction(95, 100)
@@ -281,14 +274,11 @@ def declared_words(query: Query) -> tuple[str, ...]:
 
 def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
     for name, found in source.columns.items():
-        if found != _undeclared(found, name == source.identifier):
+        undeclared = domain_of_dtype(found.dtype)
+        if name == source.identifier:  # rows without it are dropped
+            undeclared = undeclared.with_null(False)
+        if found != undeclared:
             yield name, limits_words(found, declared=True)
-
-
-def _undeclared(found: Domain, is_identifier: bool) -> Domain:
-    """The domain of an undeclared column; rows without identifier are dropped."""
-    known = domain_of_dtype(found.dtype)
-    return known.with_null(False) if is_identifier else known
 
 
 def _trees(query: Query) -> Iterator[Tree]:
@@ -312,11 +302,8 @@ def _request_trees(request: Request) -> Iterator[Tree]:
 
 def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ...]:
     """For each output, how its result comes from what is released."""
-    notes = [_note(output, query, releases) for output in query.outputs]
-    return tuple(
-        note.replace(UNBIASED, "") if _is_biased(output, query) else note
-        for note, output in zip(notes, query.outputs, strict=True)
-    )
+    notes = ((_note(output, releases), output) for output in query.outputs)
+    return tuple(n.replace(UNBIASED, "") if _is_biased(o, query) else n for n, o in notes)
 
 
 def _is_biased(output: Output, query: Query) -> bool:
@@ -333,7 +320,7 @@ def _is_biased(output: Output, query: Query) -> bool:
     return any(True for clamp in clamps for _ in _clamped(clamp, columns))
 
 
-def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> str:
+def _note(output: Output, releases: Sequence[NoisyAggregate]) -> str:
     used = [r for r in releases if output.name in r.users]
     if all(release.mechanism == "none" for release in used):
         return "exact: no individual can change it"
@@ -343,7 +330,10 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         ((_, error),) = errors_by_set(output.only.error, used, _LEVEL)
         return f"{output.only.note}; 95% of results are within {show(error)}"
     if isinstance(output.only, PrefixReconstruction):
-        return output.only.note + _of_levels(output.only, used)
+        if isinstance(output.only.inner, BoundDistribution):
+            return output.only.note + _by_edge(output.only.inner, output.only.edges, used)
+        error = error_of_run(output.only.rule, used, _LEVEL)
+        return f"{output.only.note}; 95% of results are within {show(error)}"
     if isinstance(output.only, BoundDistribution):
         return output.only.note + _by_edge(
             output.only, output.only.error, _in_order(output.only, used)
@@ -378,14 +368,6 @@ def _in_order(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> list
     own = [release for release in used if not isinstance(release.law, KeyMechanism)]
     found = dict(zip(dict.fromkeys(aggregate.keys), own, strict=True))
     return [found[key] for key in aggregate.keys]
-
-
-def _of_levels(aggregate: PrefixReconstruction, used: Sequence[NoisyAggregate]) -> str:
-    """The error of a distribution function, or of a count, that has the same noise as others."""
-    if isinstance(aggregate.inner, BoundDistribution):
-        return _by_edge(aggregate.inner, aggregate.edges, used)
-    error = error_of_run(aggregate.rule, used, _LEVEL)
-    return f"; 95% of results are within {show(error)}"
 
 
 def _by_set_and_edge(aggregate: SetDistributions, used: Sequence[NoisyAggregate]) -> str:
@@ -443,32 +425,26 @@ def identifying(query: Query) -> tuple[PlanIdentifying, ...]:
     """The columns that are named as identifiers are, of frames whose rows are protected, or what an
     identifier says that is not named like a person.
     """
-    doubtful = [f for f in frames_of(query.relation) if not _is_of_people(f.source.unit)]
-    found = (
-        (f.name, name)
-        for f in doubtful
-        for name in f.source.columns
-        if looks_identifying(name) and name != getattr(f.source.unit, "column", None)
-    )
-    return tuple(sorted({PlanIdentifying(*one) for one in found}))
-
-
-def _is_of_people(unit: Unit) -> bool:
-    return isinstance(unit, Identifier) and looks_identifying(unit.column)
+    columns = set[PlanIdentifying]()
+    for frame in frames_of(query.relation):
+        unit = frame.source.unit
+        own = unit.column if isinstance(unit, Identifier) else None
+        if own is None or not looks_identifying(own):
+            named = filter(looks_identifying, frame.source.columns)
+            columns |= {PlanIdentifying(frame.name, name) for name in named if name != own}
+    return tuple(sorted(columns))
 
 
 def remarks_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
     """What a reviewer should know."""
     nulls = new_nulls(query, _trees(query))
     of_values = (*_of_values(query), *nulls, *impossible_keys(query), *ratio_warnings(query))
-    return (*_of_cost(cost), *_of_frames(query), *of_values, *_of_groups(query, releases))
-
-
-def _of_cost(cost: Budget) -> Iterator[str]:
+    of_cost = []
     if cost.currency == "epsilon" and cost.main > 10:
-        yield f"epsilon {show(cost.main)} {NOBODY}"
+        of_cost.append(f"epsilon {show(cost.main)} {NOBODY}")
     if cost.slack > Fraction(1, 10**5):
-        yield f"delta {show(cost.slack)} {FAILS}"
+        of_cost.append(f"delta {show(cost.slack)} {FAILS}")
+    return (*of_cost, *_of_frames(query), *of_values, *_of_groups(query, releases))
 
 
 def _of_frames(query: Query) -> Iterator[str]:
