@@ -16,13 +16,13 @@ def trees() -> dict[Path, ast.Module]:
 
 MOST = {
     "a grouped count: files that run": 134,
-    "a grouped count: functions that run": 1_082,
+    "a grouped count: functions that run": 1_074,
     "a grouped count: depth of calls": 33,
     "modules": 319,
     "file names used twice or more": 29,
     "modules that only one other imports": 58,
-    "lines": 111_150,
-    "uses of Any": 1_150,
+    "lines": 110_400,
+    "uses of Any": 1_114,
 }
 """Counts that may only fall: write the lower number when one does."""
 
