@@ -32,22 +32,20 @@ from dpframe.aggregates.grouping_sets import (
     adds_up,
     best_margins,
     by_own_sets,
-    margin_uses,
-    margin_weights,
     margin_words,
     sets_wanted,
     table_wanted,
-    values_of,
 )
 from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.margins import (
-    LevelSums,
+    Margin,
     SetAxes,
     by_words,
     columns_of,
+    level_margins,
     levels_of,
     strategy_words,
-    weights_of,
+    uses_of,
 )
 from dpframe.aggregates.measurement import COUNT, Additive, Measurement, Table
 from dpframe.aggregates.noise import Independent, JointNoise, drawn_of
@@ -78,7 +76,7 @@ from dpframe.aggregates.statistics import (
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.core.dtypes import Columns
 from dpframe.core.edition import is_edition_before
-from dpframe.core.exact import dyadic_down, show
+from dpframe.core.exact import show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.groups import CommonSets, SetGroups, SetsOfQuery
@@ -108,7 +106,6 @@ from dpframe.workloads import (
 Kept: TypeAlias = tuple[int, ...]
 Strategies: TypeAlias = Mapping[Degree, tuple[Strategy, ...]]
 Interval: TypeAlias = tuple[pl.Series, pl.Series]
-_BITS: Final = 20
 _DEGREES: Final[tuple[Degree, ...]] = (1, 2)
 
 
@@ -205,7 +202,9 @@ class SetDistributions(Reconstruction):
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         (strategy,) = strategies
         weight = strategy.workload.flat(strategy.workload.tables[0])
-        return margin_uses(self.inner.uses[0], self.axes, strategy, weight)
+        use = self.inner.uses[0]
+        margins = self.axes.margins(use.part.tables[0], strategy)
+        return uses_of(strategy, margins, use.role, weight)
 
     @property
     def sets(self) -> tuple[Kept, ...]:
@@ -224,7 +223,6 @@ class SetDistributions(Reconstruction):
     def error(self) -> DistributionSetsError:
         strategy, sizes = self.strategy, self.axes.groups.sizes
         axis, last = strategy.workload.axes[-1], len(sizes)
-        weights = margin_weights(strategy)
         return DistributionSetsError(
             sizes,
             self.sets,
@@ -232,7 +230,7 @@ class SetDistributions(Reconstruction):
             axis.branching,
             tuple(tuple(i for i in range(last) if p.shape[i] > 1) for p in strategy.parts),
             tuple(part.levels[last] for part in strategy.parts),
-            tuple(w * p.energy(p.levels) for p, w in zip(strategy.parts, weights, strict=True)),
+            strategy.cell_weights,
             self.inner.cells.edges.size,
         )
 
@@ -260,7 +258,7 @@ class SetDistributions(Reconstruction):
 
     def _rebuilt(self, values: Sequence[Noisy]) -> Iterator[NDArray[np.int64]]:
         """For each set the number of rows up to each edge, of shape (groups, cells)."""
-        whole = WholeTables(Estimate(self.strategy, values_of(self.strategy, values)))
+        whole = WholeTables(Estimate(self.strategy, values))
         prefixes = [False] * len(self.axes.groups.sizes) + [True]
         for kept in self.axes.kept:
             yield whole.cells(kept, prefixes).reshape(-1, self.axes.width)
@@ -327,7 +325,7 @@ class MarginReconstruction(Reconstruction):
             self.axes.sizes,
             self.sets,
             tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
-            tuple(margin_weights(strategy) for strategy in self.used),
+            tuple(strategy.weights for strategy in self.used),
         )
 
     def squared_error(self, scope: QueryScope, laws: Laws) -> float:
@@ -359,7 +357,7 @@ class MarginReconstruction(Reconstruction):
         start = 0
         for strategy in self.used:
             end = start + len(strategy.parts)
-            yield Estimate(strategy, values_of(strategy, values[start:end]))
+            yield Estimate(strategy, values[start:end])
             start = end
 
     def _signed(self, estimate: Estimate) -> list[Noisy]:
@@ -405,7 +403,8 @@ class SetReconstruction(MarginReconstruction):
 
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         for use, strategy in zip(self.inner.uses, strategies, strict=True):
-            yield from margin_uses(use, self.axes, strategy, use.impact)
+            margins = self.axes.margins(use.part.tables[0], strategy)
+            yield from uses_of(strategy, margins, use.role, use.impact)
 
     @property
     def note(self) -> str:
@@ -631,7 +630,8 @@ class RelatedReconstruction(MarginReconstruction):
 
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         for use, strategy, portion in zip(self.inner.uses, strategies, self.portions, strict=True):
-            yield from margin_uses(use, self.axes, strategy, portion, is_shared=False)
+            margins = self.axes.margins(use.part.tables[0], strategy)
+            yield from uses_of(strategy, margins, use.role, portion, is_shared=False)
 
     @property
     def sets(self) -> tuple[Kept, ...]:
@@ -750,14 +750,8 @@ class LevelReconstruction(Reconstruction):
 
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         (strategy,) = strategies
-        (axis,), role = strategy.workload.axes, self.inner.uses[0].role
-        whole = dyadic_down(Fraction(strategy.objective()), _BITS) * self.portion
-        for level, share in zip(levels_of(strategy), strategy.shares, strict=True):
-            part, impact = (
-                LevelSums(self.table, axis.branching, level),
-                share ** (strategy.degree + 1),
-            )
-            yield MeasurementUse(part, role, whole * impact, share, is_shared=False)
+        margins, role = level_margins(self.table, strategy), self.inner.uses[0].role
+        return uses_of(strategy, margins, role, self.portion, is_shared=False)
 
     def _whole(self, values: Sequence[Noisy]) -> WholeTables:
         """The whole numbers of each group, from arrays of shape (groups, cells)."""
@@ -767,7 +761,7 @@ class LevelReconstruction(Reconstruction):
     def _edges(self, shown: int) -> DistributionError:
         """The errors of the numbers up to each of this many edges."""
         (axis,) = self.strategy.workload.axes
-        levels, weights = levels_of(self.strategy), weights_of(self.strategy)
+        levels, weights = levels_of(self.strategy), self.strategy.cell_weights
         return DistributionError(axis.size, axis.branching, levels, weights, shown)
 
 
@@ -785,7 +779,7 @@ class CellReconstruction(LevelReconstruction):
 
     @property
     def error(self) -> RebuiltError:
-        (axis,), weights = self.strategy.workload.axes, margin_weights(self.strategy)
+        (axis,), weights = self.strategy.workload.axes, self.strategy.weights
         kept = (0,) if self._has_cells else ()
         measured = tuple((0,) if level else () for level in levels_of(self.strategy))
         return RebuiltError(PartError(), (axis.size,), (kept,), (measured,), (weights,))
@@ -889,7 +883,9 @@ def _cell_strategies(
     axis = Axis.nominal(table.cells.size)
     wanted = (replace(_CELLS, weight=of_cells), replace(_TOTAL, weight=of_total))
     parts = [Part((Factor(axis, level),)) for level in (0, 1)]
-    found = [LevelSums(table, axis.branching, level).sensitivity(scope) for level in (0, 1)]
+    found = [
+        Margin(table, branching=axis.branching, level=level).sensitivity(scope) for level in (0, 1)
+    ]
     made: dict[Degree, tuple[Strategy, ...]] = {}
     for degree in _DEGREES:
         squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]
@@ -1055,9 +1051,8 @@ def _level_strategies(
     assert table.cells is not None
     size = table.cells.size
     wanted = (replace(_EDGES, weight=of_edges), replace(_TOTAL, weight=of_total))
-    found = [
-        LevelSums(table, max(2, size), level).sensitivity(scope) for level in (0, int(size > 1))
-    ]
+    levels = [Margin(table, branching=max(2, size), level=level) for level in (0, int(size > 1))]
+    found = [level.sensitivity(scope) for level in levels]
     made: dict[Degree, tuple[Strategy, ...]] = {}
     for degree in _DEGREES:
         squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -634,7 +633,7 @@ def draw(
         # candidates whose numbers all have noise: the largest follow from these
         numbers = drawn.reshape(-1, one.measurement.candidates)
         drawn = choose_top_each(kernel.Exact(), numbers, one.measurement.rounds)
-    if isinstance(one.measurement, Margin):
+    if one.measurement.is_by_sets:
         drawn = drawn.reshape(-1, 1)
     return followed(one, drawn)
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementKey, Noisy, Output, Query
 from dpframe.aggregates.cells import Cells, PositionCells
 from dpframe.aggregates.count import BoundCount
-from dpframe.aggregates.grouping_sets import AdditiveOfSet
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.mean import BoundMean
 from dpframe.aggregates.measurement import COUNT, Additive, Measurement, Selection
 from dpframe.aggregates.quantile import POINTS, BoundQuantile, QuantileChoice
@@ -482,7 +481,7 @@ def made_up_result(query: Query) -> pl.DataFrame:
 def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
     """Assemble the frame of one query on trial."""
     several = query.groups is not None and query.groups.size > 1
-    margins = any(isinstance(part, Margin) for a in query.aggregates for part, _ in a.keys)
+    margins = any(part.is_by_sets for a in query.aggregates for part, _ in a.keys)
     sets = margins or isinstance(query.groups, SetGroups)  # related tables are margins, too
     if several and not sets and not query.chooses_groups:
         assert query.groups is not None
@@ -530,7 +529,7 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
                     f"{apart}",
                 ),
             )
-        if not all(isinstance(part, (Additive, Margin, CellSums)) for part, _ in aggregate.keys):
+        if not all(isinstance(part, (Additive, Margin, RootSums)) for part, _ in aggregate.keys):
             return UnsupportedOperation(
                 f"{output.name!r} has no interval",
                 where=output.words,
@@ -569,16 +568,8 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
     groups = 1 if query.groups is None else query.groups.size
     trial: dict[MeasurementKey, Noisy] = {}
     for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
-        if isinstance(part, Selection):
-            shape, value = (part.entries(scope), part.chosen), place % part.candidates
-        elif isinstance(part, (Margin, AdditiveOfSet)):
-            shape, value = (part.entries(scope), 1), number
-        elif isinstance(part, CellSums):
-            shape, value = (groups, part.numbers), number
-        else:
-            cells = part.tables[0].cells
-            shape, value = (groups, 1 if cells is None else cells.size), number
-        trial[part, mechanism] = np.full(shape, value, dtype=np.int64)
+        value = place % part.candidates if isinstance(part, Selection) else number
+        trial[part, mechanism] = np.full(part.shape(groups, scope), value, dtype=np.int64)
     return trial
 
 
@@ -589,7 +580,7 @@ def shown_groups(groups: Groups | None) -> Groups | None:
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
     """Of numbers on which post-processing can be tried."""
-    several = isinstance(part, Margin) or isinstance(query.groups, SetGroups)
+    several = part.is_by_sets or isinstance(query.groups, SetGroups)
     return (part.entries(query.scope), 1) if several else (1, 1)
 
 
