@@ -29,7 +29,6 @@ from dpframe.aggregates.margins import (
     RootSums,
     best_levels,
     level_margins,
-    levels_of,
     strategy_words,
     uses_of,
 )
@@ -53,7 +52,6 @@ from dpframe.workloads import (
     MOST_ROOT_CELLS,
     Degree,
     Estimate,
-    MeasuredLevels,
     RootPrefixes,
     Strategy,
     WholeTables,
@@ -183,11 +181,7 @@ class BoundDistribution(BoundAggregate):
     def error(self) -> EdgesError:
         if self.is_root:
             return RootError(self.cells.size, self.cells.edges.size)
-        strategy = self.strategy
-        (axis,) = strategy.workload.axes
-        levels, weights = levels_of(strategy), strategy.cell_weights
-        edges = self.cells.edges.size
-        return DistributionError(axis.size, axis.branching, levels, weights, edges)
+        return DistributionError.of(self.strategy, self.cells.edges.size)
 
     @property
     def ranges(self) -> CumulativeRanges:
@@ -354,11 +348,9 @@ def _mean_of_root(cells: int) -> float:
 @lru_cache(maxsize=64)
 def _tree_error(strategy: Strategy) -> float:
     """The mean squared error of the numbers, relative to that of noise of a cell."""
-    (axis,) = strategy.workload.axes
-    weights = tuple(map(float, strategy.cell_weights))
-    measured = MeasuredLevels(axis, levels_of(strategy), weights)
     variances = strategy.unit_variances
-    spreads, _ = measured.moments(variances, [0.0] * len(variances))
+    tables = DistributionError.of(strategy, strategy.workload.axes[0].size).tables
+    spreads, _ = tables.moments((), variances, (0.0,) * len(variances))
     return float(spreads.mean())
 
 

@@ -54,10 +54,8 @@ from dpframe.aggregates.reconstructed_error import (
     BinRanges,
     CumulativeRanges,
     DistributionError,
-    DistributionSetsError,
     OutputError,
     Ranges,
-    RangesBySets,
     RebuiltError,
     RunError,
 )
@@ -138,6 +136,16 @@ class Reconstruction(BoundAggregate):
         return strategy
 
     @property
+    def rule(self) -> OutputError:
+        """How the errors of its numbers follow from noise, before any is moved."""
+        return self.error
+
+    @property
+    def set_names(self) -> Sequence[str] | None:
+        """What its grouping sets have columns of; None without grouping sets."""
+        return None
+
+    @property
     def shape(self) -> Shape:
         return self.inner.shape
 
@@ -212,6 +220,10 @@ class SetDistributions(Reconstruction):
         return self.axes.groups.sets
 
     @property
+    def set_names(self) -> Sequence[str]:
+        return self.axes.names
+
+    @property
     def note(self) -> str:
         said = f"{self.inner.sign}; rebuilt by least squares from "
         said += margin_words(self.strategy, self.axes)
@@ -220,24 +232,12 @@ class SetDistributions(Reconstruction):
         return said
 
     @property
-    def error(self) -> DistributionSetsError:
-        strategy, sizes = self.strategy, self.axes.groups.sizes
-        axis, last = strategy.workload.axes[-1], len(sizes)
-        return DistributionSetsError(
-            sizes,
-            self.sets,
-            axis.size,
-            axis.branching,
-            tuple(tuple(i for i in range(last) if p.shape[i] > 1) for p in strategy.parts),
-            tuple(part.levels[last] for part in strategy.parts),
-            strategy.cell_weights,
-            self.inner.cells.edges.size,
-        )
+    def error(self) -> DistributionError:
+        return DistributionError.of(self.strategy, self.inner.cells.edges.size, self.sets)
 
     @property
-    def ranges(self) -> RangesBySets:
-        own = self.inner.ranges
-        return RangesBySets(own.value_of, own.edges, self.error, self.axes.groups)
+    def ranges(self) -> CumulativeRanges:
+        return replace(self.inner.ranges, rule=self.error)
 
     def squared_error(self, scope: QueryScope, laws: Laws) -> float:
         """The sum over the sets of the mean squared errors of its numbers, in proportion to what
@@ -252,7 +252,7 @@ class SetDistributions(Reconstruction):
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
         laws, column = _laws_of(noise), self.inner.column_of
-        reaches = (self.error.reaches(laws, kept, level) for kept in self.sets)
+        reaches = (self.error.reaches(laws, level, kept) for kept in self.sets)
         both = zip(self._rebuilt(values), reaches, strict=True)
         return _joined((column(found - reach), column(found + reach)) for found, reach in both)
 
@@ -305,6 +305,10 @@ class MarginReconstruction(Reconstruction):
     def sets(self) -> tuple[Kept, ...]:
         """The axes of each table that it shows."""
         return self.axes.sets
+
+    @property
+    def set_names(self) -> Sequence[str]:
+        return self.axes.names
 
     @property
     def is_projected(self) -> bool:
@@ -760,9 +764,7 @@ class LevelReconstruction(Reconstruction):
 
     def _edges(self, shown: int) -> DistributionError:
         """The errors of the numbers up to each of this many edges."""
-        (axis,) = self.strategy.workload.axes
-        levels, weights = levels_of(self.strategy), self.strategy.cell_weights
-        return DistributionError(axis.size, axis.branching, levels, weights, shown)
+        return DistributionError.of(self.strategy, shown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -917,7 +919,8 @@ class PrefixReconstruction(LevelReconstruction):
 
     @property
     def error(self) -> DistributionError | RunError:
-        return self.edges if isinstance(self.inner, BoundDistribution) else self.rule
+        is_function = isinstance(self.inner, BoundDistribution)
+        return self.edges if is_function else RunError(self.edges, self.run)
 
     @property
     def edges(self) -> DistributionError:
@@ -926,11 +929,6 @@ class PrefixReconstruction(LevelReconstruction):
             return self._edges(self.inner.cells.edges.size)
         (axis,) = self.strategy.workload.axes
         return self._edges(axis.size)
-
-    @property
-    def rule(self) -> RunError:
-        """The error of its last number."""
-        return RunError(self.edges, self.run)
 
     @property
     def ranges(self) -> Ranges | None:
@@ -948,7 +946,8 @@ class PrefixReconstruction(LevelReconstruction):
             edges = axis.size * self.strategy.error(_EDGES, noise)
             return (edges - (axis.size - past) * whole) / past / float(_flat(past))
         if past < axis.size:
-            whole = self.edges.measured.moments_of(0, past, noise, [0.0] * len(noise))[0]
+            about = tuple(noise), (0.0,) * len(noise)
+            whole = self.edges.tables.moments_of((), 0, past, *about)[0]
         (use,) = self.inner.uses
         return effect_of(use, scope) * whole
 
@@ -972,7 +971,8 @@ class PrefixReconstruction(LevelReconstruction):
         if isinstance(self.inner, BoundDistribution):
             reach = self.edges.reaches(laws, level)
             return self._column(found - reach), self._column(found + reach)
-        whole = Independent(((self.rule.noise(laws), Fraction(1)),))
+        run = self.edges.range_noise(laws, 0, self.run)
+        whole = Independent(((run, Fraction(1)),))
         return self.inner.interval([found[:, [self.run - 1]]], whole, level)
 
 

@@ -3,7 +3,7 @@ follow from what is measured. It knows nothing of queries, nor how noise is draw
 """
 
 from dpframe.workloads.axes import Axis, Factor, Kind, block_sums
-from dpframe.workloads.moments import MeasuredLevels, MeasuredTables
+from dpframe.workloads.moments import MeasuredTables
 from dpframe.workloads.rebuild import (
     MANY_CELLS,
     Estimate,
@@ -45,7 +45,6 @@ __all__ = [
     "Factor",
     "Kind",
     "Levels",
-    "MeasuredLevels",
     "MeasuredTables",
     "Norm",
     "Part",
