@@ -106,6 +106,7 @@ class Margin(Measurement):
 
     @property
     def is_by_sets(self) -> bool:
+        """Whether it is a table by columns of grouping sets, of shape (numbers, 1)."""
         return bool(self.sizes)
 
     @property

@@ -133,13 +133,8 @@ class Measurement(ABC):
     def entries(self, scope: QueryScope) -> int:
         """How many numbers, or selections, are released."""
 
-    @property
-    def is_by_sets(self) -> bool:
-        """Whether it is a table by columns of grouping sets, of shape (numbers, 1)."""
-        return False
-
     def shape(self, groups: int, scope: QueryScope) -> tuple[int, int]:
-        """Of its noisy numbers. `groups`: how many groups the query has."""
+        """The shape of its noisy numbers. `groups`: how many groups the query has."""
         cells = self.tables[0].cells
         return groups, 1 if cells is None else cells.size
 

@@ -112,7 +112,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             slow = isinstance(part, QuantilesAtOnce)
             each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
             entries += size * each
-        elif isinstance(part, (Margin, RootSums)) and not part.is_by_sets:
+        elif isinstance(part, RootSums) or (isinstance(part, Margin) and not part.is_by_sets):
             entries += size * part.numbers
         elif isinstance(part, JointSums):
             entries += size * len(part.widths)

@@ -248,8 +248,9 @@ the fields that each such name says, which are not written, with their values.""
 def form_of(value: object) -> tuple[str, Mapping[str, object]]:
     """What documents call a value, and the fields that this says."""
     kind: type = type(value)
-    for name, said in forms_of(kind).items():
-        if all(getattr(value, field) == content for field, content in said.items()):
+    forms = forms_of(kind)
+    for name, said in forms.items():
+        if len(forms) == 1 or said.items() <= {f: getattr(value, f) for f in said}.items():
             return name, said
     raise ValueError(f"documents have no name for this {kind.__name__}")
 

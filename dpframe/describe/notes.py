@@ -341,21 +341,17 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         return "exact: no individual can change it"
     if output.only is None:
         return "arithmetic of noisy results"
-    return output.only.note + _error_words(output.only, used)
-
-
-def _error_words(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> str:
-    """The error of a result that is rebuilt, where it rests on no data."""
+    aggregate, shown = output.only, ""  # the error of a result that is rebuilt, known without data
     rule = aggregate.rule if isinstance(aggregate, Reconstruction) else aggregate.error
     match rule:
         case RebuiltError(inner=PartError()):
-            return _by_set(aggregate, rule, _in_order(aggregate, used))
+            shown = _by_set(aggregate, rule, _in_order(aggregate, used))
         case RunError():
             error = error_of_run(rule, _in_order(aggregate, used), _LEVEL)
-            return f"; 95% of results are within {show(error)}"
+            shown = f"; 95% of results are within {show(error)}"
         case DistributionError() | RootError():
-            return _by_edge(aggregate, rule, _in_order(aggregate, used))
-    return ""
+            shown = _by_edge(aggregate, rule, _in_order(aggregate, used))
+    return aggregate.note + shown
 
 
 def _by_set(aggregate: BoundAggregate, rule: RebuiltError, used: Sequence[NoisyAggregate]) -> str:

@@ -14,6 +14,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.request import with_places
@@ -434,7 +435,8 @@ class ExactTables:
         if isinstance(node, kernel.Reports):
             return exact_numbers(plan, node, self.of(part))
         numbers = draw_node(plan, node, kernel.Exact(), self.of(part))
-        return numbers.reshape(-1, 1) if part.is_by_sets else numbers
+        flat = isinstance(part, Margin) and part.is_by_sets
+        return numbers.reshape(-1, 1) if flat else numbers
 
     def scores(self, part: Selection, first: int, end: int) -> Integers | PointRuns:
         """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,10 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 from dpframe.aggregates.aggregate import Output, Query
 from dpframe.aggregates.measurement import Rebuilt
 from dpframe.aggregates.reconstruction import (
-    CellReconstruction,
-    PrefixReconstruction,
     Reconstruction,
-    RelatedReconstruction,
     ways_to_measure,
     with_totals,
     with_whole_levels,
@@ -173,8 +170,6 @@ def _weights(draws: Sequence[PlannedDraw], by: str) -> tuple[list[Fraction], lis
 
 # -- what it does to the errors of outputs to be measured in another way --------------------------
 
-Together: TypeAlias = type[Reconstruction]
-"""The aggregates that are measured with others."""
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
 
@@ -271,12 +266,12 @@ def telling_gains(
     at: Sequence[int],
     before: Sequence[ExpectedError],
     after: Sequence[ExpectedError],
-    among: Collection[Together],
+    among: str,
 ) -> tuple[Prepared, ...]:
     """The plans, with notes on how joint measurement changes the errors of their outputs. `made`:
     the plans. `at`: the indices of the queries for `before` and `after`. `before`, `after`: what is
-    expected of their outputs separately, and together. `among`: the kinds of aggregates that are
-    measured together.
+    expected of their outputs separately, and together. `among`: what aggregates that are
+    measured together serve.
     """
     gains = iter([_gain(b, a) for b, a in zip(before, after, strict=True)])
     told = list(made)
@@ -286,11 +281,11 @@ def telling_gains(
     return tuple(told)
 
 
-def _told(asked: Output, among: Collection[Together], gain: float) -> str:
+def _told(asked: Output, among: str, gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
-    kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
-    paying = gain < PAYS and RelatedReconstruction not in kinds  # these have a sentence already
-    return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)
+    served = {a.serves for a in asked.aggregates.values() if isinstance(a, Reconstruction)}
+    paying = gain < PAYS and "queries" not in served  # these have a sentence already
+    return "" if among not in served and not paying else gain_words(gain)
 
 
 # -- from queries to their plan -------------------------------------------------------------------
@@ -299,7 +294,6 @@ def _told(asked: Output, among: Collection[Together], gain: float) -> str:
 # that differs between neighbours is the same in all frames of a session.
 
 T = TypeVar("T")
-_WITH_COUNTS = (CellReconstruction, PrefixReconstruction)
 Errors: TypeAlias = Sequence[ExpectedError]
 
 
@@ -330,7 +324,7 @@ class Planning:
                 after = errors_of(made)
                 error = relative_error(before, after)
                 if error < least:
-                    told = telling_gains(made, range(len(made)), before, after, _WITH_COUNTS)
+                    told = telling_gains(made, range(len(made)), before, after, "counts")
                     best, least = told, error
         return best
 
@@ -360,7 +354,7 @@ class Planning:
                 after = errors_of(made[number] for number in at)
                 error = relative_error(before, after)
                 if error < least:
-                    told = telling_gains(made, at, before, after, [RelatedReconstruction])
+                    told = telling_gains(made, at, before, after, "queries")
                     best, least = (told, new_places), error
         return best
 

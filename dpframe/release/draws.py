@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -633,7 +634,7 @@ def draw(
         # candidates whose numbers all have noise: the largest follow from these
         numbers = drawn.reshape(-1, one.measurement.candidates)
         drawn = choose_top_each(kernel.Exact(), numbers, one.measurement.rounds)
-    if one.measurement.is_by_sets:
+    if isinstance(one.measurement, Margin) and one.measurement.is_by_sets:
         drawn = drawn.reshape(-1, 1)
     return followed(one, drawn)
 

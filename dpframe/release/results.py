@@ -481,8 +481,11 @@ def made_up_result(query: Query) -> pl.DataFrame:
 def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
     """Assemble the frame of one query on trial."""
     several = query.groups is not None and query.groups.size > 1
-    margins = any(part.is_by_sets for a in query.aggregates for part, _ in a.keys)
-    sets = margins or isinstance(query.groups, SetGroups)  # related tables are margins, too
+    sets = isinstance(query.groups, SetGroups) or any(  # related tables are margins, too
+        isinstance(part, Margin) and part.is_by_sets
+        for aggregate in query.aggregates
+        for part, _ in aggregate.keys
+    )
     if several and not sets and not query.chooses_groups:
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
@@ -567,9 +570,10 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
     scope = query.scope
     groups = 1 if query.groups is None else query.groups.size
     trial: dict[MeasurementKey, Noisy] = {}
-    for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
-        value = place % part.candidates if isinstance(part, Selection) else number
-        trial[part, mechanism] = np.full(part.shape(groups, scope), value, dtype=np.int64)
+    for aggregate in query.aggregates:
+        for part, mechanism in aggregate.keys:
+            value = place % part.candidates if isinstance(part, Selection) else number
+            trial[part, mechanism] = np.full(part.shape(groups, scope), value, dtype=np.int64)
     return trial
 
 
@@ -580,7 +584,8 @@ def shown_groups(groups: Groups | None) -> Groups | None:
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
     """Of numbers on which post-processing can be tried."""
-    several = part.is_by_sets or isinstance(query.groups, SetGroups)
+    margin = isinstance(part, Margin) and part.is_by_sets
+    several = margin or isinstance(query.groups, SetGroups)
     return (part.entries(query.scope), 1) if several else (1, 1)
 
 
