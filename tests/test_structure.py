@@ -21,7 +21,7 @@ MOST = {
     "modules": 322,
     "file names used twice or more": 29,
     "modules that only one other imports": 61,
-    "lines": 112_300,
+    "lines": 111_918,
     "uses of Any": 1_173,
 }
 """Counts that may only fall: write the lower number when one does."""

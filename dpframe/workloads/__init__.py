@@ -33,7 +33,7 @@ from dpframe.workloads.strategy import (
     tables_with_total,
     trees,
 )
-from dpframe.workloads.workload import Levels, Part, Wanted, Workload, variances_of
+from dpframe.workloads.workload import Levels, Part, Wanted, Workload
 
 __all__ = [
     "MANY_CELLS",
@@ -69,6 +69,5 @@ __all__ = [
     "tables_with_total",
     "toeplitz_sums",
     "trees",
-    "variances_of",
     "whole_deviation",
 ]
