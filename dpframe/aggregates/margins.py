@@ -97,8 +97,10 @@ class Margin(Measurement):
     }
 
     def __post_init__(self) -> None:
-        keeps = not self.sizes or self.kept[-1:] == (len(self.sizes) - 1,)
-        require(keeps or not self.branching, "a table of runs keeps its cells")
+        if self.sizes and self.branching and self.kept[-1:] != (len(self.sizes) - 1,):
+            raise ValueError("a table of runs keeps its cells")
+        if not self.sizes and not self.branching:
+            raise ValueError("sums of each group are over runs of its cells")
 
     @property
     def tables(self) -> tuple[Table, ...]:

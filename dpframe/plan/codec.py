@@ -229,7 +229,7 @@ def _decode_fields(kind: Any, data: Any, where: str, name: str | None = None) ->
     values = {name: decoders[name](data[name], f"{where}.{name}") for name in data}
     try:
         found = kind(**as_fields(kind, values), **said)
-        if said and form_of(found)[0] != name:
+        if name is not None and form_of(found)[0] != name:
             raise ValueError(name)
         return found
     except (ArithmeticError, ValueError, AssertionError, DPFrameError):  # a negative scale, say

@@ -133,14 +133,13 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
                 exact = edges_of(edges, value["domain"]["dtype"])
                 return UpToCells(made(value), Edges((), exact, edges["size"], None, None, 0), above)
             case {"type": str(name), **rest} | {"step": str(name), **rest}:
-                kind, parts = _CLASSES[name], dict[str, Any]()
-                for field, part in rest.items():
-                    if field not in _UNREAD:
-                        parts[str(field)] = made(part)
-                implied = forms_of(kind)[name]
-                found = kind(**_without(kind) | parts, **implied)
-                whole = not implied or len(parts) + len(implied) == len(fields(kind))
-                if not whole or form_of(found)[0] != name:
+                kind, implied = _CLASSES[name], forms_of(_CLASSES[name])[name]
+                parts = {str(f): made(part) for f, part in rest.items() if f not in _UNREAD}
+                if implied and sorted([*parts, *implied]) != sorted(f.name for f in fields(kind)):
+                    raise ValueError(name)
+                every: dict[str, Any] = {**_without(kind), **parts, **implied}
+                found = kind(**every)
+                if form_of(found)[0] != name:
                     raise ValueError(name)
                 return found
             case dict():
