@@ -207,7 +207,7 @@ class RootError:
 
     @property
     def sets(self) -> tuple[Columns, ...]:
-        """The one set of columns of which it has groups."""
+        """No grouping sets: one set without columns."""
         return ((),)
 
     def groups(self, entries: int) -> int:

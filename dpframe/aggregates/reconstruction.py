@@ -1020,7 +1020,7 @@ def _holds_all(function: BoundDistribution, columns: Columns) -> bool:
 
 
 def _level_strategies(table: Table, wanted: tuple[Wanted, ...], scope: QueryScope) -> Strategies:
-    """What to measure of the cells and their total, or of their prefixes, of which the last is the
+    """What to measure of the cells and their total, or of their prefixes; the last prefix is the
     total.
     """
     assert table.cells is not None
