@@ -21,8 +21,8 @@ MOST = {
     "modules": 322,
     "file names used twice or more": 29,
     "modules that only one other imports": 61,
-    "lines": 111_918,
-    "uses of Any": 1_173,
+    "lines": 111_300,
+    "uses of Any": 1_150,
 }
 """Counts that may only fall: write the lower number when one does."""
 

@@ -35,8 +35,8 @@ from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import as_given, show
 from dpframe.core.interval import EVERYTHING
-from dpframe.core.tree import Call, Column, Named, Tree, column_names
-from dpframe.core.units import Identifier, Rows, Unit
+from dpframe.core.tree import Call, Column, Named, Tree, column_names, walk
+from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
 from dpframe.frames.contributions import decided_by
@@ -219,17 +219,10 @@ def _divides_totals(output: Output) -> bool:
         if any(clamp.per_unit and clamp.biases for clamp in aggregate.clamps)
     }
     return any(
-        all(clamped & {*column_names(arg)} for arg in call.args)
-        for call in _calls(output.post_tree)
-        if call.operation.name == "truediv"
+        all(clamped & {*column_names(arg)} for arg in node.args)
+        for node in walk(output.post_tree)
+        if isinstance(node, Call) and node.operation.name == "truediv"
     )
-
-
-def _calls(tree: Tree) -> Iterator[Call]:
-    if isinstance(tree, Call):
-        yield tree
-        for arg in tree.args:
-            yield from _calls(arg)
 
 
 _LEVEL: Final = Fraction(95, 100)
@@ -283,14 +276,11 @@ def declared_words(query: Query) -> tuple[str, ...]:
 
 def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
     for name, found in source.columns.items():
-        if found != _undeclared(found, name == source.identifier):
+        undeclared = domain_of_dtype(found.dtype)
+        if name == source.identifier:  # rows without it are dropped
+            undeclared = undeclared.with_null(False)
+        if found != undeclared:
             yield name, limits_words(found, declared=True)
-
-
-def _undeclared(found: Domain, is_identifier: bool) -> Domain:
-    """The domain of an undeclared column; rows without identifier are dropped."""
-    known = domain_of_dtype(found.dtype)
-    return known.with_null(False) if is_identifier else known
 
 
 def _trees(query: Query) -> Iterator[Tree]:
@@ -314,11 +304,8 @@ def _request_trees(request: Request) -> Iterator[Tree]:
 
 def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ...]:
     """For each output, how its result comes from what is released."""
-    notes = [_note(output, query, releases) for output in query.outputs]
-    return tuple(
-        note.replace(UNBIASED, "") if _is_biased(output, query) else note
-        for note, output in zip(notes, query.outputs, strict=True)
-    )
+    notes = ((_note(output, releases), output) for output in query.outputs)
+    return tuple(n.replace(UNBIASED, "") if _is_biased(o, query) else n for n, o in notes)
 
 
 def _is_biased(output: Output, query: Query) -> bool:
@@ -335,7 +322,7 @@ def _is_biased(output: Output, query: Query) -> bool:
     return any(True for clamp in clamps for _ in _clamped(clamp, columns))
 
 
-def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> str:
+def _note(output: Output, releases: Sequence[NoisyAggregate]) -> str:
     used = [r for r in releases if output.name in r.users]
     if all(release.mechanism == "none" for release in used):
         return "exact: no individual can change it"
@@ -430,32 +417,26 @@ def identifying(query: Query) -> tuple[PlanIdentifying, ...]:
     """The columns that are named as identifiers are, of frames whose rows are protected, or what an
     identifier says that is not named like a person.
     """
-    doubtful = [f for f in frames_of(query.relation) if not _is_of_people(f.source.unit)]
-    found = (
-        (f.name, name)
-        for f in doubtful
-        for name in f.source.columns
-        if looks_identifying(name) and name != getattr(f.source.unit, "column", None)
-    )
-    return tuple(sorted({PlanIdentifying(*one) for one in found}))
-
-
-def _is_of_people(unit: Unit) -> bool:
-    return isinstance(unit, Identifier) and looks_identifying(unit.column)
+    columns = set[PlanIdentifying]()
+    for frame in frames_of(query.relation):
+        unit = frame.source.unit
+        own = unit.column if isinstance(unit, Identifier) else None
+        if own is None or not looks_identifying(own):
+            named = filter(looks_identifying, frame.source.columns)
+            columns |= {PlanIdentifying(frame.name, name) for name in named if name != own}
+    return tuple(sorted(columns))
 
 
 def remarks_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
     """What a reviewer should know."""
     nulls = new_nulls(query, _trees(query))
     of_values = (*_of_values(query), *nulls, *impossible_keys(query), *ratio_warnings(query))
-    return (*_of_cost(cost), *_of_frames(query), *of_values, *_of_groups(query, releases))
-
-
-def _of_cost(cost: Budget) -> Iterator[str]:
+    of_cost = []
     if cost.currency == "epsilon" and cost.main > 10:
-        yield f"epsilon {show(cost.main)} {NOBODY}"
+        of_cost.append(f"epsilon {show(cost.main)} {NOBODY}")
     if cost.slack > Fraction(1, 10**5):
-        yield f"delta {show(cost.slack)} {FAILS}"
+        of_cost.append(f"delta {show(cost.slack)} {FAILS}")
+    return (*of_cost, *_of_frames(query), *of_values, *_of_groups(query, releases))
 
 
 def _of_frames(query: Query) -> Iterator[str]:

@@ -131,13 +131,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(hint: Any, data: Any, where: str) -> Any:
-    """The value of a type that was written as `data`.
-
-    Raises
-    ------
-    Malformed
-        When nothing of that type is written so.
-    """
+    """The value of a type that was written as `data`. Raises `Malformed` when nothing is so."""
     return _decoder(hint)(data, where)
 
 
@@ -151,7 +145,7 @@ def _decoder(hint: Any, largest: int = _LARGEST) -> _Decoder:
     if origin in (types.UnionType, typing.Union):
         return partial(_decode_one_of, args)
     if origin is Literal:
-        return partial(_decode_literal, args)
+        return partial(_decode_plain, str, largest, values=args)
     if origin is tuple:
         return partial(_decode_tuple, args, largest)
     if hint is Fraction:
@@ -167,14 +161,13 @@ def _decoder(hint: Any, largest: int = _LARGEST) -> _Decoder:
     return partial(_decode_fields, hint)
 
 
-def _decode_literal(values: tuple[Any, ...], data: Any, where: str) -> Any:
-    if data not in values or not isinstance(data, str):
-        raise Malformed(where)
-    return data
-
-
-def _decode_plain(kind: type, largest: int, data: Any, where: str) -> Any:
+def _decode_plain(
+    kind: type, largest: int, data: Any, where: str, values: tuple[Any, ...] | None = None
+) -> Any:
+    """A value that JSON has itself, one of some `values` where these are given."""
     if type(data) is not kind or (isinstance(data, int) and abs(data) > largest):
+        raise Malformed(where)
+    if values is not None and data not in values:
         raise Malformed(where)
     return data
 
@@ -194,13 +187,10 @@ def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
     """The name that selects one of several types."""
     name = data.get("kind") if isinstance(data, dict) else None
     kind = KINDS.get(name) if isinstance(name, str) else None
-    if kind is None or not any(_admits(hint, kind) for hint in hints):
+    admitted = tuple(hint for hint in hints if isinstance(hint, type))
+    if kind is None or not issubclass(kind, admitted):
         raise Malformed(f"{where}.kind")
     return _decode_fields(kind, {n: item for n, item in data.items() if n != "kind"}, where, name)
-
-
-def _admits(hint: Any, kind: type) -> bool:
-    return isinstance(hint, type) and issubclass(kind, hint)
 
 
 def _decode_tuple(args: tuple[Any, ...], largest: int, data: Any, where: str) -> tuple[Any, ...]:
@@ -236,13 +226,6 @@ def _decode_fields(kind: Any, data: Any, where: str, name: str | None = None) ->
         raise Malformed(where) from None
 
 
-def hints_of(kind: type) -> dict[str, Any]:
-    """The types of the fields of a dataclass, by what documents call them; a definition is any
-    JSON.
-    """
-    return _hints(kind)
-
-
 def as_fields(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by the names that fields have in Python, of those by what documents call them."""
     names = {written(field): field.name for field in dataclasses.fields(kind)}
@@ -250,7 +233,10 @@ def as_fields(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def hints_of(kind: Any) -> dict[str, Any]:
+    """The types of the fields of a dataclass, by what documents call them; a definition is any
+    JSON.
+    """
     found = typing.get_type_hints(kind, localns={"Json": Any})
     return {written(field): found[field.name] for field in dataclasses.fields(kind)}
 
@@ -261,18 +247,13 @@ def _decoders(kind: Any) -> dict[str, _Decoder]:
     exact = {written(field) for field in dataclasses.fields(kind) if field.metadata.get(EXACT)}
     return {
         name: _decoder(hint, _LONGEST if name in exact else _LARGEST)
-        for name, hint in _hints(kind).items()
+        for name, hint in hints_of(kind).items()
     }
 
 
 def _definition(data: Any, where: str) -> Any:
     """JSON as `dpframe.frames.definition` writes it: readers may rely on names being text, and on
     numbers that can be shown.
-
-    Raises
-    ------
-    Malformed
-        For what it does not write.
     """
     if isinstance(data, list):
         for item in data:

@@ -31,7 +31,7 @@ from dpframe.choose import (
     least_error_weights,
 )
 from dpframe.core.budget import GDP, Budget, PureDP
-from dpframe.describe import PAYS, described, described_together, gain_words
+from dpframe.describe import PAYS, build_plan, described_together, gain_words
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import (
     Effects,
@@ -398,7 +398,7 @@ class Planning:
         made = []
         taken = planned[chosen.number]
         for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
-            plan = described(
+            plan = build_plan(
                 one.query, one.parts, one.way, own, allowed, self.spend, self.remaining, by
             )
             draws = one.drawn_by([choice.law for choice in own.together.choices])

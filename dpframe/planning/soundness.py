@@ -94,7 +94,7 @@ def _differences(prepared: PreparedTogether, translation: Translation) -> Iterat
     plan = prepared.plan
     if plan.physical not in (None, translation.plan):
         yield "physical plan"
-    for wrong in (contradiction(plan, verified=True), disagreement(plan, translation.plan)):
+    for wrong in (contradiction(plan), disagreement(plan, translation.plan)):
         if wrong is not None:
             yield wrong
     if not all(map(_are_rebuilt, prepared.parts)):
