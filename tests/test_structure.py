@@ -21,7 +21,7 @@ MOST = {
     "modules": 322,
     "file names used twice or more": 29,
     "modules that only one other imports": 61,
-    "lines": 111_300,
+    "lines": 110_784,
     "uses of Any": 1_150,
 }
 """Counts that may only fall: write the lower number when one does."""
