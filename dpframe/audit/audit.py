@@ -46,12 +46,11 @@ from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.per_individual import rounds_of
-from dpframe.planning import Exact, ExactTables
 from dpframe.progress import progress
-from dpframe.release import CandidateScores
+from dpframe.release.draws import CandidateScores
 from dpframe.report import Plan
 from dpframe.report.plots import plot_audit
-from dpframe.simulate.runs import NoisyParts, draw_parts
+from dpframe.simulate.runs import Exact, ExactTables, NoisyParts, draw_parts
 
 # What a plan releases on two frames, run after run.
 

@@ -31,7 +31,7 @@ from dpframe.aggregates.measurement import JointSums
 from dpframe.errors import Unsound
 from dpframe.frames.windows_read import windows_read
 from dpframe.kernel import Refused, verify
-from dpframe.lower import tables_of_plan
+from dpframe.lower.from_plan import tables_of_plan
 from dpframe.plan.agreement import disagreement
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.document import earlier_fingerprint

@@ -35,6 +35,7 @@ from dpframe.aggregates.aggregate import (
 )
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
+from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.mean import BoundMean, BoundVariance
@@ -60,7 +61,6 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.plan import confidence_of
-from dpframe.release.draws import Draw
 from dpframe.rows.arithmetic import FloorDiv, Mod, Neg, TrueDiv
 from dpframe.rows.fold import domain
 

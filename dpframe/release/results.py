@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementKey, Noisy, Output, Query
 from dpframe.aggregates.cells import Cells, PositionCells
 from dpframe.aggregates.count import BoundCount
+from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.mean import BoundMean
@@ -33,7 +34,6 @@ from dpframe.frames.groups import Groups, SetGroups
 from dpframe.ledger.ledger import Beginning
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.arithmetic import can_compute, compute_formula
-from dpframe.release.draws import Draw, with_some_key
 from dpframe.release.intervals import (
     Intervals,
     MissingRows,
@@ -441,6 +441,15 @@ def _check_names(query: Query) -> None:
                 where=output.words,
                 remedy="rename the column before, with .rename({...}) or .alias(...)",
             )
+
+
+def with_some_key(query: Query) -> Query:
+    """The query with a made-up key if none exist so far."""
+    groups = query.groups
+    if groups is None or not groups.discovered:
+        return query
+    none = {name: [None] for name in groups.keys.columns}
+    return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
 def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals | None) -> None:

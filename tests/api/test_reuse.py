@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import runner
 from dpframe.api import reuse
 from dpframe.api.files import Content, NotKept, unpack
 from dpframe.api.payer import Spend
@@ -593,7 +593,7 @@ def test_a_failure_is_not_paid_again_in_silence(
 ) -> None:
 
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "_counted", lambda *_: 1 / 0)
+        patched.setattr(runner, "_counted", lambda *_: 1 / 0)
         with pytest.raises(dp.EngineError):
             asked(folder)
     refused(folder, "it failed")

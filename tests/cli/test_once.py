@@ -30,8 +30,8 @@ def killed(*_, **__):
 
 point = os.environ.get("KILLED_WHEN")
 if point == "charged":
-    from dpframe import pipeline
-    pipeline._counted = killed
+    from dpframe import runner
+    runner._counted = killed
 elif point == "computed":
     from dpframe.ledger.contents import FolderContents
     FolderContents.write = killed
@@ -59,12 +59,12 @@ elif point == "written":
         killed()
     run.write = write
 elif point == "slow":
-    from dpframe import pipeline
-    counted = pipeline._counted
+    from dpframe import runner
+    counted = runner._counted
     def slow(*given):
         time.sleep(float(os.environ["SLOW"]))
         return counted(*given)
-    pipeline._counted = slow
+    runner._counted = slow
 
 session = dp.Session(epsilon=1, ledger=os.environ["WHERE"], create=True)
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")
@@ -289,10 +289,10 @@ def test_who_lives_is_told_from_who_died(job: Path, place: Place, run: Run) -> N
 def test_a_failure_is_said_and_not_paid_again(
     job: Path, place: Place, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpframe import pipeline
+    from dpframe import runner
 
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "_counted", lambda *_: 1 / 0)
+        patched.setattr(runner, "_counted", lambda *_: 1 / 0)
         assert run("run", "job.py", "--run-id", "monday").code == 6
     refused = run("run", "job.py", "--run-id", "monday")
     assert refused.code == 6

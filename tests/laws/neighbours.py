@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.draw import Places
 from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import (
     Additive,
@@ -37,15 +38,14 @@ from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.plan import tables_of as release_tables
 from dpframe.lower import Execution, Handles, PlanTables, Sources, lower_query, tables_of_plan
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact, ExactTables
 from dpframe.planning.physical import Lists, _of_columns_read
-from dpframe.release import Places
 from dpframe.release.numbers import PointRuns
-from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
+from dpframe.simulate.runs import Exact, ExactTables
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 
