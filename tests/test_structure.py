@@ -21,7 +21,7 @@ MOST = {
     "modules": 317,
     "file names used twice or more": 28,
     "modules that only one other imports": 58,
-    "lines": 109_200,
+    "lines": 108_832,
     "uses of Any": 1_110,
 }
 """Counts that may only fall: write the lower number when one does."""
