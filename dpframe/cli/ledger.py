@@ -16,7 +16,7 @@ from dpframe.api.files import Content, NotKept, destination, require_result, wri
 from dpframe.api.reuse import content_of, standing, words
 from dpframe.charge import budget_of, counted_in, resolve_composition
 from dpframe.cli.output import Announced, BadInput, print_help, print_record, say
-from dpframe.cli.pins import JSON, PLACE, Option, add_command, option, switch
+from dpframe.cli.pins import JSON, PLACE, Option, add_command, day, option, switch
 from dpframe.core.budget import Budget, amount
 from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier, Rows
@@ -420,7 +420,7 @@ def add_commands(commands: Any) -> None:
             "--before",
             "DATE",
             "delete results of charges before this day (UTC)",
-            type=date.fromisoformat,
+            type=day,
             required=True,
         ),
         option(
