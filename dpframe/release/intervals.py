@@ -35,8 +35,9 @@ from dpframe.aggregates.aggregate import (
 )
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
+from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.margins import LevelSumsWithTotal, MarginWithTotal
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.aggregates.noise import JointNoise, noise_law
@@ -60,7 +61,6 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.plan import confidence_of
-from dpframe.release.draws import Draw
 from dpframe.rows.arithmetic import FloorDiv, Mod, Neg, TrueDiv
 from dpframe.rows.fold import domain
 
@@ -898,9 +898,7 @@ def _noise_of(keys: Sequence[MeasurementKey], laws: Laws) -> JointNoise:
     for key in keys:
         law, draw = laws[key]
         assert isinstance(law, AdditiveMechanism)
-        if isinstance(
-            key[0], (MarginWithTotal, LevelSumsWithTotal)
-        ):  # a table and its total have noise of their own
+        if isinstance(key[0], Margin) and key[0].has_total:  # both have noise of their own
             draw = -1 - len(parts)
         parts.append((law, key[0].step, draw))
     return noise_law(parts)

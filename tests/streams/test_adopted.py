@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.cli import main
 from dpframe.ledger import head_file
-from dpframe.ledger.contents import ROWS
+from dpframe.ledger.contents import STREAMS
 from dpframe.ledger.record import Draft
 from tests.ledger.ledgers import store_at, verify
 from tests.streams.child import DATA, opened, session_of, totals
@@ -32,7 +32,7 @@ def backup(path: Path) -> Path:
     there = path.with_name("backup")
     there.mkdir()
     shutil.copy(path, there)
-    shutil.copytree(f"{path}{ROWS}", there / f"{path.name}{ROWS}")
+    shutil.copytree(f"{path}{STREAMS}", there / f"{path.name}{STREAMS}")
     return there
 
 
@@ -44,8 +44,8 @@ def restore(path: Path, there: Path, *, folder: bool) -> None:
             one.unlink()
     shutil.copy(there / path.name, path)
     if folder:
-        shutil.rmtree(f"{path}{ROWS}")
-        shutil.copytree(there / f"{path.name}{ROWS}", f"{path}{ROWS}")
+        shutil.rmtree(f"{path}{STREAMS}")
+        shutil.copytree(there / f"{path.name}{STREAMS}", f"{path}{STREAMS}")
 
 
 def run(act: str, path: Path, *arguments: str) -> int:
